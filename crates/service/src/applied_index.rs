@@ -2,22 +2,22 @@
 //! applied.
 //!
 //! Clients that move between members compare this index (docs/spec/distribution.md 1.8), so nothing
-//! that follows from an entry may leave before the entry's index can be read. The holder of the
+//! that follows from an entry may leave before the entry's index is readable. The holder of the
 //! database sets the index here before it posts the outputs of its batch, and sends
-//! [`Control::ShowIndex`](crate::message::Control::ShowIndex) to `_Server`. A request that a client
-//! sends to `_Server` after it has seen the entry is queued after that message. The session that
+//! [`Control::ShowIndex`](crate::message::Control::ShowIndex) to `_Server`. A client that has seen
+//! the entry and then sends a request to `_Server` has it queued after that message. A session that
 //! gets a reply is sent the update of `_Server` first (`frontend/held_deliveries.rs`).
 //!
 //! Invariant: at most one message of each database is in the queue of `_Server`, which reads the
-//! newest index when it handles the message. So indexes merge only while `_Server` has not handled
-//! the one before.
+//! newest index when it handles the message. So indexes merge only while the previous message is
+//! unhandled.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use corvid_log::cluster::Index;
 
-/// See the module. Cheap to clone, and every clone is the same index.
+/// The index of one database. Cheap to clone; all clones share the index.
 #[derive(Clone, Debug)]
 pub struct AppliedIndex(Arc<Shared>);
 
@@ -29,7 +29,8 @@ struct Shared {
 }
 
 impl AppliedIndex {
-    /// The index of a database with this name, whose contents are those after `index`.
+    /// The index of the database with this name, whose contents include the entries through
+    /// `index`.
     #[must_use]
     pub fn new(database: &str, index: Index) -> AppliedIndex {
         AppliedIndex(Arc::new(Shared {
@@ -45,8 +46,8 @@ impl AppliedIndex {
         &self.0.database
     }
 
-    /// The entries through this one are applied. True when `_Server` must be sent a message: none
-    /// is in its queue.
+    /// Records that the entries through this one are applied. Returns true if `_Server` must be
+    /// sent a message, because none is in its queue.
     #[must_use]
     pub fn set(&self, index: Index) -> bool {
         let before = self.0.index.swap(index.0, Ordering::SeqCst);
@@ -62,7 +63,8 @@ impl AppliedIndex {
 
     /// The newest index, which `_Server` is about to show.
     pub(crate) fn take(&self) -> Index {
-        // In this order: an index that is set in between has a message of its own.
+        // Clear the flag first: an index that is set between the two steps then sends its own
+        // message. In the reverse order it could be neither returned here nor sent.
         self.0.is_queued.store(false, Ordering::SeqCst);
         self.current()
     }

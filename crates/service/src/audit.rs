@@ -1,9 +1,10 @@
-//! The audit trail: who did what to which database, as JSON, one object on a line.
+//! The audit trail: who did what to which database, as JSON, one object per line.
 //!
-//! The database makes an [`Entry`] when it releases a commit, refuses a transaction because its client lacks a right, cannot store a
-//! commit, or is converted. An entry shares the commit's delta, so making one costs the same for any number of rows. A thread of its own
-//! writes entries out. The form is part of what operators rely on: `docs/operate/audit.md` describes it. This file knows neither files
-//! nor clocks; the caller formats dates.
+//! The database makes an [`Entry`] when it releases a commit, refuses a transaction because its
+//! client lacks a right, cannot store a commit, or is converted. An entry shares the commit's
+//! delta, so making one costs the same for any number of rows. A separate thread writes entries
+//! out. Operators rely on the format: `docs/operate/audit.md` describes it. Nothing here knows
+//! files or clocks; the caller formats dates.
 
 mod exclusions;
 
@@ -21,16 +22,18 @@ use corvid_monitor::SessionId;
 use crate::message::SessionInfo;
 pub use exclusions::{Excluded, Exclusions};
 
-/// Rows in one record; larger transactions have several records.
+/// Rows per record; a larger transaction has several records.
 const ROWS_PER_RECORD: usize = 1000;
 
-/// Elements of a column up to which it is shown before and after; of larger ones, the elements added and removed.
+/// Columns with up to this many elements are shown before and after; of larger ones, only the
+/// elements added and removed.
 const WHOLE_MAX: usize = 64;
 
-/// A longer text of a refused request is cut, bytes: its client chooses it and has no right to write.
+/// Longest text of a refused request, bytes; longer ones are truncated, since their client may not
+/// even write.
 const TEXT_BYTES_MAX: usize = 1024;
 
-/// The memory of an entry and of each row, roughly, beside values; bytes.
+/// Approximate memory of an entry and of each row, in addition to values, bytes.
 const ENTRY_BYTES: usize = 512;
 const ROW_BYTES: usize = 256;
 const TEXT_OVERHEAD_BYTES: usize = 24;
@@ -38,7 +41,7 @@ const TEXT_OVERHEAD_BYTES: usize = 24;
 /// One entry of the trail.
 #[derive(Clone, Debug)]
 pub struct Entry {
-    /// When, ms since the Unix epoch.
+    /// Date of the entry, ms since the Unix epoch.
     pub date_ms: i64,
     /// The database's schema at that time.
     pub schema: corvid_data::Arc<Schema>,
@@ -53,25 +56,26 @@ pub struct Entry {
 pub enum Actor {
     /// A client.
     Client(SessionId, Arc<SessionInfo>),
-    /// The client of a trusted relay: the relay's session, and the client as the relay tells it, a
-    /// JSON object.
+    /// The client of a trusted relay: the relay's session, and the client as the relay describes
+    /// it, a JSON object.
     RelayedClient(SessionId, Arc<SessionInfo>, Arc<str>),
-    /// The server itself: the status of remotes, above all.
+    /// The server itself, mostly for the status of remotes.
     Server,
-    /// The active server that this one is a backup of; it knows the client.
+    /// The active server of which this one is a backup; it knows the client.
     Source,
-    /// Another member of the cluster, whose audit log names the client or the next member: that which forwarded the transaction, or that which
-    /// leads. `None`: it was committed before this member heard of a leader.
+    /// Another member of the cluster: the one that forwarded the transaction, or the leader. Its
+    /// audit log names the client or the next member. `None` if the transaction was committed
+    /// before this member knew a leader.
     Member(Option<Sid>),
 }
 
-/// A text of a refused request as the audit trail has it: what is longer than a kilobyte is cut,
-/// and the end tells how many bytes are missing.
+/// A text of a refused request in the audit trail: beyond a kilobyte it is truncated, and ends with
+/// the number of missing bytes.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ShortText(String);
 
 impl ShortText {
-    /// Cuts a text.
+    /// Truncates a text if it is too long.
     #[must_use]
     pub fn of(text: &str) -> ShortText {
         if text.len() <= TEXT_BYTES_MAX {
@@ -85,7 +89,7 @@ impl ShortText {
         ))
     }
 
-    /// Whether this is the name of an operation that may change rows.
+    /// Whether this names an operation that may change rows.
     pub(crate) fn is_writing(&self) -> bool {
         OperationKind::of(self.as_bytes()).is_none_or(|kind| kind.action().is_some())
     }
@@ -100,49 +104,51 @@ impl ShortText {
 pub enum Action {
     /// A transaction changed rows.
     Committed {
-        /// Its id, as `monitor_cond_since` gives it.
+        /// The transaction's id, as `monitor_cond_since` gives it.
         txn: Uuid,
-        /// The rows.
+        /// The changed rows.
         delta: corvid_data::Arc<Delta>,
-        /// Length of its record in the file.
+        /// Length of the commit's record in the file, bytes.
         record_bytes: usize,
     },
-    /// A transaction would have changed rows, but could not be stored; it has been undone.
+    /// A transaction would have changed rows, but could not be stored and has been undone.
     Unstored {
-        /// The rows.
+        /// The rows that would have changed.
         delta: corvid_data::Arc<Delta>,
-        /// Length of the record that could not be written.
+        /// Length of the record that could not be written, bytes.
         record_bytes: usize,
         /// The error.
         details: String,
     },
-    /// A transaction was refused: its client may not do that.
+    /// A transaction was refused because its client lacks a right.
     Denied {
         /// The kind of right that is missing.
         tag: Tag,
         /// The error's details, as the client got them.
         details: ShortText,
-        /// Operation and table of each operation, as far as the request names them.
+        /// Name and table of each operation, as far as the request has them.
         operations: Vec<(ShortText, ShortText)>,
-        /// Its comments.
+        /// The transaction's comments.
         comment: ShortText,
     },
-    /// A relay has passed on a request that changes something, and its source has answered. The
+    /// A relay has forwarded a request that changes something, and the request has ended. The
     /// source's audit log has the rows.
     Relayed {
-        /// The source has answered that it is done. Otherwise the connection was lost, so it may be.
+        /// True if the source has confirmed the request. False if the connection was lost: the
+        /// source may have executed it.
         is_certain: bool,
-        /// Operation and table of each operation that writes.
+        /// Name and table of each operation that writes.
         operations: Vec<(ShortText, ShortText)>,
-        /// Its comments.
+        /// The transaction's comments.
         comment: ShortText,
     },
-    /// The database has the schema of this entry now.
+    /// The database now has the schema of this entry.
     Converted,
 }
 
 impl Entry {
-    /// Its memory, roughly, bytes. Values that were replaced or deleted do not count: earlier entries or the tables hold them anyway.
+    /// Approximate memory of the entry, bytes. Replaced and deleted values do not count: earlier
+    /// entries or the tables hold them anyway.
     #[must_use]
     pub fn weight(&self) -> usize {
         let more = match &self.what {
@@ -172,7 +178,8 @@ impl Entry {
         ENTRY_BYTES + more
     }
 
-    /// Appends its records, each with a newline, and calls `written` after each; none when all its rows are excluded. `time` is its date.
+    /// Appends the entry's records, each with a newline, and calls `written` after each. Writes
+    /// nothing if all rows are excluded. `time` is the entry's date.
     pub fn write(
         &self,
         time: &str,
@@ -241,7 +248,7 @@ impl Entry {
         written(out);
     }
 
-    /// Writes time, database and actor.
+    /// Writes the time, the database and the actor.
     fn head<'o>(&self, time: &str, out: &'o mut Vec<u8>) -> ObjectWriter<'o> {
         let mut object = ObjectWriter::new(out)
             .string("time", time.as_bytes())
@@ -289,7 +296,7 @@ impl Entry {
     }
 }
 
-/// The memory of the texts of an entry, roughly, bytes.
+/// Approximate memory of an entry's texts, bytes.
 fn texts_weight(operations: &[(ShortText, ShortText)], others: &[&ShortText]) -> usize {
     let names = operations.iter().flat_map(|(op, table)| [op, table]);
     let texts = names.chain(others.iter().copied());
@@ -397,7 +404,8 @@ fn write_cells(
     cells.end();
 }
 
-/// Writes a changed column: whole when it is small, else the elements added and removed.
+/// Writes a changed column: both values if they are small, otherwise the elements added and
+/// removed.
 fn write_change(column: &ColumnSchema, old: &Datum, new: &Datum, out: &mut Vec<u8>) {
     let is_map = column.column_type.is_map();
     let mut object = ObjectWriter::new(out);

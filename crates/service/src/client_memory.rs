@@ -1,29 +1,33 @@
-//! The account of what clients make the whole process hold, after their requests were read:
-//! replies, and what stays until a session ends.
+//! The account of what clients make the process hold after their requests have been read: replies,
+//! and what stays until a session ends.
 //!
-//! The other half of the account, texts of requests until they are handled, is kept where they are
-//! read (`corvid_reactor::shard::Limits`). Everything that a client without any rights can cause is
-//! in one of the kinds; each has its own share of the bound (`--max-memory`), so that one kind
-//! cannot starve another. A guard charges bytes when it is made and releases them when it is
-//! dropped, with the memory that it stands for.
+//! The other half of the account, texts of unhandled requests, is kept where they are read
+//! (`corvid_reactor::shard::Limits`). Everything that a client without any rights can cause belongs
+//! to one of the kinds. Each kind has its own share of the bound (`--max-memory`), so one kind
+//! cannot starve another. A guard charges bytes when it is made, and releases them when it is
+//! dropped together with the memory it stands for.
 //!
 //! | Kind | Guard | Lives as long as | Beyond the limit |
 //! |---|---|---|---|
-//! | replies: results, contents, `echo`, errors | [`Charge`] | their last unread byte | `resources exhausted`; a session whose reply cannot even say that is closed |
-//! | conditions of monitors, blocked transactions | [`Retained`] | the monitors with that condition, the transaction | `resources exhausted` |
+//! | replies: results, contents, `echo`, errors | [`Charge`] | last unread byte | error (below) |
+//! | monitor conditions, blocked transactions | [`Retained`] | monitors, transaction | error |
+//!
+//! The error is `resources exhausted`. A session whose reply has no room even for that is closed.
 //!
 //! Replies up to [`COUNTED_BYTES`] are not counted: the number of requests in flight bounds them.
 //! Three rules bound the others:
 //!
-//! - A reply that contains each row at most once, such as a dump or a monitor's initial contents, is made as long as others hold less than
-//!   the limit. So a database can always be read, however large it is, and one such reply can exceed the limit.
-//! - Repeated selections of one transaction from a table get up to half of what others leave, and a megabyte in any case. So one client
-//!   cannot take everything.
+//! - A reply that contains each row at most once, such as a dump or a monitor's initial contents,
+//!   is made as long as others hold less than the limit. So a database can always be read, however
+//!   large it is, and one such reply can exceed the limit.
+//! - Repeated selections of one transaction from a table get up to half of what others leave, and
+//!   at least a megabyte. So one client cannot take everything.
 //! - A reply that repeats its request (`echo`, an error that quotes it) must fit into what others
 //!   leave.
 //!
-//! A request beyond these limits gets [`exhausted`], and its transaction commits nothing. Updates are not counted: they merge while their
-//! client does not read. Shared by all databases; atomic counters, no locks.
+//! A request beyond these limits gets [`exhausted`], and its transaction commits nothing. Updates
+//! are not counted: they merge while their client does not read. All databases share the account,
+//! which is made of atomic counters without locks.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
@@ -40,37 +44,37 @@ pub const COUNTED_BYTES: usize = 4 << 10;
 /// Replies up to this length are never refused, bytes.
 pub(crate) const SHORT_BYTES: usize = 64 << 10;
 
-/// Longer replies leave in pieces of this length, which are freed as they are sent, bytes.
+/// Longer replies leave in pieces of this length, bytes; each piece is freed as it is sent.
 const WHOLE_BYTES: usize = 256 << 10;
 
 /// A session that keeps requests of at most this length is never refused, bytes: a client without
 /// conditions can always monitor.
 pub(crate) const SMALL_KEPT_BYTES: usize = 16 << 10;
 
-/// Repeated selections of one transaction may take this much in any case, bytes.
+/// Repeated selections of one transaction may always take this much, bytes.
 const FREE_BYTES: usize = 1 << 20;
 
-/// The memory that clients make this process hold.
+/// The memory that clients make this process hold, and its limits.
 #[derive(Debug)]
 pub struct ClientMemory {
-    /// Of replies.
+    /// Limit of replies.
     bytes_max: AtomicUsize,
     held: AtomicUsize,
-    /// Of conditions and blocked transactions.
+    /// Limit of conditions and blocked transactions.
     kept_bytes_max: AtomicUsize,
     kept: AtomicUsize,
     refused: AtomicU64,
 }
 
 impl Default for ClientMemory {
-    /// Without a limit.
+    /// No limits.
     fn default() -> ClientMemory {
         ClientMemory::new(usize::MAX)
     }
 }
 
 impl ClientMemory {
-    /// With this limit of replies, bytes, and none of what sessions keep.
+    /// Limits replies to this many bytes; what sessions keep is not limited.
     #[must_use]
     pub fn new(bytes_max: usize) -> ClientMemory {
         ClientMemory {
@@ -93,53 +97,53 @@ impl ClientMemory {
         self.bytes_max.store(bytes_max, Ordering::Relaxed);
     }
 
-    /// Bytes of replies that are held now.
+    /// Bytes of replies held now.
     #[must_use]
     pub fn held(&self) -> usize {
         self.held.load(Ordering::Relaxed)
     }
 
-    /// The limit of what sessions keep, bytes.
+    /// The limit of conditions and blocked transactions, bytes.
     #[must_use]
     pub fn kept_bytes_max(&self) -> usize {
         self.kept_bytes_max.load(Ordering::Relaxed)
     }
 
-    /// Changes the limit of what sessions keep, bytes.
+    /// Changes the limit of conditions and blocked transactions, bytes.
     pub fn set_kept_bytes_max(&self, bytes_max: usize) {
         self.kept_bytes_max.store(bytes_max, Ordering::Relaxed);
     }
 
-    /// Bytes of conditions and blocked transactions now.
+    /// Bytes of conditions and blocked transactions kept now.
     #[must_use]
     pub fn kept(&self) -> usize {
         self.kept.load(Ordering::Relaxed)
     }
 
-    /// Requests that were refused because memory was short.
+    /// Number of requests refused because memory was exhausted.
     #[must_use]
     pub fn refused(&self) -> u64 {
         self.refused.load(Ordering::Relaxed)
     }
 
-    /// Whether more than the limit is held.
+    /// Whether replies exceed their limit.
     fn is_full(&self) -> bool {
         self.held() > self.bytes_max()
     }
 
-    /// Whether there is room for a reply of this length now, bytes.
+    /// Whether there is room now for a reply of this many bytes.
     #[must_use]
     pub fn has_room_for(&self, bytes: usize) -> bool {
         bytes <= SHORT_BYTES || !self.is_full()
     }
 
-    /// Whether there is room for a reply of this length that repeats its request, bytes.
+    /// Whether there is room for a reply of this many bytes that repeats its request.
     #[must_use]
     pub fn has_room_to_repeat(&self, bytes: usize) -> bool {
         bytes <= SHORT_BYTES || self.held().saturating_add(bytes) <= self.bytes_max()
     }
 
-    /// Whether there is room to keep this much until a session ends, bytes.
+    /// Whether there is room to keep this many bytes until a session ends.
     #[must_use]
     pub fn has_room_to_keep(&self, bytes: usize) -> bool {
         self.kept().saturating_add(bytes) <= self.kept_bytes_max()
@@ -151,7 +155,7 @@ impl ClientMemory {
     }
 }
 
-/// Limits the selections of a transaction by the memory that is held and its limit, bytes.
+/// Limits the selections of a transaction, given the limit of replies and the bytes held.
 pub(crate) fn limit_selections(budget: WorkBudget, bytes_max: u64, held: u64) -> WorkBudget {
     let bytes = |count: u64| usize::try_from(count).unwrap_or(usize::MAX);
     let (bytes_max, held) = (bytes(bytes_max), bytes(held));
@@ -168,7 +172,7 @@ fn share(bytes_max: usize, others: usize) -> usize {
     (bytes_max.saturating_sub(others) / 2).max(FREE_BYTES)
 }
 
-/// The error of a request whose reply would take too much.
+/// The error of a request whose reply would exceed the limit.
 #[must_use]
 pub fn exhausted() -> WireError {
     WireError::new(
@@ -177,7 +181,7 @@ pub fn exhausted() -> WireError {
     )
 }
 
-/// The error of a request of which too much would have to be kept.
+/// The error of a request that would exceed the limit of what sessions keep.
 #[must_use]
 pub(crate) fn exhausted_kept() -> WireError {
     WireError::new(
@@ -186,7 +190,7 @@ pub(crate) fn exhausted_kept() -> WireError {
     )
 }
 
-/// A whole message for one session. A long one is charged as long as its bytes are unread.
+/// A whole message for one session. A long one is charged until its bytes are read.
 pub(crate) fn message_piece(memory: &Arc<ClientMemory>, text: Vec<u8>) -> Piece {
     if text.len() <= COUNTED_BYTES {
         return Piece::Message(text);
@@ -198,7 +202,7 @@ pub(crate) fn message_piece(memory: &Arc<ClientMemory>, text: Vec<u8>) -> Piece 
     })
 }
 
-/// A text in pieces, charged as long as they are unread.
+/// A text in pieces, charged until they are read.
 pub(crate) fn charged_body(memory: &Arc<ClientMemory>, text: &[u8]) -> SharedBody {
     let pieces: Vec<Arc<[u8]>> = text.chunks(WHOLE_BYTES).map(Arc::from).collect();
     let charge = Charge::new(memory);
@@ -206,7 +210,7 @@ pub(crate) fn charged_body(memory: &Arc<ClientMemory>, text: &[u8]) -> SharedBod
     SharedBody::Guarded(pieces.into(), Arc::new(charge))
 }
 
-/// Bytes that are kept until a session ends its monitor or transaction, or itself.
+/// Bytes that are kept until a session closes, or ends its monitor or transaction.
 #[derive(Debug)]
 pub(crate) struct Retained {
     memory: Arc<ClientMemory>,
@@ -214,7 +218,7 @@ pub(crate) struct Retained {
 }
 
 impl Retained {
-    /// Charges this many bytes. The caller has asked for room.
+    /// Charges this many bytes. The caller has checked that there is room.
     pub(crate) fn new(memory: &Arc<ClientMemory>, bytes: usize) -> Retained {
         memory.kept.fetch_add(bytes, Ordering::Relaxed);
         Retained {
@@ -230,26 +234,27 @@ impl Drop for Retained {
     }
 }
 
-/// Takes bytes off an account.
+/// Subtracts bytes from an account.
 fn release(account: &AtomicUsize, bytes: usize) {
     let before = account.fetch_sub(bytes, Ordering::Relaxed);
-    // The account would be full for ever.
+    // An account that wraps around would look full for ever.
     assert!(bytes <= before, "bytes are released once");
 }
 
-/// The bytes of one reply.
+/// The bytes of one reply, charged to the client memory.
 #[derive(Debug)]
 pub struct Charge {
     memory: Arc<ClientMemory>,
     bytes: AtomicUsize,
-    /// The bytes of repeated selections among them.
+    /// How many of these bytes belong to repeated selections.
     repeated: AtomicUsize,
-    /// Its transaction is committed, so the reply is not refused. Its repeated selections are charged before they are written.
+    /// The reply's transaction is committed, so the reply cannot be refused. Its repeated
+    /// selections are charged before they are written.
     is_reserved: bool,
 }
 
 impl Charge {
-    /// Of a reply that has no bytes yet.
+    /// The charge of a reply without bytes so far.
     #[must_use]
     pub fn new(memory: &Arc<ClientMemory>) -> Charge {
         Charge {
@@ -260,7 +265,7 @@ impl Charge {
         }
     }
 
-    /// Of a reply that must be sent, with this many bytes of repeated selections.
+    /// The charge of a reply that must be sent, with this many bytes of repeated selections.
     #[must_use]
     pub fn reserved(memory: &Arc<ClientMemory>, repeated: usize) -> Charge {
         let mut charge = Charge::new(memory);
@@ -275,14 +280,15 @@ impl Charge {
         self.bytes.fetch_add(bytes, Ordering::Relaxed);
     }
 
-    /// Whether a long reply may begin or continue. When several are too much together, one of them ends first.
+    /// Whether a long reply may start or continue. If several replies exceed the limit together,
+    /// some of them must end first.
     #[must_use]
     pub fn may_go_on(&self) -> bool {
         let others = self.others();
         others <= self.memory.bytes_max()
     }
 
-    /// Charges bytes that were just written. False when the reply must not become longer.
+    /// Charges bytes that were just written. Returns false if the reply must not grow further.
     #[must_use]
     pub fn count_written(&self, bytes: usize, is_repeated: bool) -> bool {
         if self.is_reserved {
@@ -313,7 +319,7 @@ impl Charge {
         self.memory.held().saturating_sub(own)
     }
 
-    /// Frees the bytes of a reply that is refused.
+    /// Releases the bytes of a reply that is refused.
     pub fn give_up(&self) {
         let bytes = self.bytes.swap(0, Ordering::Relaxed);
         release(&self.memory.held, bytes);

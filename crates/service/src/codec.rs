@@ -1,11 +1,11 @@
-//! Bytes of a recording: numbers, texts, checksums, and the tables from which types are written and
+//! Bytes of a recording: numbers, texts, checksums, and the tables by which types are written and
 //! read.
 //!
 //! Numbers are in base 128, lowest seven bits first; texts follow their length. Nothing here knows
 //! the contents of a recording.
 //!
-//! Invariant: `recorded!` makes the writer and the reader of a type from one table, so the two
-//! agree on numbers, fields and their order.
+//! Invariant: `recorded!` makes the writer and the reader of a type from one table, so both agree
+//! on numbers, fields and their order.
 
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -13,7 +13,7 @@ use std::sync::Arc;
 
 use corvid_data::Uuid;
 
-/// The reason why a recording cannot be read.
+/// Why a recording cannot be read.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Damage(pub String);
 
@@ -22,13 +22,13 @@ impl Damage {
         Damage(what.to_owned())
     }
 
-    /// A number that stands for no kind of input.
+    /// A number that stands for no known kind of input.
     pub(crate) fn unknown() -> Damage {
         Damage::new("an input of an unknown kind")
     }
 }
 
-/// Appends to a buffer.
+/// Appends values to a buffer.
 pub(crate) struct Writer<'b>(pub(crate) &'b mut Vec<u8>);
 
 impl Writer<'_> {
@@ -57,7 +57,7 @@ impl Writer<'_> {
         self.bytes(text.as_bytes());
     }
 
-    /// Whether there is a value, then the value.
+    /// Writes whether there is a value, then the value.
     pub(crate) fn option<T>(&mut self, value: Option<T>, write: impl FnOnce(&mut Self, T)) {
         self.flag(value.is_some());
         if let Some(value) = value {
@@ -66,7 +66,7 @@ impl Writer<'_> {
     }
 }
 
-/// Reads the bytes of a [`Writer`].
+/// Reads what a [`Writer`] has written.
 pub(crate) struct Reader<'b>(pub(crate) &'b [u8]);
 
 impl<'b> Reader<'b> {
@@ -126,20 +126,20 @@ impl<'b> Reader<'b> {
     }
 }
 
-/// A value with one form in recordings.
+/// A value that has one form in recordings.
 pub(crate) trait Recordable: Sized {
-    /// Appends it.
+    /// Appends the value.
     fn write(&self, out: &mut Writer<'_>);
 
-    /// Reads it.
+    /// Reads a value.
     ///
     /// # Errors
-    /// The bytes end too early, or are not those of such a value.
+    /// The bytes end too early, or do not form such a value.
     fn read(from: &mut Reader<'_>) -> Result<Self, Damage>;
 }
 
 /// Makes types [`Recordable`], each from one table: a struct from its fields in order; an enum from
-/// the number of each form, and the fields of the form in order; a newtype as its only field.
+/// the number and the fields of each variant; a newtype from its only field.
 macro_rules! recorded {
     ($type:ty { $($field:ident),* $(,)? }) => {
         impl $crate::codec::Recordable for $type {
@@ -194,7 +194,7 @@ macro_rules! recorded {
 }
 pub(crate) use recorded;
 
-/// A type whose form is that of another one.
+/// Makes a type [`Recordable`] in the form of another type.
 macro_rules! recorded_as {
     ($type:ty, |$value:ident, $out:ident| $write:expr, |$from:ident| $read:expr) => {
         impl Recordable for $type {
@@ -235,7 +235,7 @@ recorded_as!(u32, |it, out| out.number((*it).into()), |from| {
 recorded_as!(usize, |it, out| out.number(*it as u64), |from| {
     usize::try_from(from.number()?).map_err(|_| Damage::unknown())
 });
-// Sixteen bytes without their length.
+// Sixteen bytes, without a length.
 recorded_as!(Uuid, |it, out| out.0.extend_from_slice(&it.0), |from| {
     let bytes: Result<[u8; 16], _> = from.take(16)?.try_into();
     Ok(Uuid(bytes.map_err(|_| ends())?))
@@ -248,7 +248,7 @@ recorded_as!(
     },
     |from| Ok(usize::read(from)?..usize::read(from)?)
 );
-/// Lists: their length, then their elements. A list of bytes has a form of its own.
+/// Lists: the length, then the elements. Lists of bytes have their own form.
 macro_rules! recorded_lists {
     ($($element:ty),*) => {
         $(recorded_as!(

@@ -1,24 +1,25 @@
-//! Counters of one database since it was opened, which only grow. Durations are measured by the driver, which has a clock.
+//! Counters of one database since it was opened; they never decrease. The driver, which has a
+//! clock, measures durations.
 
 use corvid_data::Tag;
 use corvid_engine::{OperationKind, Tally};
 
-/// The counters.
+/// The counters of one database.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Counters {
-    /// Transactions that changed rows and were stored, those of the server itself included.
+    /// Transactions that changed rows and were stored, including the server's own.
     pub committed: u64,
     /// Transactions that succeeded and changed nothing.
     pub unchanged: u64,
-    /// Transactions that failed, by the first error; each tag once.
+    /// Failed transactions by their first error; each tag occurs once.
     pub failed: Vec<(Tag, u64)>,
-    /// Transactions that blocked, with any outcome.
+    /// Transactions that blocked, whatever their outcome.
     pub blocked: u64,
     /// Operations of finished transactions, in the order of [`OperationKind::ALL`].
     pub operations: [u64; OperationKind::COUNT],
-    /// Records that were sent to the file.
+    /// Records sent to the file.
     pub records: u64,
-    /// Their bytes.
+    /// Bytes of those records.
     pub record_bytes: u64,
     /// Transactions undone because they could not be stored.
     pub store_failures: u64,
@@ -27,7 +28,7 @@ pub struct Counters {
 }
 
 impl Counters {
-    /// Counts an executed transaction of a client. Commits count when they are stored.
+    /// Counts an executed transaction of a client. Commits are counted when they are stored.
     pub(crate) fn executed(&mut self, tally: &Tally, has_changed: bool) {
         for (sum, count) in self.operations.iter_mut().zip(tally.operations) {
             *sum += u64::from(count);
@@ -47,7 +48,7 @@ impl Counters {
         }
     }
 
-    /// Counts a record that goes to the file.
+    /// Counts a record that is sent to the file.
     pub(crate) fn recorded(&mut self, bytes: usize) {
         self.records += 1;
         self.record_bytes += bytes as u64;

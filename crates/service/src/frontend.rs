@@ -1,9 +1,13 @@
-//! The sessions of one shard: parses JSON-RPC messages, answers those that concern no database, sends the others to the database that they
-//! name, and keeps each session's requests in order across databases.
+//! The sessions of one shard: parses JSON-RPC messages, answers those that concern no database,
+//! sends the others to the database that they name, and keeps each session's requests in order
+//! across databases.
 //!
-//! Order: requests for one database are in flight together, up to a limit; a request for another database, or one that is answered here,
-//! waits until those are complete. A database that is not served any more still answers earlier requests; it gets no new ones. Cost per
-//! request: one hash look-up for the session, one for the database, no copy of the message.
+//! Order: requests for one database are in flight together, up to a limit. A request for another
+//! database, or one that the shard answers, waits until those are complete. A database that is no
+//! longer served still answers earlier requests but gets no new ones.
+//!
+//! Cost per request: one hash look-up for the session, one for the database, no copy of the
+//! message.
 
 mod held_deliveries;
 mod inbound_frame;
@@ -35,10 +39,11 @@ use crate::message::{
 use crate::schema_epoch::SchemaEpochs;
 use crate::served_databases::{ServedDatabases, absence_reason};
 
-/// The upper 16 bits of a session's number are the number of its shard.
+/// The upper 16 bits of a session's number identify its shard.
 const SHARD_SHIFT: u32 = 48;
 
-/// Longer frames are parsed on another thread, bytes: parsing takes about a millisecond for a megabyte.
+/// Frames longer than this are parsed on another thread, bytes: parsing takes about 1 ms per
+/// megabyte.
 const PARSE_HERE_BYTES_MAX: usize = 256 * 1024;
 
 /// The shard that owns a session.
@@ -47,7 +52,7 @@ pub fn shard_of(session: SessionId) -> u16 {
     (session.0 >> SHARD_SHIFT) as u16
 }
 
-/// The number of the `n`-th session of a shard.
+/// The id of the `n`-th session of a shard.
 #[must_use]
 pub fn session_id(shard: u16, n: u64) -> SessionId {
     SessionId((u64::from(shard) << SHARD_SHIFT) | n)
@@ -62,7 +67,7 @@ pub struct Frontend {
     locks: Arc<Mutex<Locks>>,
     server_id: Uuid,
     cond_disabled: bool,
-    /// The stamp of frames that arrive now.
+    /// The stamp that frames get on arrival.
     stamp: u64,
     epochs: SchemaEpochs,
     memory: Arc<ClientMemory>,
@@ -82,7 +87,7 @@ pub struct SessionStatus {
     pub last_request: Option<(&'static str, u64)>,
 }
 
-/// The result of one step on a message.
+/// The outcome of one attempt to handle a message.
 enum Step {
     /// The message is handled.
     Done,
@@ -93,7 +98,7 @@ enum Step {
 }
 
 impl Frontend {
-    /// A shard without sessions. `server_id` is what `get_server_id` answers.
+    /// A shard without sessions. `server_id` is the answer to `get_server_id`.
     #[must_use]
     pub fn new(
         shard: u16,
@@ -116,12 +121,12 @@ impl Frontend {
         }
     }
 
-    /// Sets the account of replies.
+    /// Sets the account that replies are charged to.
     pub fn set_client_memory(&mut self, memory: Arc<ClientMemory>) {
         self.memory = memory;
     }
 
-    /// The outputs of the inputs so far; the driver drains them.
+    /// Outputs accumulated so far; the driver drains them.
     pub fn outputs(&mut self) -> &mut Outputs {
         &mut self.outputs
     }
@@ -138,7 +143,7 @@ impl Frontend {
         self.sessions.is_empty()
     }
 
-    /// Bytes of a session's messages that are not complete yet.
+    /// Bytes of a session's messages that are not complete: in flight, being parsed or queued.
     #[must_use]
     pub fn bytes_buffered(&self, session: SessionId) -> usize {
         self.sessions
@@ -158,7 +163,7 @@ impl Frontend {
         })
     }
 
-    /// Has one session closed. False when there is no such session, or it is being closed already.
+    /// Closes one session. Returns false if there is no such session or it is already closing.
     pub fn disconnect_session(&mut self, id: SessionId, reason: &Arc<str>) -> bool {
         let session = self.sessions.get_mut(&id);
         let Some(session) = session.filter(|session| !session.is_closing) else {
@@ -170,7 +175,7 @@ impl Frontend {
         true
     }
 
-    /// A client connected.
+    /// Adds the session of a client that has connected.
     pub fn opened(&mut self, session: SessionId, mut info: SessionInfo) {
         info.epoch = self.epochs.current();
         assert_eq!(
@@ -182,11 +187,14 @@ impl Frontend {
         assert!(before.is_none(), "numbers of sessions are not used again");
     }
 
-    /// A client has disconnected: its locks pass on, its monitors and blocked transactions are dropped.
+    /// Removes the session of a client that has disconnected: its locks pass to the next waiters,
+    /// its monitors and blocked transactions are dropped.
     pub fn closed(&mut self, id: SessionId) {
         let Some(session) = self.sessions.remove(&id) else {
             return;
         };
+        // Before the messages below: a database that has transactions of this session queued drops
+        // them instead of blocking them.
         session.info.set_closed();
         for database in session.contacted {
             self.outputs
@@ -197,13 +205,13 @@ impl Frontend {
         self.pass_on_locks(notified);
     }
 
-    /// Sets the stamp of frames that arrive from here on. Their requests carry it to the database and back; the driver knows its meaning,
-    /// for example a time. Zero: no stamp.
+    /// Sets the stamp of frames that arrive from here on. Their requests carry it to the database
+    /// and back. Its meaning is the driver's, for example a time; 0 means no stamp.
     pub fn set_stamp(&mut self, stamp: u64) {
         self.stamp = stamp;
     }
 
-    /// A whole JSON text arrived.
+    /// Handles one whole JSON text from a client.
     pub fn frame(&mut self, now_ms: u64, id: SessionId, frame: impl Into<Pieces>) {
         let Some(session) = self.sessions.get_mut(&id) else {
             return;
@@ -212,6 +220,7 @@ impl Frontend {
             return;
         }
         let inbound = InboundFrame::new(frame).stamped(self.stamp);
+        // A message never overtakes an earlier one of its session.
         if session.is_parsing || !session.waiting.is_empty() {
             session.waiting.push_back(inbound);
             return;
@@ -225,10 +234,12 @@ impl Frontend {
                 }
             }
         }
+        // A message of the session waits or is being parsed. The driver stops reading the client,
+        // so later messages stay in the socket and slow the client down.
         self.outputs.pause.push((id, true));
     }
 
-    /// A frame of [`Outputs::to_parse`] is back, and parsed.
+    /// A frame from [`Outputs::to_parse`] has returned, parsed.
     pub fn frame_parsed(&mut self, now_ms: u64, id: SessionId, inbound: InboundFrame) {
         let Some(session) = self.sessions.get_mut(&id) else {
             return;
@@ -244,8 +255,8 @@ impl Frontend {
         self.close_if_finished(id);
     }
 
-    /// The client sends no more messages: it has closed its sending side, or its stream is broken. True when no message is in flight, so
-    /// that the session can be closed.
+    /// The client sends no more messages: it has closed its sending side, or its stream is broken.
+    /// Returns true if no message is in flight, so the session can be closed at once.
     pub fn end_of_input(&mut self, id: SessionId) -> bool {
         let Some(session) = self.sessions.get_mut(&id) else {
             return true;
@@ -266,7 +277,7 @@ impl Frontend {
         }
     }
 
-    /// A message from a database, another shard or the main thread.
+    /// Handles a message from a database, another shard or the main thread.
     pub fn message(&mut self, now_ms: u64, message: ToShard) {
         match message {
             ToShard::Deliver(deliver) => self.deliver(now_ms, deliver),
@@ -276,7 +287,8 @@ impl Frontend {
                 self.served = served;
                 for session in self.sessions.values_mut() {
                     session.keep(&self.served);
-                    // It is closed when the database has gone. Until then it gets replies, and no reply says that the database is unknown.
+                    // The session closes when the database has gone. Until then it gets replies and
+                    // sends no requests, so no reply calls the database unknown.
                     session.is_closing |= has_lost && !session.info.is_aware();
                 }
                 self.pass_on_locks([]);
@@ -296,7 +308,8 @@ impl Frontend {
     fn disconnect(&mut self, reason: &Arc<str>, is_affected: impl Fn(&Session) -> bool) {
         for (id, session) in &mut self.sessions {
             if is_affected(session) {
-                // They were posted before the session was to be closed.
+                // These deliveries were posted before the session had to close, so the client still
+                // gets them.
                 for deliver in session.held.take_all() {
                     let pieces = deliver.pieces.into_iter();
                     self.outputs.send.extend(pieces.map(|piece| (*id, piece)));
@@ -319,7 +332,7 @@ impl Frontend {
         }
     }
 
-    /// Passes a delivery on to its session.
+    /// Forwards a delivery to its session.
     fn pass_on(&mut self, now_ms: u64, deliver: Deliver) {
         let id = deliver.session;
         let Some(session) = self.sessions.get_mut(&id) else {
@@ -331,7 +344,8 @@ impl Frontend {
         self.outputs
             .send
             .extend(deliver.pieces.into_iter().map(|piece| (id, piece)));
-        // Replies of a database that is not served any more are delivered; its new monitors are not recorded.
+        // Replies of a database that is no longer served are still delivered, but its new monitors
+        // are not recorded.
         let is_served = self.served.contains(deliver.database);
         let keep = |session: &mut Session, monitor| {
             if is_served {
@@ -362,15 +376,18 @@ impl Frontend {
                 return;
             }
         }
+        // Only now: the reply is queued above, and a request that starts here is answered after it.
         session.in_flight.end();
         self.resume_if_room(now_ms, id);
     }
 
-    /// A request is complete: resumes waiting messages as far as possible.
+    /// Resumes waiting messages as far as possible after a request has completed.
     fn resume_if_room(&mut self, now_ms: u64, id: SessionId) {
         let Some(session) = self.sessions.get(&id) else {
             return;
         };
+        // A throttled session resumes at half its limit, so it continues with many messages, not
+        // one at a time. Any other waits until nothing is in flight.
         let has_room = session.is_throttled && session.in_flight.has_room();
         if session.in_flight.is_empty() || has_room {
             self.resume(now_ms, id);
@@ -378,7 +395,7 @@ impl Frontend {
         }
     }
 
-    /// Closes a session whose client sends no more, once its requests are answered.
+    /// Closes a session whose client sends no more messages, once its requests are answered.
     fn close_if_finished(&mut self, id: SessionId) {
         let has_ended =
             |session: &Session| session.has_ended && session.is_idle() && !session.is_closing;
@@ -387,7 +404,7 @@ impl Frontend {
         }
     }
 
-    /// Handles messages that had to wait.
+    /// Handles queued messages until one must wait.
     fn resume(&mut self, now_ms: u64, id: SessionId) {
         while let Some(session) = self.sessions.get_mut(&id) {
             if session.is_parsing {
@@ -415,7 +432,8 @@ impl Frontend {
         }
     }
 
-    /// Handles one message, or returns it if it must wait. A long one is parsed on another thread, so that no other session waits for it.
+    /// Handles one message, or returns it if it must wait. A long message is parsed on another
+    /// thread so other sessions do not wait for it.
     fn step(&mut self, now_ms: u64, id: SessionId, inbound: InboundFrame) -> Step {
         if inbound.len() > PARSE_HERE_BYTES_MAX && !inbound.is_parsed() {
             if let Some(session) = self.sessions.get_mut(&id) {
@@ -436,7 +454,7 @@ impl Frontend {
                 if self.cond_disabled {
                     envelope.method = envelope.method.without_conditions();
                 }
-                // Every reply repeats the id, also one that refuses the request.
+                // Every reply repeats the id, even the one that refuses the request.
                 if envelope.id.len() > SHORT_BYTES {
                     return self.refuse_long_id(id, frame, envelope);
                 }
@@ -479,7 +497,7 @@ impl Frontend {
         }
     }
 
-    /// Refuses a request whose id is longer than any error, in its turn.
+    /// Refuses, in its turn, a request whose id is longer than an error message may be.
     fn refuse_long_id(&mut self, id: SessionId, frame: Vec<u8>, envelope: Envelope) -> Step {
         if self.has_requests_in_flight(id) {
             return Step::Wait(InboundFrame::again(frame, Parsed::Request(envelope)));
@@ -490,13 +508,13 @@ impl Frontend {
         Step::Done
     }
 
-    /// Whether a request of the session is not answered yet.
+    /// Whether the session has requests in flight.
     fn has_requests_in_flight(&self, id: SessionId) -> bool {
         let session = self.sessions.get(&id);
         session.is_some_and(|session| !session.in_flight.is_empty())
     }
 
-    /// Has the session closed; its later messages are ignored.
+    /// Closes the session; its later messages are ignored.
     fn close(&mut self, id: SessionId, why: Close) {
         if let Some(session) = self.sessions.get_mut(&id) {
             session.is_closing = true;
@@ -508,7 +526,8 @@ impl Frontend {
         let Some(session) = self.sessions.get_mut(&id) else {
             return;
         };
-        // Requests that other databases or this shard answer come after the reply to the canceled request.
+        // Requests that go to other databases or to this shard must be answered after the canceled
+        // request.
         let is_only_target = session
             .contacted
             .iter()
@@ -539,6 +558,7 @@ impl Frontend {
             DatabaseMethod::MonitorCancel | DatabaseMethod::MonitorCondChange => {
                 match route_by_monitor(session, method, request.params()) {
                     Route::To(database) => Ok(database),
+                    // A monitor request in flight may be about to create this id.
                     Route::Unknown if !session.in_flight.is_empty() => {
                         return Step::Wait(request.into());
                     }
@@ -586,6 +606,8 @@ impl Frontend {
                 Step::Done
             }
             Err(error) => {
+                // The error must follow the updates of every commit so far, like any reply of this
+                // shard.
                 if self.fence(id) {
                     return Step::Wait(request.into());
                 }
@@ -595,7 +617,7 @@ impl Frontend {
         }
     }
 
-    /// The database that `params` name first (docs/spec/protocol.md 4.0).
+    /// The database named by the first element of `params` (docs/spec/protocol.md 4.0).
     fn database_by_name(
         &self,
         method: DatabaseMethod,
@@ -643,7 +665,8 @@ fn route_by_monitor(session: &Session, method: DatabaseMethod, params: &[u8]) ->
     }
 }
 
-/// The error of a monitor request whose id is not known here (docs/spec/protocol.md 4.8, 4.10), as JSON.
+/// The error of a monitor request whose id this session does not have (docs/spec/protocol.md 4.8,
+/// 4.10), as JSON.
 fn unknown_monitor(method: DatabaseMethod, params: &[u8]) -> Vec<u8> {
     match (method, only_param(params), three_params(params)) {
         (DatabaseMethod::MonitorCancel, Some(_), _) => b"\"unknown monitor\"".to_vec(),
@@ -659,7 +682,7 @@ fn object(error: &WireError) -> Vec<u8> {
     json
 }
 
-/// Canonical text of the first of three elements.
+/// Canonical text of the first element of an array of three.
 fn three_params(params: &[u8]) -> Option<Vec<u8>> {
     let mut reader = Reader::trusted(params);
     reader.begin_array().ok()?;

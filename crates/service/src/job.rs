@@ -1,5 +1,5 @@
-//! Long work of a database, done by another thread or as a step of the simulator. The database orders a job in its outputs and gets the
-//! result as an input.
+//! Long work of a database, done by another thread or as a step of the simulator. The database
+//! orders a job in its outputs and gets the result as an input.
 
 pub mod body_scheduler;
 pub mod garbage;
@@ -20,102 +20,108 @@ use crate::client_memory::Charge;
 use crate::message::ToDatabase;
 use crate::replication::difference::{self, Contents as SourceContents};
 
-/// Distinguishes the result of the present job from results that are not needed any more.
+/// Distinguishes the result of the current job from results that are no longer needed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct JobNumber(pub u64);
 
-/// A released commit.
+/// A commit that has been released.
 #[derive(Clone, Debug)]
 pub struct Commit {
-    /// Its changes.
+    /// The changes.
     pub delta: Arc<Delta>,
     /// `_date` of its record, ms since the Unix epoch.
     pub date_ms: i64,
 }
 
-/// A job. Conversions and comparisons of one database are done in order; bodies are written slice by slice ([`BodyScheduler`]).
+/// A job. Conversions and comparisons of one database are executed in order; bodies are written in
+/// slices ([`BodyScheduler`]).
 #[derive(Debug)]
 pub enum Job {
-    /// Convert a snapshot. Answered by [`JobResult::Converted`].
+    /// Convert a snapshot to a new schema. Answered by [`JobResult::Converted`].
     Convert {
-        /// Its number.
+        /// The job's number.
         number: JobNumber,
-        /// The content.
+        /// The rows to convert.
         snapshot: Snapshot,
         /// The new schema.
         schema: Arc<Schema>,
-        /// Versions of rows are derived from it.
+        /// Seed of the versions of rows.
         seed: Uuid,
     },
     /// Apply later commits to a conversion. Answered by [`JobResult::CarriedOver`].
     CarryOver {
-        /// Its number.
+        /// The job's number.
         number: JobNumber,
         /// The conversion so far.
         converted: Box<Converted>,
-        /// The commits.
+        /// The commits to apply, in order.
         commits: Vec<Commit>,
-        /// Modified rows are recorded as column differences.
+        /// Whether modified rows are recorded as column differences.
         is_diff: bool,
-        /// Versions of rows are derived from it.
+        /// Seed of the versions of rows.
         seed: Uuid,
     },
     /// Write the initial contents of a monitor. Answered by [`JobResult::InitialContents`].
     InitialContents(SessionId, Box<(Contents, Charge)>),
-    /// Write a body that a session waits for: a long result, or an update of many rows. Answered by [`JobResult::DeferredBody`].
+    /// Write a body that a session waits for: a long result, or an update with many rows. Answered
+    /// by [`JobResult::DeferredBody`].
     DeferredBody(SessionId, StdArc<dyn DeferredBody>),
-    /// Write an update that no session waits for yet, unless it is not needed any more. Not answered.
+    /// Write an update that no session waits for yet, unless it is no longer needed. Not answered.
     PrecomputedUpdate(StdArc<dyn DeferredBody>),
-    /// Find the difference between a snapshot and the contents of a source. Answered by [`JobResult::Compared`].
+    /// Find the difference between a snapshot and the contents of a source. Answered by
+    /// [`JobResult::Compared`].
     Compare {
-        /// Its number.
+        /// The job's number.
         number: JobNumber,
-        /// The contents of the source.
+        /// The source's rows.
         contents: SourceContents,
-        /// Our rows.
+        /// This server's rows.
         snapshot: Snapshot,
     },
-    /// Find the difference between two snapshots of one schema. Answered by [`JobResult::SnapshotsCompared`].
+    /// Find the difference between two snapshots of one schema. Answered by
+    /// [`JobResult::SnapshotsCompared`].
     CompareSnapshots {
-        /// Its number.
+        /// The job's number.
         number: JobNumber,
-        /// Our rows.
+        /// The rows now.
         present: Snapshot,
-        /// The rows to come.
+        /// The rows to install.
         installed: Snapshot,
     },
-    /// Free this: freeing many rows takes long. Not answered, and not ordered with other jobs.
+    /// Free this memory: freeing many rows takes long. Not answered, and not ordered with other
+    /// jobs.
     Free(Garbage),
 }
 
 /// The result of a job.
 #[derive(Debug)]
 pub enum JobResult {
-    /// Of [`Job::Convert`].
+    /// The result of [`Job::Convert`].
     Converted(Result<Box<Converted>, WireError>),
-    /// Of [`Job::CarryOver`].
+    /// The result of [`Job::CarryOver`].
     CarriedOver(Result<Carried, Misfit>),
-    /// Of [`Job::InitialContents`], which is numbered on its own.
+    /// The result of [`Job::InitialContents`], which has numbers of its own.
     InitialContents(Written),
-    /// Of [`Job::DeferredBody`].
+    /// The result of [`Job::DeferredBody`]: this session's body is written.
     DeferredBody(SessionId),
-    /// Of [`Job::CompareSnapshots`].
+    /// The result of [`Job::CompareSnapshots`].
     SnapshotsCompared(Recorded),
-    /// Of [`Job::Compare`].
+    /// The result of [`Job::Compare`].
     Compared(Result<Recorded, WireError>),
 }
 
-/// A conversion with further commits of its source.
+/// A conversion after later commits have been applied to it.
 #[derive(Debug)]
 pub struct Carried {
     /// The conversion.
     pub converted: Box<Converted>,
-    /// Records of the commits under the new schema, in order. A commit that changes nothing there has none.
+    /// Records of the commits under the new schema, in order. A commit that changes nothing under
+    /// that schema has no record.
     pub records: Vec<Vec<u8>>,
 }
 
 impl Job {
-    /// Answers a job for contents without doing it, because there is no memory.
+    /// Refuses a job for initial contents because memory is exhausted; executes any other job.
     #[must_use]
     pub fn refuse(self) -> Option<ToDatabase> {
         match self {
@@ -131,7 +137,8 @@ impl Job {
         }
     }
 
-    /// Does the whole job. The result depends on the job alone, so a replay of a recording can do it again.
+    /// Executes the whole job. The result depends only on the job, so the replay of a recording can
+    /// execute it again.
     pub fn carry_out(self) -> Option<ToDatabase> {
         match self {
             Job::Convert {
@@ -159,7 +166,7 @@ impl Job {
             }
             Job::InitialContents(..) | Job::DeferredBody(..) | Job::PrecomputedUpdate(_) => {
                 let mut scheduler = BodyScheduler::default();
-                // They are taken.
+                // The scheduler accepts all of these.
                 let _ = scheduler.push(self);
                 let mut answers = Vec::new();
                 while !scheduler.is_empty() {
@@ -191,17 +198,17 @@ impl Job {
     }
 }
 
-/// Identifies the job of a result.
+/// Identifies the job that a result belongs to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct JobKey {
     /// The kind of job.
     pub kind: u8,
-    /// Its number among jobs of its kind; of a body the number of its session.
+    /// The job's number among jobs of its kind; for a body, the number of its session.
     pub number: u64,
 }
 
 impl JobKey {
-    /// Of a job with a result.
+    /// The key of a job; `None` if it is not answered.
     #[must_use]
     pub fn of_job(job: &Job) -> Option<JobKey> {
         let (kind, number) = match job {
@@ -216,7 +223,7 @@ impl JobKey {
         Some(JobKey { kind, number })
     }
 
-    /// Of the job with this result.
+    /// The key of the job with this result.
     #[must_use]
     pub fn of_done(number: JobNumber, done: &JobResult) -> JobKey {
         let (kind, number) = match done {
@@ -231,7 +238,7 @@ impl JobKey {
     }
 }
 
-/// UUIDs derived from a seed: a sequence of its own for every seed, without repetition.
+/// UUIDs derived from a seed: every seed has its own sequence, without repetitions.
 pub(crate) struct Derived {
     high: u64,
     low: u64,

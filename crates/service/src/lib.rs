@@ -1,38 +1,49 @@
-//! The server as state machines. Time, bytes and identities come in; bytes, log writes and events go out. The `server` crate and the simulator
-//! drive them: this crate names no socket, file, clock, thread or random source.
+//! The server as state machines. Time, bytes and identities come in; bytes, log writes and events
+//! go out. The `server` crate and the simulator drive them: this crate names no socket, file,
+//! clock, thread or random source.
 //!
 //! # Map
 //!
 //! The parts, in the order in which a `transact` request meets them:
 //!
-//! | Part | Does |
-//! |---|---|
-//! | [`frontend`] | the sessions of one shard: parses a message, answers it there ([`locks`], `echo`, `list_dbs`) or sends it to the database that it names ([`served_databases`]), and keeps each session's requests in order |
-//! | [`message`] | everything that shards, databases and the main thread send each other |
-//! | [`pump`] | one database's batches: which inputs are executed together, by the database thread or inline by a shard, and the one ordered list of outputs |
-//! | [`database`] | execution on speculative state (`transactions.rs`), blocked transactions (`executor.rs`), the record of the commit (`file.rs`), the queue of pending replies (`replies.rs`), their release when the record is stored (`release.rs`) or the undo when it cannot be (`executor/undo.rs`), and the updates that sessions get (`subscriptions.rs`) |
-//! | [`storage`] | the rows of a new file, and when a file is compacted; `corvid_log::storage` writes the records |
-//! | [`job`] | long work on other threads: initial contents, long results, conversions, comparisons, freeing |
-//! | [`frontend`] | delivers the reply to the session, and sends its next request |
+//! 1. [`frontend`]: the sessions of one shard. Parses a message, answers it there ([`locks`],
+//!    `echo`, `list_dbs`) or sends it to the database that it names ([`served_databases`]), and
+//!    keeps each session's requests in order.
+//! 2. [`pump`]: one database's batches. Decides which inputs are executed together, by the database
+//!    thread or inline by a shard, and yields all outputs as one ordered list.
+//! 3. [`database`]: executes the transaction on speculative state (`transactions.rs`). The
+//!    transaction may block (`executor.rs`), or commit: that writes a record (`file.rs`) and queues
+//!    the reply (`replies.rs`). The reply is released once the record is stored (`release.rs`); if
+//!    it cannot be stored, the commit is undone (`executor/undo.rs`). Sessions then get updates
+//!    (`subscriptions.rs`).
+//! 4. [`storage`]: the rows of a new file, and when a file is compacted; `corvid_log::storage`
+//!    writes the records.
+//! 5. [`job`]: long work on other threads: initial contents, long results, conversions,
+//!    comparisons, freeing.
+//! 6. [`frontend`] again: delivers the reply to the session, and sends its next request.
 //!
-//! Beside that way:
+//! [`message`] defines everything that shards, databases and the main thread send each other. The
+//! other parts:
 //!
-//! | Part | Does |
-//! |---|---|
-//! | [`Model`] | how databases differ in who may write, where commits come from and when they are stored; further service models go there |
-//! | [`locks`] | the lock table of the server, shared by shards and databases |
-//! | [`server_db`], [`member_row`] | the `_Server` database |
-//! | [`applied_index`] | the index of a clustered database on its way to `_Server` |
-//! | [`schema_epoch`] | which sessions began before a change of the databases that are served, or of their schemas |
-//! | [`member`] | the turns of a cluster member's thread: between the member, its connections, its file and its database |
-//! | [`replication`] | a backup's conversation with its source |
-//! | [`relay`] | a relay's conversation with its source |
-//! | [`upstream`] | what members and relays share that follow another server; the messages between a relay's database and that conversation |
-//! | [`relayed_client`] | the client of a relay, as the relay describes it to its source |
-//! | [`remote_rows`], [`remote_status`] | remotes that rows configure, and the status written back to those rows |
-//! | [`once`] | transactions that are sent again and executed once |
-//! | [`session_limits`], [`client_memory`] | limits of what clients make the server keep |
-//! | [`counters`], [`audit`], [`recording`] | what operators see: counts, the audit trail, the flight recorder and its replay |
+//! - [`Model`]: how databases differ in who may write, where commits come from and when they are
+//!   stored. New service models go there.
+//! - [`locks`]: the lock table of the server, shared by shards and databases.
+//! - [`server_db`], [`member_row`]: the `_Server` database.
+//! - [`applied_index`]: the index of a clustered database on its way to `_Server`.
+//! - [`schema_epoch`]: which sessions predate a change of the served databases or of their schemas.
+//! - [`member`]: the turns of a cluster member's thread, between the member, its connections, its
+//!   file and its database.
+//! - [`replication`]: a backup's conversation with its source.
+//! - [`relay`]: a relay's conversation with its source.
+//! - [`upstream`]: what all followers of another server share, members and relays; also the
+//!   messages between a relay's database and that conversation.
+//! - [`relayed_client`]: the client of a relay, as the relay describes it to its source.
+//! - [`remote_rows`], [`remote_status`]: remotes that rows configure, and the status written back
+//!   to those rows.
+//! - [`once`]: transactions that are sent again and executed once.
+//! - [`session_limits`], [`client_memory`]: limits on what clients make the server keep.
+//! - [`counters`], [`audit`], [`recording`]: for operators: counts, the audit trail, the flight
+//!   recorder and its replay.
 
 pub mod applied_index;
 pub mod audit;

@@ -1,10 +1,12 @@
-//! The lock table of a server (docs/spec/protocol.md 4.11): owners, and waiting sessions in their order.
+//! The lock table of a server (docs/spec/protocol.md 4.11): owners, and sessions waiting in line.
 //!
-//! Shards change it on `lock`, `steal`, `unlock` and disconnection; engines read it for `assert`. It sends nothing itself: a change of
-//! ownership leaves a [`LockNotification`] here for its session, and the caller learns which session to wake. So a session gets
-//! notifications in the order in which the changes happened, on any shards.
+//! Shards change it on `lock`, `steal`, `unlock` and disconnection; engines read it for `assert`.
+//! It sends nothing: a change of ownership leaves a [`LockNotification`] in the table, and the
+//! caller learns which session to wake. So a session gets notifications in the order of the
+//! changes, on whichever shards they happened.
 //!
-//! At a relay the first session in line owns a lock only while the relay itself owns it at its source: see [`at_source`].
+//! At a relay, the first session in line owns a lock only while the relay owns it at its source:
+//! see [`at_source`].
 
 mod at_source;
 
@@ -23,16 +25,16 @@ use at_source::{Claim, DueClaim};
 /// How a session requests a lock.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Mode {
-    /// Wait for it.
+    /// Wait in line for the lock.
     Lock,
-    /// Take it at once.
+    /// Take the lock from its owner.
     Steal,
 }
 
-/// The answer to a request for a lock.
+/// The answer to a lock request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Decision {
-    /// The session owns it.
+    /// The session owns the lock.
     Owned,
     /// The session waits in line.
     Waiting,
@@ -40,7 +42,7 @@ pub enum Decision {
     AtSource,
 }
 
-/// News about a lock, for the session that it concerns.
+/// A change of a lock, for the session that it concerns.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum LockNotification {
     /// The owner has changed.
@@ -50,29 +52,30 @@ pub enum LockNotification {
         /// The lock.
         lock: String,
     },
-    /// The answer to the session's request, of which the source had to decide: whether it owns the lock, or an error as JSON.
+    /// The source has decided the session's request: whether the session owns the lock, or an error
+    /// as JSON.
     Answer(Result<bool, Bytes>),
 }
 
-/// The reason for refusing a request.
+/// Why a request is refused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Refused {
-    /// The session has requested this lock and did not unlock it.
+    /// The session has requested this lock already and has not unlocked it.
     AlreadyRequested,
-    /// `unlock` without a request.
+    /// The session unlocks a lock that it has not requested.
     NotRequested,
-    /// The session has requested as many locks as it may.
+    /// The session may not request more locks.
     TooMany,
 }
 
 /// The locks that one session has asked for, by name.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct RequestedLocks {
-    /// It owns these.
+    /// Locks that the session owns.
     pub owned: Vec<String>,
-    /// It waits in line for these.
+    /// Locks that the session waits for.
     pub waiting: Vec<String>,
-    /// It had stolen these, and they were stolen from it.
+    /// Locks that the session had stolen and lost to another thief.
     pub lost: Vec<String>,
 }
 
@@ -86,7 +89,8 @@ struct LockRequest {
 #[derive(Debug, Default)]
 struct Queue {
     requests: VecDeque<LockRequest>,
-    /// The first one owns the lock if there is no claim, or the source has granted it.
+    /// The relay's claim at its source. The first session owns the lock if there is no claim or the
+    /// source has granted it.
     claim: Option<Claim>,
 }
 
@@ -102,29 +106,30 @@ impl Queue {
 #[derive(Debug)]
 struct Requested {
     lock: String,
-    /// Counts its memory.
+    /// Charges the request to the client memory.
     _retained: Retained,
 }
 
-/// Bytes of a requested lock besides two copies of its name.
+/// Bytes charged for a requested lock, in addition to two copies of its name.
 const REQUEST_BYTES: usize = 256;
 
-/// Locks of a session that are never refused for lack of memory.
+/// Locks per session that are granted even when client memory is exhausted.
 const FEW_LOCKS: usize = 16;
 
-/// For each lock, the sessions that have requested it, in order; the first owns it. A session that had stolen a lock and lost it to another
-/// one leaves the queue, and `requested` keeps the lock until the session unlocks it.
+/// For each lock, the sessions that have requested it, in line; the first one owns it. A thief that
+/// loses the lock to another thief leaves the line, but `requested` keeps the lock until the
+/// session unlocks it.
 #[derive(Debug, Default)]
 pub struct Locks {
-    /// Ordered, as clients choose the names.
+    /// Ordered, since clients choose the names.
     queues: BTreeMap<String, Queue>,
     requested: HashMap<SessionId, Vec<Requested>, TrustedKeys>,
     memory: Arc<ClientMemory>,
-    /// Notifications that sessions have yet to get, in order.
+    /// Notifications that sessions have not taken yet, in order.
     notifications: HashMap<SessionId, Vec<LockNotification>, TrustedKeys>,
-    /// The locks are those of this relay's source.
+    /// The relay whose source has the locks; `None` if this server has them.
     relay: Option<DatabaseId>,
-    /// In order.
+    /// Claims that relays have to make, in order.
     due_claims: Vec<DueClaim>,
     /// The number of the last claim.
     last_claim: u64,
@@ -137,12 +142,13 @@ impl Locks {
         Locks::default()
     }
 
-    /// Sets the account of what sessions keep.
+    /// Sets the account that requested locks are charged to.
     pub fn set_client_memory(&mut self, memory: Arc<ClientMemory>) {
         self.memory = memory;
     }
 
-    /// Handles `lock` or `steal`. Returns whether the session owns the lock now, and the session that has a new notification.
+    /// Handles `lock` or `steal`. Returns the decision, and the session that has a new
+    /// notification, if any.
     ///
     /// # Errors
     /// [`Refused::AlreadyRequested`], [`Refused::TooMany`].
@@ -169,6 +175,7 @@ impl Locks {
             requested.len() <= LOCKS_MAX,
             "the locks of a session are bounded"
         );
+        // Before the thief joins: the former owner must still be first in line to be found.
         let mut notified = None;
         if mode == Mode::Steal {
             notified = self.displace(lock);
@@ -182,6 +189,7 @@ impl Locks {
         if first.is_none_or(|first| first.session != session) {
             return Ok((Decision::Waiting, None));
         }
+        // After the queue has its new first session, in whose name the relay claims the lock.
         let is_at_source = self.claim(lock, true);
         let decision = if is_at_source {
             Decision::AtSource
@@ -195,7 +203,7 @@ impl Locks {
         Ok((decision, notified))
     }
 
-    /// Handles `unlock`. Returns the session that has a new notification.
+    /// Handles `unlock`. Returns the session that has a new notification, if any.
     ///
     /// # Errors
     /// [`Refused::NotRequested`].
@@ -206,12 +214,13 @@ impl Locks {
         Ok(self.withdraw(session, lock))
     }
 
-    /// Removes and returns the notifications of a session, in order.
+    /// Takes a session's notifications, in order.
     pub fn take_notifications(&mut self, session: SessionId) -> Vec<LockNotification> {
         self.notifications.remove(&session).unwrap_or_default()
     }
 
-    /// Drops every request of a session that has disconnected. Returns the sessions that have a new notification.
+    /// Drops every request of a session that has disconnected. Returns the sessions that have new
+    /// notifications.
     pub fn remove_session(&mut self, session: SessionId) -> Vec<SessionId> {
         self.notifications.remove(&session);
         let requested = self.requested.remove(&session).unwrap_or_default();
@@ -227,7 +236,7 @@ impl Locks {
         self.queues.get(lock).and_then(Queue::owner) == Some(session)
     }
 
-    /// The locks that a session has requested.
+    /// The locks that a session has requested, by state.
     #[must_use]
     pub fn requested_by(&self, session: SessionId) -> RequestedLocks {
         let mut requests = RequestedLocks::default();
@@ -254,7 +263,7 @@ impl Locks {
     /// Checks that each session in line has requested the lock. O(requests): for simulations.
     ///
     /// # Panics
-    /// One has not.
+    /// A session in line has not requested the lock, or is in line twice.
     pub fn check(&self) {
         for (lock, queue) in &self.queues {
             assert!(!queue.requests.is_empty(), "{lock}: somebody is in line");
@@ -275,13 +284,13 @@ impl Locks {
         }
     }
 
-    /// Whether no lock is requested and no notification waits.
+    /// Whether no lock is requested and no notification is left.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.queues.is_empty() && self.requested.is_empty() && self.notifications.is_empty()
     }
 
-    /// Locks that are owned, and requests that wait for one.
+    /// The number of locks that are owned, and of requests that wait.
     #[must_use]
     pub fn counts(&self) -> (u64, u64) {
         let owned = self.queues.values().filter_map(Queue::owner).count();
@@ -289,7 +298,9 @@ impl Locks {
         (owned as u64, (requests - owned) as u64)
     }
 
-    /// A thief comes before the first session in line, which has lost the lock if it owned it. Returns that session if it has a notification.
+    /// Prepares the line for a thief, which will come first. The first session so far loses the
+    /// lock if it owned it, and leaves the line if it is a thief itself. Returns that session if it
+    /// has a notification.
     fn displace(&mut self, lock: &str) -> Option<SessionId> {
         let queue = self.queues.get_mut(lock)?;
         let first = queue.requests.front()?;
@@ -300,7 +311,9 @@ impl Locks {
             queue.requests.pop_front();
         }
         if is_answer_due {
-            // Had the source been as quick as this thief, the other one would have owned the lock for a moment.
+            // The source has not answered this session's request yet. Had it answered before this
+            // theft, a thief would have owned the lock for a moment, and a waiter would be in line:
+            // answer accordingly.
             let answer = LockNotification::Answer(Ok(mode == Mode::Steal));
             self.notify(session, answer);
         }
@@ -312,7 +325,7 @@ impl Locks {
         Some(session)
     }
 
-    /// Forgets that a session has requested a lock. False if it has not.
+    /// Forgets that a session has requested a lock. Returns false if it had not.
     fn forget(&mut self, session: SessionId, lock: &str) -> bool {
         let Some(requested) = self.requested.get_mut(&session) else {
             return false;
@@ -327,7 +340,8 @@ impl Locks {
         true
     }
 
-    /// Removes a request from its queue. When it was the first, the next session comes first: returns it if it owns the lock by that.
+    /// Removes a request from its line. If it was first, the next session becomes first; returns
+    /// that session if it owns the lock now.
     fn withdraw(&mut self, session: SessionId, lock: &str) -> Option<SessionId> {
         let queue = self.queues.get_mut(lock)?;
         let mut requests = queue.requests.iter();
@@ -337,6 +351,8 @@ impl Locks {
             return None;
         }
         let next = queue.requests.front().map(|request| request.session);
+        // At a relay, the next session owns the lock only when the source has granted its own
+        // claim.
         if self.claim(lock, false) {
             return None;
         }

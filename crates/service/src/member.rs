@@ -1,15 +1,16 @@
-//! Around the member of a clustered database (`corvid_consensus::Member`): the turns of its thread, between
-//! the member, its connections, its database and its file.
+//! The thread of a cluster member (`corvid_consensus::Member`), as state machines: its turns carry
+//! everything between the member, its connections, its database and its file.
 //!
 //! | File | Owns |
 //! |---|---|
 //! | [`contents`] | the contents of the database that an opened file yields |
 //! | [`database_queue`] | events on their way to the database, and the snapshots between them |
 //! | [`file`] | the order of requests to the file, new files, snapshots of peers |
-//! | [`pump`] | the order of a turn of the member's thread, and how outputs are carried out |
-//! | [`effects`] | the connections, threads and observers of that thread |
+//! | [`pump`] | the order of steps in a turn, and how outputs are carried out |
+//! | [`effects`] | the connections, threads and observers of the thread |
 //!
-//! Invariant: pure, as the whole crate, so the simulator of whole clusters runs it as the server does.
+//! Invariant: pure, like the whole crate: the simulator of clusters runs the same code as the
+//! server.
 
 pub mod contents;
 pub mod database_queue;

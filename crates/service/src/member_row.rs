@@ -1,4 +1,5 @@
-//! The row of a clustered database in `_Server` (docs/spec/distribution.md 1.8), as `params` of transactions. The main thread executes them.
+//! The row of a clustered database in `_Server` (docs/spec/distribution.md 1.8), as `params` of
+//! transactions that the main thread executes.
 
 use std::collections::BTreeMap;
 
@@ -10,7 +11,7 @@ use corvid_log::cluster::{Cid, Index};
 
 use crate::server_db;
 
-/// Adds the row, without `index`; `schema` is `None` while the server joins.
+/// `params` that insert the row, without `index`. `schema`: `None` while the server is joining.
 #[must_use]
 pub fn insert(name: &str, schema: Option<&Schema>, row: &ServerRow) -> Vec<u8> {
     let mut columns = columns(row);
@@ -24,13 +25,13 @@ pub fn insert(name: &str, schema: Option<&Schema>, row: &ServerRow) -> Vec<u8> {
     ])
 }
 
-/// Changes the columns that the member decides.
+/// `params` that update the columns which the member decides.
 #[must_use]
 pub fn update(name: &str, row: &ServerRow) -> Vec<u8> {
     update_columns(name, columns(row))
 }
 
-/// Changes `index`, which the database decides ([`crate::applied_index`]).
+/// `params` that update `index`, which the database decides ([`crate::applied_index`]).
 pub(crate) fn update_index(name: &str, index: Index) -> Vec<u8> {
     let value = match index {
         Index(0) => empty(),
@@ -54,7 +55,7 @@ fn update_columns(name: &str, columns: BTreeMap<BString, Value>) -> Vec<u8> {
 }
 
 fn columns(row: &ServerRow) -> BTreeMap<BString, Value> {
-    // The cluster of a server that has not joined yet is all zeros, not absent.
+    // A server that has not joined yet shows a cluster id of zeros, not an empty set.
     let cid = row.cid.map_or(Uuid::ZERO, Cid::uuid);
     BTreeMap::from([
         ("connected".into(), Value::Bool(row.is_connected)),

@@ -1,5 +1,5 @@
-//! Messages between shards, databases and the server's main thread. All of them are data, so a simulator carries them as well as a queue
-//! between threads.
+//! Messages between shards, databases and the server's main thread. All of them are plain data: a
+//! simulator carries them as well as a queue between threads does.
 
 mod control;
 
@@ -27,29 +27,30 @@ use crate::replication::{LogMessage, ReplicationStatus, SourceEvent, SourceId};
 use crate::schema_epoch::SchemaEpoch;
 use crate::upstream::SourceNews;
 
-/// A served database; a database that is removed and added again gets another number.
+/// The number of a served database. A database that is removed and added again gets a new number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct DatabaseId(pub u32);
 
 /// A session, as databases and logs see it.
 #[derive(Debug)]
 pub struct SessionInfo {
-    /// Its remote is read-only (docs/spec/protocol.md 7.3).
+    /// The session's remote is read-only (docs/spec/protocol.md 7.3).
     pub read_only: bool,
-    /// Role of its remote; empty: none.
+    /// The role that the session's remote assigns; empty if none.
     pub role: String,
-    /// Common name of its certificate.
+    /// Common name of the client's certificate.
     pub client_id: Option<String>,
-    /// It is a relay that the operator trusts to speak for its clients.
+    /// The session is a relay that the operator trusts to speak for its clients.
     pub is_trusted_relay: bool,
-    /// The peer of its connection, as log lines name it; empty: unknown.
+    /// The connection's peer, as log lines name it; empty if unknown.
     pub peer: Arc<str>,
-    /// The remote that it connected to, as configured.
+    /// The remote that accepted the connection, as configured.
     pub remote: Arc<str>,
-    /// The schema epoch in which it began; set by its shard.
+    /// The schema epoch in which the session began; set by its shard.
     pub(crate) epoch: SchemaEpoch,
     aware: AtomicBool,
-    /// It lost a monitor or a request while it was not aware of changes, so it was not notified.
+    /// The session lost a monitor or a request while it was not change-aware, so it was not
+    /// notified.
     missed_cancellation: AtomicBool,
     closed: AtomicBool,
 }
@@ -82,7 +83,7 @@ impl SessionInfo {
         }
     }
 
-    /// The same session as that of a relay that may speak for its clients, or may not.
+    /// The same session, with whether it is a relay that may speak for its clients.
     #[must_use]
     pub fn of_trusted_relay(self, is_trusted_relay: bool) -> SessionInfo {
         SessionInfo {
@@ -108,7 +109,7 @@ impl SessionInfo {
         }
     }
 
-    /// Whether it asked for database change awareness (docs/spec/protocol.md 4.14).
+    /// Whether the session has asked for database change awareness (docs/spec/protocol.md 4.14).
     #[must_use]
     pub fn is_aware(&self) -> bool {
         self.aware.load(Ordering::Relaxed)
@@ -125,13 +126,15 @@ impl SessionInfo {
         self.closed.store(true, Ordering::Relaxed);
     }
 
-    /// Whether it is about to be closed although it may have become aware since: it waits for updates or replies that will never come.
+    /// Whether the session lost a monitor or a request without notification. It is about to be
+    /// closed, even if it has become change-aware since: it waits for updates or replies that will
+    /// never come.
     #[must_use]
     pub fn has_missed_cancellation(&self) -> bool {
         self.missed_cancellation.load(Ordering::Relaxed)
     }
 
-    /// Records that it lost a monitor or a request without notification.
+    /// Records that the session lost a monitor or a request without notification.
     pub fn miss_cancellation(&self) {
         self.missed_cancellation.store(true, Ordering::Relaxed);
     }
@@ -173,7 +176,7 @@ impl DatabaseMethod {
         methods.find(|method| method.name().as_bytes() == name)
     }
 
-    /// Whether it starts, changes or ends a monitor.
+    /// Whether the method starts, changes or ends a monitor.
     #[must_use]
     pub fn is_about_monitors(self) -> bool {
         matches!(
@@ -184,7 +187,7 @@ impl DatabaseMethod {
         )
     }
 
-    /// Its name on the wire.
+    /// The method's name on the wire.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {
@@ -200,16 +203,16 @@ impl DatabaseMethod {
     }
 }
 
-/// A request for a database. The frame is kept whole; nothing is copied out of it.
+/// A request for a database. The frame is moved in whole; nothing is copied out of it.
 #[derive(Debug)]
 pub struct Request {
     /// The session that sent it.
     pub session: SessionId,
-    /// Its description.
+    /// The description of that session.
     pub info: Arc<SessionInfo>,
     /// When it arrived, ms.
     pub arrived_ms: u64,
-    /// The stamp of its frame ([`Frontend::set_stamp`](crate::Frontend::set_stamp)); zero: none.
+    /// The frame's stamp ([`Frontend::set_stamp`](crate::Frontend::set_stamp)); 0 if none.
     pub stamp: u64,
     /// The request id, canonical JSON.
     pub id: Box<[u8]>,
@@ -219,20 +222,22 @@ pub struct Request {
     pub frame: Vec<u8>,
     /// The range of the `params` array in the frame.
     pub params: Range<usize>,
-    /// Its number in the order of first executions; set by the first execution and kept by retries.
+    /// The request's number in the order of first executions; set by the first execution and kept
+    /// by retries.
     pub seqno: Option<u64>,
-    /// It blocked before (a `wait`) and was reported as complete then.
+    /// The request blocked earlier (a `wait`); its session was told then that it is complete.
     pub blocked: bool,
     /// For monitor requests: ids of this session's monitors on other databases.
     pub foreign_monitors: Vec<Arc<[u8]>>,
     /// The identity of a transaction that is executed once.
     pub once: Option<Once>,
-    /// From a relay: its client.
+    /// The client on whose behalf a relay sends the request.
     pub client: Option<Box<RelayedClient>>,
 }
 
 impl Request {
-    /// The roles under which it is judged: each must allow it.
+    /// The identities that must all be allowed to execute the request; those without a role are
+    /// omitted.
     #[must_use]
     pub fn identities(&self) -> Vec<Identity<'_>> {
         let info = &self.info;
@@ -250,14 +255,16 @@ impl Request {
         identities
     }
 
-    /// Whether it may not write. A relay's own session is judged as well, trusted or not.
+    /// Whether the request may not write. A read-only relay session makes all its clients
+    /// read-only, whether or not the relay is trusted.
     #[must_use]
     pub fn is_read_only(&self) -> bool {
         let client = self.client.as_ref();
         self.info.read_only || client.is_some_and(|client| client.is_read_only())
     }
 
-    /// The client of a trusted relay, as that tells it: a JSON object.
+    /// The client of a trusted relay, as the relay describes it: a JSON object. `None` if the relay
+    /// is not trusted.
     #[must_use]
     pub fn told_client(&self) -> Option<&Arc<str>> {
         let client = self.client.as_ref();
@@ -271,22 +278,25 @@ impl Request {
     }
 }
 
-/// To a database.
+/// An input of a database.
 #[derive(Debug)]
 pub enum ToDatabase {
     /// A client's request.
     Request(Box<Request>),
-    /// `cancel` of a pending request, by canonical id. Completes like a request, whether or not the canceled request exists.
+    /// `cancel` of a pending request, by canonical id. It completes like a request, whether or not
+    /// the canceled request exists.
     Cancel(SessionId, Box<[u8]>),
-    /// Send the session's pending updates, then report this completion: the shard is about to send something else to it.
+    /// Sends the session's pending updates, then reports this completion: the shard is about to
+    /// send something that must follow them.
     Fence(SessionId, Completion),
-    /// The session's output is drained.
+    /// The session's outbound queue is empty.
     Drained(SessionId),
     /// The client has disconnected.
     Closed(SessionId),
-    /// Of a relay: the lock table has claims for its source ([`Locks::relay_with_claims`](crate::Locks::relay_with_claims)).
+    /// To a relay: the lock table has claims for its source
+    /// ([`Locks::relay_with_claims`](crate::Locks::relay_with_claims)).
     LockClaims,
-    /// A reply of the storage.
+    /// A completion from the storage.
     Storage(StorageReply),
     /// The result of a [`Job`](crate::job::Job).
     JobDone(JobNumber, JobResult),
@@ -296,40 +306,41 @@ pub enum ToDatabase {
     Member(MemberEvent),
     /// From a relay's conversation with its source.
     Relay(SourceNews),
-    /// The contents of a snapshot that the member of a clustered database has installed, because it was too far behind for entries. The
-    /// holder sends them in place of [`MemberEvent::Replaced`], before later events of the member. Answered by
+    /// The contents of a snapshot that the member of a clustered database has installed, because it
+    /// had fallen too far behind for entries. The sender replaces [`MemberEvent::Replaced`] by this
+    /// message, before later events of the member. Answered by
     /// [`MemberRequest::Applied`](corvid_consensus::database::MemberRequest::Applied).
     Installed(Box<InstalledSnapshot>),
     /// From the server itself.
     Control(Control),
 }
 
-/// The contents of a snapshot of a cluster.
+/// The contents of a snapshot that a cluster member has installed.
 #[derive(Debug)]
 pub struct InstalledSnapshot {
     /// Schema and rows.
     pub database: Database,
-    /// The last entry that they contain.
+    /// The last entry that the contents include.
     pub index: Index,
-    /// Its term.
+    /// The term of that entry.
     pub term: Term,
-    /// The id of the last entry with data that they contain.
+    /// The id of the last entry with data that the contents include.
     pub eid: Eid,
 }
 
-/// A piece of an outgoing message stream; the pieces of one [`Deliver`] are whole messages, in order.
+/// A piece of an outgoing stream. Each piece is one or more whole messages, in order.
 #[derive(Clone, Debug)]
 pub enum Piece {
-    /// A message of one session.
+    /// Messages for one session only.
     Message(Vec<u8>),
-    /// A reply or a notification that is long, or whose body other sessions may share.
+    /// A long reply or notification, or one whose body other sessions may share.
     Long(Frame),
     /// An update, whose body other sessions may share.
     Update(Frame),
 }
 
 impl Piece {
-    /// Its frame, if it leaves as one.
+    /// The frame of a long message or an update.
     pub(crate) fn frame(&self) -> Option<&Frame> {
         match self {
             Piece::Message(_) => None,
@@ -337,7 +348,7 @@ impl Piece {
         }
     }
 
-    /// Its length, bytes.
+    /// The piece's length, bytes.
     #[must_use]
     pub fn len(&self) -> usize {
         match self {
@@ -349,7 +360,7 @@ impl Piece {
         }
     }
 
-    /// Whether there is nothing in it.
+    /// Whether the piece is empty.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.len() == 0
@@ -361,7 +372,8 @@ impl Piece {
 pub enum Completion {
     /// Nothing.
     None,
-    /// A request (or it blocks, or is canceled).
+    /// A request: it is answered, it blocks or it was canceled. A fence that the shard counts as a
+    /// request.
     Request,
     /// A request that created the monitor with this id.
     MonitorAdded(Arc<[u8]>),
@@ -369,18 +381,19 @@ pub enum Completion {
     MonitorRenamed(Arc<[u8]>, Arc<[u8]>),
     /// A request that removed this monitor.
     MonitorRemoved(Arc<[u8]>),
-    /// No request, but the lock table has a notification for the session.
+    /// No request: the lock table has a notification for the session.
     LockNotification,
-    /// No request, but this monitor is lost: its database was removed or converted.
+    /// No request: this monitor is lost because its database was removed or converted.
     MonitorLost(Arc<[u8]>),
-    /// The fence before a notification about a lock; no request.
+    /// No request: the fence that precedes a notification about a lock.
     NotificationFence,
-    /// The fence in `_Server` before the reply of a clustered database; no request.
+    /// No request: the fence in `_Server` that precedes the reply of a clustered database.
     IndexFence,
 }
 
 impl Completion {
-    /// That of the reply to a request. One that blocked was reported as complete then.
+    /// The completion of a reply to this request. A request that blocked was reported as complete
+    /// when it blocked.
     pub(crate) fn of(request: &Request) -> Completion {
         if request.blocked {
             Completion::None
@@ -393,30 +406,31 @@ impl Completion {
 /// Bytes for one session, in order.
 #[derive(Debug)]
 pub struct Deliver {
-    /// The recipient.
+    /// The session that receives the bytes.
     pub session: SessionId,
     /// The database that sends it.
     pub database: DatabaseId,
     /// The bytes.
     pub pieces: Vec<Piece>,
-    /// It holds updates, or reaches the limit of unread replies: report [`ToDatabase::Drained`] when it is written.
+    /// The pieces hold updates, or reach the limit of unread replies: report
+    /// [`ToDatabase::Drained`] once they are written.
     pub report_drained: bool,
     /// The completed request.
     pub completion: Completion,
 }
 
-/// To a shard.
+/// An input of a shard.
 #[derive(Debug)]
 pub enum ToShard {
-    /// Write this.
+    /// Send these bytes to a session.
     Deliver(Deliver),
     /// The lock table holds notifications for this session.
     LockNotifications(SessionId),
     /// The served databases have changed.
     ServedDatabases(Arc<crate::served_databases::ServedDatabases>),
     /// Close every session that is not change-aware and began before this epoch, after its queued
-    /// output. Nothing more is sent to them. The main thread sends this before it shows the change
-    /// to any client.
+    /// output. Nothing more is sent to these sessions. The main thread sends this before any client
+    /// can see the change.
     DisconnectUnaware(Arc<str>, SchemaEpoch),
     /// Close this session, if it is still there, for this reason.
     CloseSession(SessionId, Arc<str>),
@@ -429,30 +443,32 @@ pub enum ToShard {
 /// From a database to the server's main thread.
 #[derive(Debug)]
 pub enum Event {
-    /// A client converted it. Sessions of earlier epochs that are not aware are closed, then `_Server` shows the new schema.
+    /// A client has converted the database. The main thread closes sessions of earlier epochs that
+    /// are not change-aware, then shows the new schema in `_Server`.
     Converted(DatabaseId, corvid_data::Arc<Schema>, SchemaEpoch),
     /// Answer to the [`Control`] message with this number.
     Answered(u64, ControlAnswer),
-    /// A compaction that nobody asked for has ended ([`Control::Compact`] without a number).
+    /// A compaction that no command asked for has ended ([`Control::Compact`] without a number).
     Compacted(Result<(), StoreError>),
     /// Answer to [`Control::Remove`].
     Removed(DatabaseId),
-    /// Answer to [`Control::WatchColumn`]: the remotes, or why there are none.
+    /// Answer to [`Control::WatchColumn`]: the remotes, or why the column cannot be watched.
     ColumnWatched(String, Result<RemoteRows, String>),
     /// The remotes that a watched column names have changed.
     RemotesChanged(String, RemoteRows),
-    /// A watched column cannot be used after a conversion, for this reason. Its remotes have been reported as removed.
+    /// A conversion made a watched column unusable, for this reason. Its remotes have been reported
+    /// as removed.
     ColumnLost(String),
-    /// A transaction took long: the line.
+    /// A transaction was slow: the log line.
     Slow(String),
     /// A log message of a backup.
     Replication(LogMessage),
-    /// Close this session, for this reason: the outcome of one of its transactions will never be known, because the cluster's entry is
-    /// part of a snapshot.
+    /// Close this session, for this reason: the outcome of one of its transactions will never be
+    /// known, because a snapshot has replaced the transaction's log entry.
     OutcomeUnknown(SessionId, Arc<str>),
-    /// A clustered database cannot apply a committed entry, and applies nothing any more: the line.
+    /// A clustered database cannot apply a committed entry and applies nothing more: the log line.
     EntryRefused(String),
-    /// A row of a table that is logged has changed: the line.
+    /// A row of a logged table has changed: the log line.
     RowLogged(String),
     /// A table whose rows configure remotes has no `status` column.
     NoStatusColumn(String),
@@ -463,30 +479,30 @@ pub enum Event {
 /// The state of a database, for commands and metrics.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Report {
-    /// The amounts of everything.
+    /// Figures for `memory/show`.
     pub usage: Usage,
     /// Its tables.
     pub tables: Vec<TableReport>,
-    /// The state of replication; `None`: it is active.
+    /// The state of replication; `None` if the database is active.
     pub replication: Option<ReplicationStatus>,
     /// Its counters.
     pub counts: Counters,
-    /// Replies that wait for a record to be stored.
+    /// Replies whose commit records are not stored yet.
     pub pending: u64,
-    /// Inputs that wait at a barrier.
+    /// Inputs queued at a barrier.
     pub queued: u64,
-    /// Its file, if it has one.
+    /// The database's file; `None` if it has none.
     pub file: Option<FileReport>,
-    /// A conversion is under way.
+    /// A conversion is in progress.
     pub is_converting: bool,
 }
 
 /// The state of a table.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct TableReport {
-    /// Its name.
+    /// The table's name.
     pub name: String,
-    /// Its rows are logged as they change.
+    /// Changes of its rows are logged.
     pub is_logged: bool,
     /// The number of its rows.
     pub rows: u64,
@@ -495,11 +511,12 @@ pub struct TableReport {
 /// The state of a file.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct FileReport {
-    /// Its length with the records that are being written, bytes.
+    /// The file's length, including records that are being written, bytes.
     pub size: u64,
-    /// The length of its schema and first transaction when it was last written as a whole, bytes.
+    /// File size right after the last compaction, bytes: the length of its schema and first
+    /// transaction.
     pub base: u64,
-    /// Records since then.
+    /// Records written since that compaction.
     pub records: u64,
     /// The last commit could not be stored.
     pub has_failed: bool,

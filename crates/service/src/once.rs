@@ -1,15 +1,23 @@
-//! Transactions that are executed at most once, although they are sent again (docs/internals/relay.md, "Exactly once").
+//! Transactions that are executed at most once, although clients send them again
+//! (docs/internals/relay.md, "Exactly once").
 //!
-//! A client that loses its connection does not know what became of its last transactions. With `transact_once` it gives each of them an id, and
-//! sends it again under the same id. The *key* of a transaction is a hash of its id. The key becomes the id of the commit, but for three bytes, which
-//! count executions: so each execution has an id of its own, and the id of a commit tells the key of its transaction. Every client sees the
-//! ids of commits. None can compute a transaction's id from them, so no client can name the transaction of another one.
+//! A client that loses its connection does not know the outcome of its last transactions. With
+//! `transact_once` it gives each transaction an id, and sends it again under the same id. The *key*
+//! of a transaction is a hash of that id. The id of the commit is the key, except for three bytes
+//! that number the executions. So each execution has its own id, and the id of a commit reveals the
+//! key of its transaction. Every client sees the ids of commits, but cannot compute a transaction's
+//! id from them. So no client can name the transaction of another.
 //!
-//! The database remembers the ids of its last commits, and the results of those that came with an id.
+//! The database remembers the ids of its last commits, and the results of those that came with an
+//! id.
 //!
-//! Invariant: a transaction that may have been executed is not executed again. A client that sends it again tells which commit it had seen when it
-//! sent it first. If that one is remembered, so are all later ones, and the transaction's own would be among them. A transaction whose key is
-//! that of a remembered commit is never executed, whatever its client tells. Bounded by `IDS_MAX` and `RESULTS_BYTES_MAX`.
+//! Invariant: a transaction that may have been executed is not executed again. A client that sends
+//! it again names the last commit it had seen when it first sent it. If that commit is remembered,
+//! so are all later ones, among which the transaction's own would be. Example: the client had seen
+//! commit 7 and sent T. With 7 remembered and no later commit of T, T was not executed. With 7
+//! forgotten, T's commit may be forgotten too, and T is canceled. Regardless of what a client
+//! names, a transaction whose key is that of a remembered commit is never executed. Memory is
+//! bounded by `IDS_MAX` and `RESULTS_BYTES_MAX`.
 
 use std::collections::{BTreeMap, HashSet, VecDeque};
 use std::hash::BuildHasher;
@@ -21,35 +29,34 @@ use sha1::{Digest, Sha1};
 
 use crate::relayed_client::RelayedClient;
 
-/// Ids of commits that are remembered, 16 bytes each; some 30 from the first `transact_once` on.
+/// Commits that are remembered: 16 bytes each, and about 30 after the first `transact_once`.
 const IDS_MAX: usize = 1 << 18;
-/// Bytes of results that are remembered.
+/// Bytes of remembered results.
 const RESULTS_BYTES_MAX: usize = 16 << 20;
-/// The memory of an outcome beside its text, bytes.
+/// Memory of an outcome in addition to its text, bytes.
 const OUTCOME_OVERHEAD_BYTES: usize = 128;
-/// A longer result is not remembered, only that there was a commit, bytes.
+/// The longest result that is remembered, bytes. For a longer one, only the commit is remembered.
 pub(crate) const RESULT_BYTES_MAX: usize = 64 << 10;
 
-/// The error of a transaction of which nobody knows whether it was executed.
+/// The error of a transaction of which it is unknown whether it was executed.
 pub(crate) const CANCELED: &[u8] = b"\"canceled\"";
 
-/// The bits of a server id by which a server says that it knows `transact_once`.
+/// The bits of a server id by which a server announces that it supports `transact_once`.
 const MARK: [(usize, u8); 3] = [
-    // Version 8 (RFC 9562): the meaning of the other bits is the server's.
+    // Version 8 (RFC 9562): the server chooses the meaning of the other bits.
     (6, 0x8c),
-    // The variant of all UUIDs, and bits that distinguish ours from others of version 8.
+    // The variant of all UUIDs, and bits that distinguish ours from other UUIDs of version 8.
     (8, 0xb7),
     (9, 0x1d),
 ];
-/// The byte that tells how much the server knows, in the order in which it was added.
+/// The byte that tells how much the server supports; each level includes the ones below.
 const LEVEL_AT: usize = 7;
-/// It knows `transact_once` with three parameters.
+/// The server supports `transact_once` with three parameters.
 const LEVEL_ONCE: u8 = 1;
-/// It also judges transactions under the roles of a relay's client, the fourth parameter.
+/// The server also checks the roles of a relay's client, the fourth parameter.
 const LEVEL_CLIENT: u8 = 2;
 
-/// A server id with the bits that announce what this server knows; the other bits are those of
-/// `id`.
+/// `id` with the bits that announce what this server supports.
 #[must_use]
 pub fn announce(mut id: Uuid) -> Uuid {
     for (at, byte) in MARK {
@@ -59,40 +66,41 @@ pub fn announce(mut id: Uuid) -> Uuid {
     id
 }
 
-/// Whether the server with this id knows `transact_once`.
+/// Whether the server with this id supports `transact_once`.
 #[must_use]
 pub fn is_announced(id: Uuid) -> bool {
     let is_marked = MARK.iter().all(|(at, byte)| id.0[*at] == *byte);
     is_marked && (LEVEL_ONCE..=LEVEL_CLIENT).contains(&id.0[LEVEL_AT])
 }
 
-/// Whether the server with this id judges transactions under the roles of a relay's client.
+/// Whether the server with this id checks the roles of a relay's client.
 #[must_use]
 pub(crate) fn judges_clients(id: Uuid) -> bool {
     is_announced(id) && id.0[LEVEL_AT] >= LEVEL_CLIENT
 }
 
-/// The bytes of a commit's id that tell executions of one transaction apart; the one between them has the version. Those of a client's id are zero.
+/// The bytes of a commit's id that distinguish executions of one transaction; byte 6 has the UUID's
+/// version. They are zero in a client's id.
 const EXECUTION_AT: [usize; 3] = [4, 5, 7];
 
-/// The id of a transaction from random bytes.
+/// Makes the id of a transaction from random bytes.
 #[must_use]
 pub fn transaction_id(mut random: Uuid) -> Uuid {
     EXECUTION_AT.into_iter().for_each(|at| random.0[at] = 0);
     random
 }
 
-/// A transaction, as its commits show it: a hash of its id that nobody can invert.
+/// A transaction as its commits show it: a hash of its id, which cannot be inverted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Key(Uuid);
 
 impl Key {
-    /// The key of the transaction that a client has given this id.
+    /// The key of the transaction with this id, which its client chose.
     pub(crate) fn of(transaction: Uuid) -> Key {
         let hash: [u8; 20] = Sha1::digest(transaction.0).into();
         let mut bytes = [0; 16];
         bytes.copy_from_slice(&hash[..16]);
-        // Version 4, variant 1 (RFC 9562), as all ids of commits have.
+        // Version 4, variant 1 (RFC 9562), like all ids of commits.
         bytes[6] = bytes[6] & 0x0f | 0x40;
         bytes[8] = bytes[8] & 0x3f | 0x80;
         Key(transaction_id(Uuid(bytes)))
@@ -103,7 +111,7 @@ impl Key {
         Key(transaction_id(commit))
     }
 
-    /// The id of its commit in this execution.
+    /// The id of the transaction's commit in this execution.
     fn executed(self, execution: [u8; 3]) -> Uuid {
         let mut id = self.0;
         for (at, byte) in EXECUTION_AT.into_iter().zip(execution) {
@@ -112,34 +120,36 @@ impl Key {
         id
     }
 
-    /// The part that the set of commits has: keys are random, so a transaction is mistaken for another one once in 2^45 transactions.
+    /// The part of the key that the set of commits stores. Keys are random, so one transaction in
+    /// 2^45 is mistaken for another.
     fn fingerprint(self) -> u64 {
         let id = u128::from_be_bytes(self.0.0);
         (id >> 64) as u64 ^ id as u64
     }
 }
 
-/// The identity of a transaction that is executed once.
+/// The identity of a transaction that must be executed once.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Once {
-    /// Drawn by the client ([`transaction_id`]).
+    /// The id that the client has drawn at random ([`transaction_id`]).
     pub id: Uuid,
-    /// The last commit that the client had seen when it sent the transaction first. `None`: it has not sent it before.
+    /// The last commit that the client had seen when it first sent the transaction; `None` if this
+    /// is the first time.
     pub after: Option<Uuid>,
 }
 
 /// The `params` of `transact_once`, `[ID, AFTER, PARAMS]` or `[ID, AFTER, PARAMS, CLIENT]`.
 pub(crate) struct OnceParams<'a> {
-    /// `None`: ID is `null`, so the transaction is not remembered.
+    /// `None` if ID is `null`: the transaction is not remembered.
     pub(crate) once: Option<Once>,
-    /// The client of a relay.
+    /// The client on whose behalf a relay sends the transaction.
     pub(crate) client: Option<Box<RelayedClient>>,
-    /// The text of the third one, which is that of `transact`.
+    /// The text of PARAMS: the `params` of `transact`.
     pub(crate) params: &'a [u8],
 }
 
 impl<'a> OnceParams<'a> {
-    /// Those of a plain `transact`.
+    /// The parameters of a plain `transact`.
     pub(crate) fn plain(params: &'a [u8]) -> OnceParams<'a> {
         OnceParams {
             once: None,
@@ -148,7 +158,7 @@ impl<'a> OnceParams<'a> {
         }
     }
 
-    /// Reads them from valid JSON.
+    /// Reads the parameters from valid JSON; `None` if they are malformed.
     pub(crate) fn parse(params: &'a [u8]) -> Option<OnceParams<'a>> {
         let mut reader = Reader::trusted(params);
         reader.begin_array().ok()?;
@@ -162,11 +172,11 @@ impl<'a> OnceParams<'a> {
                 return None;
             }
         }
-        // Zero is the id of a client that has chosen none.
+        // Zero stands for a client that has chosen no id.
         let is_chosen = |id: Uuid| id == transaction_id(id) && id != Uuid::ZERO;
         let once = match id {
             Some(id) if is_chosen(id) => Some(Once { id, after }),
-            // Without both it would be a plain `transact`.
+            // With neither an id nor a client, it would be a plain `transact`.
             None if client.is_some() => None,
             _ => return None,
         };
@@ -178,7 +188,7 @@ impl<'a> OnceParams<'a> {
     }
 }
 
-/// The next element: a UUID, or `null`.
+/// The next element: a UUID or `null`.
 fn uuid_or_null(reader: &mut Reader<'_>) -> Option<Option<Uuid>> {
     if !reader.next_element().ok()? {
         return None;
@@ -190,7 +200,7 @@ fn uuid_or_null(reader: &mut Reader<'_>) -> Option<Option<Uuid>> {
     }
 }
 
-/// The reader before the next element, if that is of this kind.
+/// The reader at the next element, if that is of this kind.
 fn element<'r, 'a>(reader: &'r mut Reader<'a>, kind: Kind) -> Option<&'r mut Reader<'a>> {
     let is_there = reader.next_element().ok()?;
     (is_there && reader.peek().ok()? == kind).then_some(reader)
@@ -199,20 +209,20 @@ fn element<'r, 'a>(reader: &'r mut Reader<'a>, kind: Kind) -> Option<&'r mut Rea
 /// The outcome of a transaction.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum OnceOutcome {
-    /// The `result` of its commit; `None`: it is not remembered.
+    /// The `result` of the transaction's commit; `None` if it is not remembered.
     Result(Option<Bytes>),
-    /// The `error`, from a relay's source.
+    /// The `error` that a relay's source returned.
     Error(Bytes),
 }
 
 /// The knowledge about a transaction.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Verdict<'o> {
-    /// It was executed.
+    /// The transaction was executed.
     Executed(&'o OnceOutcome),
-    /// It was not.
+    /// The transaction was not executed.
     New,
-    /// The commit that its client had seen is not remembered.
+    /// Unknown: the commit that its client had seen is not remembered.
     Unknown,
 }
 
@@ -220,38 +230,39 @@ pub(crate) enum Verdict<'o> {
 #[derive(Debug)]
 struct Remembered {
     outcome: OnceOutcome,
-    /// A hash of its text; `None`: another server executed it.
+    /// A hash of the transaction's text; `None` if another server executed it.
     text: Option<u64>,
 }
 
-/// The commits that are remembered.
+/// The remembered commits, and the outcomes of their transactions.
 #[derive(Debug)]
 pub(crate) struct OnceTable {
-    /// The commits, oldest first. The first one may be where a history began.
+    /// The commits, oldest first. The first may be the one at which the history began.
     commits: VecDeque<Uuid>,
-    /// Their fingerprints. Made for the first transaction with an id, so a server that gets none
-    /// does without.
+    /// Fingerprints of the commits. Created for the first transaction with an id, so a server that
+    /// gets none saves the memory.
     known: Option<HashSet<u64, TrustedKeys>>,
-    /// The number of times that `IDS_MAX` commits have been made, which is a part of each commit's
-    /// id. Invariant: a transaction that is executed again, because its commit is forgotten, is
-    /// executed in another generation, so no two commits have the same id.
+    /// How many times `IDS_MAX` commits have been made; a part of each commit's id. Invariant: a
+    /// transaction that is executed again after its commit was forgotten is executed in another
+    /// generation, so no two commits have the same id.
     generation: u32,
-    /// Commits in this generation.
+    /// Commits of the current generation.
     in_generation: usize,
     outcomes: BTreeMap<Key, Remembered>,
-    /// Transactions with outcomes, in the order in which those came; some may be forgotten.
+    /// Transactions with outcomes, oldest first; some may have been forgotten.
     results: VecDeque<Key>,
     bytes: usize,
 }
 
 impl OnceTable {
-    /// Of a database whose last commit is this one.
+    /// The table of a database whose last commit is this one.
     pub(crate) fn new(last: Uuid) -> OnceTable {
         let [.., a, b, c] = last.0;
         OnceTable {
             commits: VecDeque::from([last]),
             known: None,
-            // Clients keep ids over a restart, so the first generation must not be the same each time.
+            // Clients keep their ids when the server restarts, so each start must have a different
+            // first generation.
             generation: u32::from_be_bytes([0, a, b, c]),
             in_generation: 0,
             outcomes: BTreeMap::new(),
@@ -260,7 +271,8 @@ impl OnceTable {
         }
     }
 
-    /// The id of the commit of a transaction that is executed now, by the leader of this term or by a database without one.
+    /// The id of the commit if the transaction is executed now, by the leader of this term or by a
+    /// database without one (`None`).
     pub(crate) fn commit_id(&self, transaction: Uuid, term: Option<u64>) -> Uuid {
         let [_, a, b, generation] = self.generation.to_be_bytes();
         let execution = match term.map(u64::to_le_bytes) {
@@ -276,21 +288,21 @@ impl OnceTable {
         Some(&remembered.outcome)
     }
 
-    /// The outcome of this transaction is that of this text.
+    /// Records that the outcome of this transaction belongs to this text.
     pub(crate) fn bind(&mut self, transaction: Uuid, text: &[u8]) {
         if let Some(remembered) = self.outcomes.get_mut(&Key::of(transaction)) {
             remembered.text = Some(hash(text));
         }
     }
 
-    /// Whether the outcome that is remembered is known to be that of another text.
+    /// Whether the remembered outcome is known to belong to another text.
     pub(crate) fn is_of_another(&self, transaction: Uuid, text: &[u8]) -> bool {
         let remembered = self.outcomes.get(&Key::of(transaction));
         let known = remembered.and_then(|remembered| remembered.text);
         known.is_some_and(|known| known != hash(text))
     }
 
-    /// Whether a transaction was executed.
+    /// Decides whether a transaction was executed.
     pub(crate) fn judge(&mut self, once: Once) -> Verdict<'_> {
         let key = Key::of(once.id);
         if let Some(remembered) = self.outcomes.get(&key) {
@@ -304,27 +316,31 @@ impl OnceTable {
         if known.contains(&key.fingerprint()) {
             return Verdict::Executed(&OnceOutcome::Result(None));
         }
+        // The transaction's commit is not remembered. It was not executed if the commit that its
+        // client names still is: its own would be newer, and is not here.
         match once.after {
             None => Verdict::New,
-            // Where no history is kept, all commits have this id.
+            // Without a history, all commits have this id.
             Some(Uuid::ZERO) => Verdict::Unknown,
             Some(after) if known.contains(&Key::of_commit(after).fingerprint()) => Verdict::New,
             Some(_) => Verdict::Unknown,
         }
     }
 
-    /// The last commit.
+    /// The id of the last commit.
     pub(crate) fn last(&self) -> Option<Uuid> {
         self.commits.back().copied()
     }
 
-    /// There is a new commit.
+    /// Records a new commit.
     pub(crate) fn committed(&mut self, id: Uuid) {
-        // Contents that take the place of others may have the same last commit, and without a
-        // history every commit has the same id. Once is enough, and keeps set and queue equal.
+        // Contents that replace others may have the same last commit, and without a history every
+        // commit has the same id. Recording it once keeps the set and the queue equal.
         if self.commits.back() == Some(&id) {
             return;
         }
+        // The oldest commit leaves both the queue and the set: a fingerprint left behind would make
+        // its transaction look executed for ever.
         if self.commits.len() == IDS_MAX
             && let Some(oldest) = self.commits.pop_front()
         {
@@ -345,13 +361,14 @@ impl OnceTable {
         }
     }
 
-    /// The last commit has been undone.
+    /// Forgets the last commit, which has been undone.
     pub(crate) fn undone(&mut self, id: Uuid) {
         if id == Uuid::ZERO {
-            // Where no history is kept, the commits before it have the same id.
+            // Without a history, earlier commits have the same id.
             return;
         }
-        // A commit that stays would answer its transaction as executed though it is undone.
+        // A commit that stayed would have its transaction reported as executed although it was
+        // undone.
         assert_eq!(
             self.commits.back(),
             Some(&id),
@@ -368,7 +385,7 @@ impl OnceTable {
         }
     }
 
-    /// The outcome of a transaction has become known.
+    /// Remembers the outcome of a transaction; evicts the oldest outcomes beyond the limits.
     pub(crate) fn remember(&mut self, key: Key, outcome: OnceOutcome) {
         let outcome = match outcome {
             OnceOutcome::Result(Some(text)) | OnceOutcome::Error(text)
@@ -396,18 +413,18 @@ impl OnceTable {
         }
     }
 
-    /// The outcome of a transaction is forgotten.
+    /// Forgets the outcome of a transaction.
     pub(crate) fn forget(&mut self, key: Key) {
         if let Some(remembered) = self.outcomes.remove(&key) {
             self.bytes -= len(&remembered.outcome);
         }
     }
 
-    /// Checks that the commits, their fingerprints and the account of bytes agree. O(commits): for
+    /// Checks that the commits, their fingerprints and the count of bytes agree. O(commits): for
     /// simulations.
     ///
     /// # Panics
-    /// They differ.
+    /// They do not agree.
     pub(crate) fn check(&self) {
         if let Some(known) = &self.known {
             let mut commits = self.commits.iter();
@@ -589,7 +606,7 @@ mod tests {
     fn the_id_of_a_commit_names_no_transaction() {
         let table = OnceTable::new(id(1));
         let commit = table.commit_id(id(9), None);
-        // Nobody finds the transaction by what its commit shows.
+        // The id of a commit does not lead to its transaction.
         assert_eq!(table.get(transaction_id(commit)), None);
         assert_ne!(Key::of(transaction_id(commit)), Key::of_commit(commit));
     }

@@ -1,7 +1,8 @@
-//! The pump of one database: which inputs make a batch, who may execute them, and in which order their outputs take effect.
+//! The pump of one database: which inputs form a batch, who may execute them, and in which order
+//! their outputs take effect.
 //!
-//! The holder of a database calls its pump: the database thread, a shard that executes inline, or the simulator. It executes a batch, then
-//! carries out its outputs until there are none:
+//! The holder of a database calls its pump: the database thread, a shard that executes inline, or
+//! the simulator. It executes a batch, then carries out the outputs until there are none:
 //!
 //! ```text
 //! pump.execute_batch(holder, inputs)              or  pump.execute_inline(holder, inputs, budget)
@@ -10,13 +11,15 @@
 //! pump.has_postponed(), or inputs are left: again   or  pump.end_inline()
 //! ```
 //!
-//! Invariants. A batch ends before the next one begins, so the order of outputs is the order of batches. All decisions are made here, and
-//! are pure: the holder tells the time ([`Holder`]) and carries outputs out. Inputs are executed in order; an input that is not executed is
-//! returned with everything behind it.
+//! Invariants: a batch ends before the next one begins, so outputs are in the order of batches.
+//! Every decision is made here and is pure: the holder tells the time ([`Holder`]) and carries
+//! outputs out. Inputs are executed in order; an input that is not executed is returned together
+//! with everything after it.
 //!
-//! A batch's records are written together, then replies are released and updates composed once. So a loaded database wakes threads, writes
-//! and notifies less often than it commits. No client waits for the long work of others: a batch ends before a long transaction, and
-//! replies leave before many updates are composed.
+//! The records of a batch are written together; then replies are released and updates composed
+//! once. So a loaded database wakes threads, writes and notifies less often than it commits. No
+//! client waits for the long work of others: a batch ends before a long transaction, and replies
+//! leave before many updates are composed.
 
 mod output;
 
@@ -35,19 +38,21 @@ use crate::recording::{self, Tape};
 use crate::schema_epoch::SchemaEpochs;
 use crate::{DatabaseService, Now, Options, database};
 
-/// The holder's part while inputs are executed.
+/// The holder's part in the execution of inputs.
 pub trait Holder {
-    /// Reads the clock. Called when a batch begins, when an input may have taken long, and when a batch of the database thread ends.
+    /// Reads the clock. Called when a batch begins, when an input may have taken long, and when a
+    /// batch of the database thread ends.
     fn now(&mut self) -> Now;
 
-    /// This input is about to be executed. A transaction may be rolled back and handed back instead; a reply of the storage never is.
+    /// This input is about to be executed. A transaction may be rolled back and returned instead; a
+    /// storage reply never is.
     fn begin(&mut self, input: &ToDatabase);
 
     /// The input has been executed.
     fn executed(&mut self);
 }
 
-/// A holder whose time does not pass and that observes nothing.
+/// A holder with a stopped clock, which observes nothing.
 impl Holder for Now {
     fn now(&mut self) -> Now {
         *self
@@ -61,16 +66,18 @@ impl Holder for Now {
 /// Limits of one batch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Limits {
-    /// Inputs of one batch, so that no client waits for a long queue of others; at least one.
+    /// Inputs of one batch, at least 1; keeps clients from waiting for a long queue of other
+    /// clients' inputs.
     pub batch_max: usize,
-    /// A transaction that takes more steps is long: the batch ends before it.
+    /// A transaction that takes more steps than this is long: the batch ends before it.
     pub long_steps: u64,
-    /// Sessions for which updates are composed inline.
+    /// Sessions for which updates are composed inline, at most.
     pub inline_sessions_max: usize,
 }
 
 impl Default for Limits {
-    /// 256 inputs; about a millisecond; some 50 us, which is the cost of waking the database thread and being woken by it.
+    /// 256 inputs; about 1 ms; about 50 us, the cost of waking the database thread and being woken
+    /// by it.
     fn default() -> Limits {
         Limits {
             batch_max: 256,
@@ -84,40 +91,40 @@ impl Default for Limits {
 pub struct Pump {
     service: DatabaseService,
     limits: Limits,
-    /// A transaction that was too long for the last batch; the next one begins with it.
+    /// A transaction too long for the last batch; the next batch begins with it.
     postponed: Option<ToDatabase>,
     stage: Stage,
-    /// When the present batch was executed.
+    /// The time at which the current batch was executed.
     now: Now,
     is_inline: bool,
-    /// Nothing of the present batch is left to the database thread.
+    /// The current batch leaves no work to the database thread.
     is_done: bool,
-    /// Outputs in order; the next ones are collected when these have been carried out.
+    /// Outputs in order; the next stage is collected once they are carried out.
     ready: VecDeque<Output>,
-    /// They come after those, and are moved as they are, because there may be many.
+    /// Deliveries, carried out after `ready`. Moved as a whole because there may be many.
     deliveries: VecDeque<Deliver>,
-    /// They come last.
+    /// Outputs carried out after `deliveries`.
     last: VecDeque<Output>,
-    /// The tape of a recording, if there is one.
+    /// The tape of a recording; inactive without one.
     tape: Tape,
 }
 
-/// The part of a batch that comes next.
+/// The next part of a batch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Stage {
-    /// The batch is over.
+    /// No batch is in progress.
     Idle,
-    /// Jobs, so that other threads work on them while records are composed and written.
+    /// Jobs, first, so that other threads work on them while records are composed and written.
     Jobs,
-    /// Records.
+    /// Records to store.
     Store,
-    /// The holder carries out a [`Output::Store`].
+    /// The holder is carrying out an [`Output::Store`].
     Storing,
-    /// Replies, if composing updates takes long.
+    /// Replies alone, if composing updates takes long.
     Release,
     /// Updates and replies.
     Compose,
-    /// Everything is collected. The recording of the batch is closed, then the stage is `Idle`.
+    /// Everything is collected; the recording of the batch is closed next.
     End,
 }
 
@@ -140,11 +147,8 @@ impl Pump {
         }
     }
 
-    /// The pump of a new database, with all its inputs recorded from the beginning on. Only settings that [`crate::message::Control`]
-    /// changes may be changed later.
-    ///
-    /// # Panics
-    /// The model [cannot be recorded](crate::Model::can_be_recorded).
+    /// The pump of a new database, with all its inputs recorded from the start. Later changes of
+    /// settings are recorded only if they come as [`crate::message::Control`].
     #[must_use]
     pub fn with_tape(
         now: Now,
@@ -173,13 +177,13 @@ impl Pump {
         self.tape = tape;
     }
 
-    /// Takes the frames recorded since the last call, to be appended to the recording ([`recording::MAGIC`] comes first). To be called
-    /// between two batches.
+    /// Takes the frames recorded since the last call, to append to the recording, which begins with
+    /// [`recording::MAGIC`]. Call between two batches.
     pub fn drain_tape(&mut self) -> Vec<u8> {
         self.tape.take_frames()
     }
 
-    /// Ends the recording, between two batches.
+    /// Ends the recording. Call between two batches.
     pub fn end_recording(&mut self) {
         self.tape.end();
         self.service.set_tape(Tape::default());
@@ -196,14 +200,14 @@ impl Pump {
         &self.service
     }
 
-    /// The database, to be set up.
+    /// The database, for setting it up.
     pub fn service_mut(&mut self) -> &mut DatabaseService {
         &mut self.service
     }
 
-    /// Executes a batch of `inputs` as the database thread, and begins its outputs. The first input is executed however long it takes.
-    /// Inputs may be left: because there are too many for one batch, or because the next one is a long transaction, which the pump keeps
-    /// ([`Pump::has_postponed`]).
+    /// Executes a batch of `inputs` as the database thread and starts its outputs. The first input
+    /// is executed however long it takes. Inputs may be left: too many for one batch, or after a
+    /// long transaction, which the pump keeps ([`Pump::has_postponed`]).
     pub fn execute_batch(
         &mut self,
         holder: &mut impl Holder,
@@ -214,7 +218,10 @@ impl Pump {
         let mut now = self.read_clock(holder);
         let postponed = self.postponed.take();
         let is_new = postponed.is_none();
+        // The first input has no limit: a postponed transaction would otherwise be postponed for
+        // ever.
         if let Some(first) = postponed.or_else(|| inputs.next()) {
+            // A postponed input is on the tape already, in the batch that postponed it.
             if is_new {
                 self.tape.input(&first);
             }
@@ -222,6 +229,8 @@ impl Pump {
             let others = inputs.take(self.limits.batch_max.saturating_sub(1));
             for (number, input) in others.enumerate() {
                 self.tape.input(&input);
+                // The first input may have been long, so the clock is read again. The others are
+                // short: one more reading serves them all.
                 if number == 0 {
                     now = self.read_clock(holder);
                     self.service.report_slow(now);
@@ -235,6 +244,8 @@ impl Pump {
                 holder.executed();
             }
         }
+        // After the inputs: a commit of this batch may have completed a blocked transaction whose
+        // deadline has passed.
         let now = self.read_clock(holder);
         self.service.report_slow(now);
         self.service.tick(now);
@@ -247,9 +258,10 @@ impl Pump {
         self.postponed.is_some()
     }
 
-    /// Executes `inputs` as a shard: small transactions that fit into `budget` together, and inputs that cost next to nothing. The first
-    /// other input, and everything behind it, stays in `inputs`. Begins the batch's outputs; when they have been carried out,
-    /// [`Pump::end_inline`] says whether work is left to the database thread.
+    /// Executes `inputs` as a shard: small transactions that fit into `budget` together, and inputs
+    /// of negligible cost. The first other input stays in `inputs` together with everything after
+    /// it. Starts the batch's outputs; after them, [`Pump::end_inline`] says whether work is left
+    /// to the database thread.
     pub fn execute_inline(
         &mut self,
         holder: &mut impl Holder,
@@ -267,7 +279,7 @@ impl Pump {
         }
     }
 
-    /// The same with any iterator; returns the first input that is left.
+    /// [`Pump::execute_inline`] for any iterator; returns the first input that is left.
     pub(crate) fn execute_inline_from(
         &mut self,
         holder: &mut impl Holder,
@@ -291,6 +303,8 @@ impl Pump {
                     | ToDatabase::Relay(_)
                     | ToDatabase::Control(Control::ShowIndex(_))
             );
+            // Any other kind of input may be long, or concerns the file or jobs: the database
+            // thread gets it, and everything after it so that the order is kept.
             if !may_be_short {
                 left = Some(input);
                 break;
@@ -303,22 +317,23 @@ impl Pump {
             }
             holder.executed();
         }
-        // Inline transactions are short.
+        // Inline transactions are short: one reading of the clock serves all.
         self.service.report_slow(now);
         self.is_done = left.is_none() && !self.service.must_tick(now);
         self.begin_outputs(now, true);
         left
     }
 
-    /// Ends an inline batch whose outputs have been carried out. False when the database thread must be woken: for the inputs that
-    /// [`Pump::execute_inline`] left, or for work that takes longer.
+    /// Ends an inline batch whose outputs have been carried out. Returns false if the database
+    /// thread must be woken: for the inputs that [`Pump::execute_inline`] left, or for work that
+    /// takes longer.
     #[must_use]
     pub fn end_inline(&mut self) -> bool {
         assert_eq!(self.stage, Stage::Idle, "every output has been carried out");
         self.is_done
     }
 
-    /// The next output of the present batch. `None`: it is over.
+    /// The next output of the current batch; `None` if the batch is over.
     pub fn next_output(&mut self) -> Option<Output> {
         loop {
             if let Some(output) = self.ready.pop_front() {
@@ -334,7 +349,7 @@ impl Pump {
             match self.stage {
                 Stage::Idle => return None,
                 Stage::End => {
-                    // The order of outputs is the order of batches.
+                    // An output that stayed would leave after outputs of the next batch.
                     assert!(
                         self.service.outputs().are_taken(),
                         "every output of a batch leaves with it"
@@ -352,7 +367,8 @@ impl Pump {
                         self.stage = Stage::Storing;
                         return Some(Output::Store(stores));
                     }
-                    // Before the member and the sessions learn what follows from the entries.
+                    // `_Server` can read the index before the member and the sessions learn
+                    // anything that follows from the entries.
                     let applied = self.service.take_applied();
                     self.ready.extend(applied.map(Output::Applied));
                     self.ready
@@ -361,12 +377,15 @@ impl Pump {
                         .extend(self.service.take_source_requests().map(Output::Relay));
                     self.stage = Stage::Release;
                 }
-                // Its replies will be inputs.
+                // The storage has nothing to report yet: its replies will be inputs of later
+                // batches.
                 Stage::Storing => {
                     self.tape.answers(&[]);
                     self.stage = Stage::Release;
                 }
                 Stage::Release => {
+                    // Replies leave before updates are composed where that takes long. A shard does
+                    // not compose many updates, and leaves records to the database thread.
                     if self.is_inline {
                         self.is_done &= !self.service.has_stores();
                     } else if self.service.is_flush_long() {
@@ -382,6 +401,7 @@ impl Pump {
                     } else {
                         self.service.flush_updates(self.now);
                     }
+                    // Composing may have started jobs; they precede the deliveries, as everywhere.
                     self.collect_jobs();
                     self.collect_outputs();
                     self.stage = Stage::End;
@@ -390,12 +410,14 @@ impl Pump {
         }
     }
 
-    /// The replies to the last [`Output::Store`] that came at once. The pump handles them as inputs of this batch. A failed append has no reply
-    /// at once: the disk thread cuts the file first, and its reply is an input of a later batch.
+    /// Handles the immediate replies to the last [`Output::Store`] as inputs of this batch. A
+    /// failed append has no immediate reply: the disk thread truncates the file first, and replies
+    /// as an input of a later batch.
     pub fn stored(&mut self, holder: &mut impl Holder, answers: Vec<ToDatabase>) {
         assert_eq!(self.stage, Stage::Storing, "something is being stored");
         self.tape.answers(&answers);
-        // Replies that the database thread handles may cause further requests to the storage.
+        // On the database thread, the replies may cause further requests to the storage, which are
+        // collected from the first stage on. A shard leaves these to the database thread.
         self.stage = match self.is_inline || answers.is_empty() {
             true => Stage::Release,
             false => Stage::Jobs,
@@ -405,34 +427,35 @@ impl Pump {
         }
     }
 
-    /// When a batch is due though nothing arrives, monotonic ms; `None`: never.
+    /// When a batch is due although nothing arrives, monotonic ms; `None` if never.
     #[must_use]
     pub fn deadline_ms(&self, now: Now) -> Option<u64> {
         self.service.next_deadline_ms(now)
     }
 
-    /// Whether a session that is ready has pending updates.
+    /// Whether a session that can take updates has pending ones.
     #[must_use]
     pub fn has_pending_updates(&self) -> bool {
         self.service.has_pending_updates()
     }
 
-    /// Stamps of transactions whose replies have been delivered since the last call, except those without a stamp and those that blocked.
+    /// Stamps of transactions whose replies have been delivered since the last call; without those
+    /// that have no stamp or that blocked.
     pub fn answered_stamps(&mut self) -> &mut Vec<u64> {
         &mut self.service.outputs().answered
     }
 
-    /// Checks what the parts of the database rely on of each other, between two batches. Costs in
-    /// proportion to all that waits: for simulations.
+    /// Checks the invariants that the parts of the database rely on. Call between two batches. The
+    /// cost is proportional to everything that waits: for simulations.
     ///
     /// # Panics
-    /// One does not hold.
+    /// An invariant does not hold.
     pub fn check(&self) {
         assert_eq!(self.stage, Stage::Idle, "no batch is under way");
         database::check_parts(&self.service);
     }
 
-    /// The counters of the database, with the updates that it has composed.
+    /// The database's counters, and the updates that it has composed by monitor version.
     #[must_use]
     pub fn counts(&self) -> (&Counters, [u64; 3]) {
         (self.service.counts(), self.service.updates_composed())
@@ -472,6 +495,7 @@ impl Pump {
     /// Collects the outputs that may leave now, in order.
     fn collect_outputs(&mut self) {
         let outputs = self.service.outputs();
+        // The audit trail has the entry before any client has the reply that it is about.
         if !outputs.audit.is_empty() {
             let entries = std::mem::take(&mut outputs.audit);
             self.ready.push_back(Output::Audit(entries));
@@ -487,7 +511,8 @@ impl Pump {
         if outputs.events.is_empty() {
             return;
         }
-        // The first report of a watched column comes before reports of its changes.
+        // The main thread learns a watched column's remotes first, then their changes. Both precede
+        // the deliveries, so that a client with the reply can connect to the remotes.
         let early = outputs.events.extract_if(.., |event| {
             matches!(event, Event::ColumnWatched(..) | Event::RemotesChanged(..))
         });
@@ -499,10 +524,14 @@ impl Pump {
         if has_changed {
             self.ready.push_back(Output::AwaitMain);
         }
+        // The file is closed after the deliveries and before [`Event::Removed`], which allows the
+        // main thread to open it again.
         let mut is_removed = outputs.events.iter();
         if is_removed.any(|event| matches!(event, Event::Removed(_))) {
             self.last.push_back(Output::CloseFile);
         }
+        // After the deliveries: the main thread may close sessions in reaction, and those still get
+        // what precedes.
         let events = outputs.events.drain(..);
         self.last.extend(events.map(Output::Event));
     }

@@ -1,22 +1,26 @@
-//! The flight recorder: all inputs of a database's pump, written down, so that the same pump yields the same bytes again.
+//! The flight recorder: records all inputs of a database's pump, so that a replay yields the same
+//! bytes.
 //!
 //! ```text
 //! recording := magic frame(head) frame(batch)*
-//! frame     := length checksum payload       length: 4 bytes, checksum: 8 bytes, both little endian
+//! frame     := length checksum payload       little endian; length: 4 bytes, checksum: 8 bytes
 //! head      := options, limits, time, schema, rows with their versions and slots
-//! batch     := thread | shard with its work budget; then, in the order in which they happened:
-//!              reading of the clock | input | replies of the storage | value read beside inputs; then the checksum of the deliveries
+//! batch     := thread | shard with its work budget; then, in the order of occurrence:
+//!              reading of the clock | input | storage replies | side value;
+//!              then the checksum of the deliveries
 //! ```
 //!
-//! Inputs are written whole (`input.rs`). Values that the database reads beside inputs go through its `Tape`: fresh UUIDs, the lock table,
-//! flags of sessions that shards change, the memory of replies, whether another thread has written a body yet. Results of jobs are not
-//! written: a result depends on its job alone, so [`Replay`] does the job itself when its result is due.
+//! Inputs are written whole (`input.rs`). Side values are what the database reads apart from its
+//! inputs, through its `Tape`: fresh UUIDs, the lock table, flags of sessions that shards change,
+//! the memory of replies, and whether another thread has written a body yet. Results of jobs are
+//! not written: a result depends only on its job, so [`Replay`] executes the job when the result is
+//! due.
 //!
-//! Invariant: recording changes nothing that the pump does, and delays nothing: frames are collected in memory, and the holder of the
-//! database hands them over to be written ([`crate::Pump::drain_tape`]).
+//! Invariant: recording neither changes nor delays what the pump does. Frames are collected in
+//! memory, and the database's holder hands them over for writing ([`crate::Pump::drain_tape`]).
 //!
-//! A deferred reply that was refused while it was written, because memory was short, is made in full by the replay, which reports the
-//! difference.
+//! A deferred reply that was refused halfway, because memory was exhausted, is made in full by the
+//! replay, which reports the difference.
 
 mod head;
 mod input;
@@ -36,7 +40,8 @@ use corvid_engine::Database;
 use crate::pump::Limits;
 use crate::{Now, Options};
 
-/// Begins to record a database that is about to be made; the values that it reads meanwhile are a batch of their own.
+/// Starts to record a database that is about to be created. The values read during its creation
+/// form their own batch.
 pub(crate) fn begin(
     now: Now,
     options: &Options,

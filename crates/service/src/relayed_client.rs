@@ -1,17 +1,21 @@
 //! The client of a relay, as the relay describes it to its source.
 //!
-//! At a source all clients of a relay are one session, with the role of the relay's own connection.
-//! So the relay sends a description of the client with each transaction that it forwards, as the
+//! At a source, all clients of a relay are one session with the role of the relay's connection. So
+//! the relay sends a description of the client with each transaction that it forwards, as the
 //! fourth parameter of `transact_once` (docs/internals/relay.md, "Clients with roles"):
 //!
 //! ```json
-//! {"roles":[{"role":"ovn-controller","client":"hv1"}],"read_only":true,"who":{"peer":"ssl:192.0.2.7:50122","client":"hv1"}}
+//! {
+//!   "roles": [{"role": "ovn-controller", "client": "hv1"}],
+//!   "read_only": true,
+//!   "who": {"peer": "ssl:192.0.2.7:50122", "client": "hv1"}
+//! }
 //! ```
 //!
-//! Invariant: roles only restrict. A transaction is judged under each of them where it is executed,
-//! so anyone may send any of them. Only a relay that the operator trusts speaks for its clients:
-//! then the description takes the place of the relay's own role, and `who` is what the audit log
-//! shows. Text that is not understood is refused, because it may be a restriction.
+//! Invariant: roles only restrict. A transaction must be allowed under each role, where it is
+//! executed, so anyone may send any role. Only a relay that the operator trusts speaks for its
+//! clients: then the description replaces the relay's own role, and the audit log shows `who`. A
+//! description with unknown parts is refused, because they may be restrictions.
 
 use std::sync::Arc;
 
@@ -20,35 +24,35 @@ use corvid_json::{ArrayWriter, ObjectWriter, Value, write};
 
 use crate::message::{Request, SessionInfo};
 
-/// Roles under which a transaction is judged: one for each level of a tree of relays.
+/// Roles in a description at most: one for each level of a tree of relays.
 const ROLES_MAX: usize = 8;
-/// The longest role or common name, bytes: as between members of a cluster.
+/// The longest role or common name, bytes; the same limit as between members of a cluster.
 const NAME_BYTES_MAX: usize = corvid_consensus::limits::TEXT_BYTES_MAX;
-/// The longest description of the client for the audit log, bytes.
+/// The longest `who`, bytes.
 const WHO_BYTES_MAX: usize = 4096;
-/// Length of the whole text, bytes: far more than one that keeps to the limits above.
+/// The longest description, bytes: far more than the limits above allow.
 const TEXT_BYTES_MAX: usize = 1 << 20;
-/// A longer text in it is cut, bytes.
+/// The longest string in `who`, bytes; longer ones are truncated.
 const WHO_TEXT_BYTES_MAX: usize = 256;
 
-/// A role and the common name that goes with it.
+/// A role and its common name.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Role {
     role: String,
     client_id: Option<String>,
 }
 
-/// See the module.
+/// The client on whose behalf a relay sends a request.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct RelayedClient {
-    /// Each must allow the transaction.
+    /// All of them must allow the transaction.
     roles: Vec<Role>,
     is_read_only: bool,
     /// The client for the audit log: a JSON object whose members are strings.
     who: Option<Arc<str>>,
 }
 
-/// A client that cannot be described, because a name is too long or the tree is too deep.
+/// A client that cannot be described: a name is too long, or the tree is too deep.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Indescribable;
 
@@ -56,7 +60,7 @@ impl RelayedClient {
     /// The client of a request that a relay is about to forward.
     ///
     /// # Errors
-    /// The limits of a description.
+    /// The client exceeds the limits of a description.
     pub(crate) fn of(request: &Request) -> Result<RelayedClient, Indescribable> {
         let identities = request.identities();
         let is_short = |identity: &Identity<'_>| {
@@ -81,7 +85,7 @@ impl RelayedClient {
         })
     }
 
-    /// Reads a description, which is valid JSON.
+    /// Reads a description from JSON; `None` if it is not understood or exceeds a limit.
     pub(crate) fn parse(raw: &[u8]) -> Option<RelayedClient> {
         if raw.len() > TEXT_BYTES_MAX {
             return None;
@@ -100,7 +104,7 @@ impl RelayedClient {
         Some(client)
     }
 
-    /// Appends the description.
+    /// Appends the description as JSON.
     pub(crate) fn write(&self, out: &mut Vec<u8>) {
         let mut object = ObjectWriter::new(out);
         if !self.roles.is_empty() {
@@ -123,7 +127,7 @@ impl RelayedClient {
         object.end();
     }
 
-    /// The roles under which its transactions are judged.
+    /// The roles that must allow the client's transactions.
     pub(crate) fn identities(&self) -> impl Iterator<Item = Identity<'_>> {
         self.roles.iter().map(|Role { role, client_id }| Identity {
             role,
@@ -131,7 +135,7 @@ impl RelayedClient {
         })
     }
 
-    /// Whether it may not write.
+    /// Whether the client may not write.
     pub(crate) fn is_read_only(&self) -> bool {
         self.is_read_only
     }
@@ -163,7 +167,7 @@ fn roles(list: &Value) -> Option<Vec<Role>> {
     list.iter().map(read).collect()
 }
 
-/// The canonical text of an object whose members are strings: one line, whatever the sender wrote.
+/// The canonical text of an object whose members are strings: always one line.
 fn checked_who(value: &Value) -> Option<Arc<str>> {
     let members = value.as_object()?;
     if !members.values().all(|value| value.as_str().is_some()) {
@@ -173,7 +177,7 @@ fn checked_who(value: &Value) -> Option<Arc<str>> {
     (text.len() <= WHO_BYTES_MAX).then(|| text.into())
 }
 
-/// A session of this server as a JSON object.
+/// A session of this server, as a JSON object.
 fn who_is(info: &SessionInfo, session: u64) -> String {
     let mut out = Vec::new();
     let text = |text: &str| {

@@ -1,12 +1,12 @@
-//! Remotes that a database configures: the present contents of the column behind `db:DB,TABLE,COLUMN` (docs/spec/protocol.md 7.4,
-//! docs/spec/cli.md 1.5).
+//! Remotes that a database configures: the current contents of the column in `db:DB,TABLE,COLUMN`
+//! (docs/spec/protocol.md 7.4, docs/spec/cli.md 1.5).
 
 use std::collections::BTreeMap;
 
 use corvid_data::{AtomRef, AtomType, ColumnId, Datum, Row, TableId, TableSchema};
 use corvid_engine::Database;
 
-/// A column of targets, or of references to rows that each describe a remote.
+/// A column of targets, or of references to rows that describe remotes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RemoteColumn {
     table: TableId,
@@ -14,37 +14,37 @@ pub struct RemoteColumn {
     holds: Holds,
 }
 
-/// The remotes in a column, by its type.
+/// The contents of a column, by its type.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Holds {
-    /// Strings: every one is a target.
+    /// Strings, each of them a target.
     Targets,
-    /// References to rows of this table, one target each.
+    /// References to rows of this table, each with one target.
     Rows(TableId),
-    /// Anything else, maps among it: no remotes.
+    /// Anything else, including maps: no remotes.
     Nothing,
 }
 
-/// One remote as its row describes it; a value that the row leaves out is `None`.
+/// A remote as its row describes it; a value that the row omits is `None`.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct RemoteRow {
-    /// `inactivity_probe`, ms
+    /// `inactivity_probe`, ms.
     pub probe_interval: Option<i64>,
-    /// `max_backoff`, ms
+    /// `max_backoff`, ms.
     pub max_backoff: Option<i64>,
-    /// `read_only`
+    /// `read_only`.
     pub read_only: bool,
-    /// `role`, or empty
+    /// `role`; empty if none.
     pub role: String,
-    /// `other_config:dscp`
+    /// `other_config:dscp`.
     pub dscp: Option<u8>,
 }
 
-/// Remotes by target; of two rows with one target the later one rules.
+/// Remotes by target. If two rows have the same target, the later row wins.
 pub type RemoteRows = BTreeMap<String, RemoteRow>;
 
 impl RemoteColumn {
-    /// Finds the column. `name` is the remote's text, for messages.
+    /// Finds the column. `name` is the remote as configured, for error messages.
     ///
     /// # Errors
     /// The texts of docs/spec/cli.md 1.5.
@@ -70,13 +70,13 @@ impl RemoteColumn {
         })
     }
 
-    /// Whether it is a column of strings, one or a set.
+    /// Whether the column holds strings, one or a set.
     #[must_use]
     pub fn holds_texts(&self) -> bool {
         self.holds == Holds::Targets
     }
 
-    /// The table whose rows describe remotes, unless the column holds targets alone.
+    /// The table whose rows describe remotes; `None` if the column does not refer to rows.
     #[must_use]
     pub fn described_in(&self) -> Option<TableId> {
         match self.holds {
@@ -85,7 +85,7 @@ impl RemoteColumn {
         }
     }
 
-    /// The rows that describe remotes now, with their targets.
+    /// The rows that describe remotes, with their targets.
     pub fn described<'a>(
         &'a self,
         database: &'a Database,
@@ -94,7 +94,7 @@ impl RemoteColumn {
         rows.filter_map(|(schema, row)| Some((target(schema, row)?, row)))
     }
 
-    /// Whether one of the rows that describe remotes names no target.
+    /// Whether a row that describes a remote has no target.
     #[must_use]
     pub fn lacks_a_target(&self, database: &Database) -> bool {
         let mut rows = self.referenced(database);
@@ -167,7 +167,7 @@ fn target<'a>(schema: &TableSchema, row: &'a Row) -> Option<&'a str> {
     }
 }
 
-/// Target and options of one row; `None` without a usable target.
+/// Target and options of one row; `None` if it has no usable target.
 fn describe(schema: &TableSchema, row: &Row) -> Option<(String, RemoteRow)> {
     let cell = |name: &str, atom: AtomType| scalar(schema, row, name, atom);
     let target = target(schema, row)?.to_owned();
@@ -189,7 +189,7 @@ fn describe(schema: &TableSchema, row: &Row) -> Option<(String, RemoteRow)> {
     Some((target, described))
 }
 
-/// The only element of a scalar or optional scalar of the wanted type.
+/// The only element of a scalar or optional scalar, if its type is `atom`.
 fn scalar<'a>(
     schema: &TableSchema,
     row: &'a Row,
@@ -203,7 +203,7 @@ fn scalar<'a>(
     datum.first().filter(|_| fits)
 }
 
-/// The value at a key of a string map.
+/// The value at a key in a map of strings.
 fn map_value<'a>(schema: &TableSchema, row: &'a Row, name: &str, key: &str) -> Option<&'a str> {
     let id = schema.column_id(name).filter(|id| !id.is_standard())?;
     row.columns[usize::from(id.0)]

@@ -1,8 +1,9 @@
-//! The status that the server writes into the rows that configure its remotes: whether a client is connected, and details (docs/spec/cli.md
-//! 1.6).
+//! The status that the server writes into the rows that configure its remotes: whether a client is
+//! connected, and details (docs/spec/cli.md 1.6).
 //!
-//! The server has the status of each remote by target. Here it becomes a transaction on the rows that differ, or none. Cost: the referenced
-//! rows, which are as many as there are remotes.
+//! The server has the status of each remote by target. This file turns it into a transaction on the
+//! rows that differ, if any. The cost is proportional to the referenced rows, which are as many as
+//! there are remotes.
 
 use std::collections::BTreeMap;
 
@@ -16,14 +17,14 @@ use crate::remote_rows::RemoteColumn;
 /// The status of a remote.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RemoteStatus {
-    /// `is_connected`: a client is connected.
+    /// `is_connected`: whether a client is connected.
     pub is_connected: bool,
-    /// The whole of `status`.
+    /// All pairs of `status`.
     pub status: BTreeMap<String, String>,
 }
 
 impl Default for RemoteStatus {
-    /// The status of a target that is no remote now, and of a new listener.
+    /// The status of a new listener, and of a target that is not a remote at present.
     fn default() -> RemoteStatus {
         let zero = |key: &str| (key.to_owned(), "0".to_owned());
         RemoteStatus {
@@ -34,7 +35,7 @@ impl Default for RemoteStatus {
 }
 
 impl RemoteStatus {
-    /// Adds a pair to `status`.
+    /// Sets a pair of `status`.
     pub fn set(&mut self, key: &str, value: String) {
         self.status.insert(key.to_owned(), value);
     }
@@ -43,7 +44,7 @@ impl RemoteStatus {
 /// The status of all remotes, by target.
 pub type RemoteStatuses = BTreeMap<String, RemoteStatus>;
 
-/// The columns of a table that show a status.
+/// The columns of a table that show a status, where they exist.
 struct StatusColumns {
     table: TableId,
     is_connected: Option<ColumnId>,
@@ -71,14 +72,14 @@ impl StatusColumns {
     }
 }
 
-/// The transaction and warnings for the rows that a column refers to.
+/// The transaction, and the warnings, for the rows that a column refers to.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub struct WriteBack {
-    /// `params` of a transaction, when rows differ from the status.
+    /// `params` of a transaction; `None` if all rows show the status already.
     pub params: Option<Vec<u8>>,
-    /// The table of the rows that have no `status` column.
+    /// The table of the rows, if it has no `status` column.
     pub without_status: Option<String>,
-    /// The table of the rows if one of them has no `target`.
+    /// The table of the rows, if one of them has no `target`.
     pub without_target: Option<String>,
 }
 
@@ -110,7 +111,7 @@ pub fn write_back(database: &Database, column: &RemoteColumn, known: &RemoteStat
     }
 }
 
-/// The operation that makes a row show `status`; `None` if it does.
+/// The operation that makes a row show `status`; `None` if it does already.
 fn update(
     database: &Database,
     columns: &StatusColumns,
@@ -149,7 +150,7 @@ fn update(
     Some(Value::Object(members.into_iter().collect()))
 }
 
-/// Whether a map of strings holds just these pairs.
+/// Whether a map of strings holds exactly these pairs.
 fn shows(datum: &Datum, wanted: &BTreeMap<String, String>) -> bool {
     datum.len() == wanted.len()
         && datum.iter().all(|pair| match pair {

@@ -1,22 +1,25 @@
-//! Active-backup replication (docs/spec/distribution.md 3) without sockets and tables: a backup's requests to its source, in order, and the
-//! use of the replies.
+//! Active-backup replication (docs/spec/distribution.md 3) without sockets and tables: a backup's
+//! requests to its source, in order, and the use of the replies.
 //!
 //! ```text
-//! Disconnected -connected-> ServerId -> Databases -> Schema -> Contents -> Comparing -> Replicating
-//!       ^                       |           |          |          |            |             |
-//!       |                       +-----------+----------+----------+------------+             | an update does not fit
-//!       |                                   v                                                v
-//!       +--------------- rest ---------- Failed                                          Reconnect
+//! Disconnected -open-> ServerId -> Databases -> Schema -> Contents -> Applying -> Replicating
+//!       ^                  |           |          |          |           |            |
+//!       |                  +-----------+----------+----------+-----------+            | misfit
+//!       |                              v                                              v
+//!       +---------- rest ---------- Failed                                        Reconnect
 //! ```
 //!
-//! Invariant: a backup stays a backup. After every failure it keeps its rows, stays read-only and tries again: at once after a loss of the
-//! connection or an update that does not fit, after a rest when the source cannot be replicated. Only its operator makes it active.
+//! Invariant: a backup stays a backup. After every failure it keeps its rows, stays read-only and
+//! tries again: at once after losing the connection or after an update that does not fit, and after
+//! a rest if the source cannot be replicated. Only the operator makes it active.
 //!
-//! [`Replication`] is the machine of one database. The database ([`crate::DatabaseService`]) feeds it, applies its updates and carries out
-//! its orders; the connection belongs to the server crate, which does not read messages. The contents of the source are requested by
-//! `monitor_cond`, whose updates are differences, so their cost follows the change. With excluded tables plain `monitor` is used, whose
-//! updates are values: the copy may then differ from the source (rows that only rows of excluded tables refer to, references to rows that
-//! are not here), and differences would not fit.
+//! [`Replication`] is the machine of one database. The database ([`crate::DatabaseService`]) feeds
+//! it, applies its updates and carries out its orders. The connection belongs to the server crate,
+//! which does not read messages. The source's contents are requested by `monitor_cond`, whose
+//! updates are differences, so the cost is proportional to the change. With excluded tables, plain
+//! `monitor` is used instead, whose updates are values: the copy may then differ from the source,
+//! and differences would not fit. (Rows that only excluded tables refer to are missing; references
+//! may point to rows that are not here.)
 
 pub mod difference;
 mod exclusions;
@@ -35,7 +38,7 @@ use corvid_data::Uuid;
 use corvid_json::Pieces;
 pub use corvid_session::update::Encoding;
 
-/// Numbers the periods of being a backup: messages of an earlier period are ignored.
+/// Numbers the periods of being a backup; messages of earlier periods are ignored.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct SourceId(pub u64);
 
@@ -55,28 +58,28 @@ pub struct Following {
     pub id: SourceId,
     /// Tables that are not replicated.
     pub excluded: Exclusions,
-    /// Our own server's id: a source with the same id would be this server itself.
+    /// This server's own id: a source with the same id is this server itself.
     pub server_id: Uuid,
 }
 
 /// An event of the connection to the source.
 #[derive(Debug)]
 pub enum SourceEvent {
-    /// It is connected; each connection has a higher number than those before.
+    /// The connection is open; each connection has a higher number than those before.
     Connected(u64),
-    /// A whole message, except probes, which the connection answers.
+    /// A whole message has arrived. Probes are not reported: the connection answers them.
     Message(Pieces),
-    /// It is disconnected.
+    /// The connection has ended.
     Disconnected,
 }
 
-/// An order to the connection to the source. It bears the number of the connection that it is meant for, so an order for one connection
-/// does not reach the next one.
+/// An order to the connection to the source. It carries the number of its connection, so an order
+/// for one connection does not affect the next.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum SourceOrder {
     /// Write this message.
     Send(Vec<u8>),
-    /// The database has consumed messages of so many bytes.
+    /// The database has consumed messages of this many bytes.
     Consumed(usize),
     /// Close, and connect again.
     Reconnect,
@@ -84,17 +87,18 @@ pub enum SourceOrder {
     Rest,
 }
 
-/// The pause before the next attempt at a source that cannot be replicated, ms. Long enough to keep the log short.
+/// The rest before the next attempt to replicate a source that cannot be replicated, ms; long
+/// enough to keep the log short.
 pub const REST_MS: u64 = 10_000;
 
 /// The state of replication, for `ovsdb-server/sync-status` and metrics.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ReplicationStatus {
-    /// It has yet to receive the contents.
+    /// The backup has not received the contents yet.
     Connecting,
-    /// It has had all contents, and is disconnected, or receives the contents again.
+    /// The backup had all contents, and is disconnected or receiving contents again.
     Lost,
-    /// It has everything and receives updates.
+    /// The backup has all contents and receives updates.
     Replicating,
     /// The source cannot be replicated.
     Failed,

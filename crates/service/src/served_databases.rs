@@ -7,36 +7,36 @@ use corvid_consensus::member::Absence;
 use crate::applied_index::AppliedIndex;
 use crate::message::DatabaseId;
 
-/// Served databases in name order, `_Server` included.
+/// Served databases in the order of names, including `_Server`.
 #[derive(Clone, Debug, Default)]
 pub struct ServedDatabases {
     by_name: BTreeMap<String, DatabaseId>,
-    /// Databases that are listed and have no contents, with the reason.
+    /// Databases that are listed but have no contents, with the reason.
     absent: BTreeMap<String, Absence>,
-    /// Databases whose transactions may wait for other servers, with the index that members of a
-    /// cluster show.
+    /// Databases whose transactions may wait for other servers. For a cluster member, with the
+    /// index that `_Server` shows; a relay has none.
     clustered: BTreeMap<DatabaseId, Option<AppliedIndex>>,
 }
 
 impl ServedDatabases {
-    /// The number of a database.
+    /// The number of the database with this name.
     #[must_use]
     pub fn get(&self, name: &str) -> Option<DatabaseId> {
         self.by_name.get(name).copied()
     }
 
-    /// Whether a number is served.
+    /// Whether the database with this number is served.
     #[must_use]
     pub fn contains(&self, id: DatabaseId) -> bool {
         self.by_name.values().any(|served| *served == id)
     }
 
-    /// Numbers of the served databases.
+    /// The numbers of the served databases.
     pub fn ids(&self) -> impl Iterator<Item = DatabaseId> + '_ {
         self.by_name.values().copied()
     }
 
-    /// Names in bytewise order, those of databases without contents included.
+    /// The names in bytewise order, including those of databases without contents.
     pub fn names(&self) -> impl Iterator<Item = &str> {
         let names: BTreeSet<&str> = self
             .by_name
@@ -47,7 +47,7 @@ impl ServedDatabases {
         names.into_iter()
     }
 
-    /// Why a listed database of this name has no contents; `None`: it is not listed, or has some.
+    /// Why the listed database with this name has no contents; `None` if it has, or is not listed.
     #[must_use]
     pub fn absence(&self, name: &str) -> Option<Absence> {
         self.absent.get(name).copied()
@@ -63,25 +63,25 @@ impl ServedDatabases {
         self.by_name.insert(name.to_owned(), id);
     }
 
-    /// Adds or replaces a clustered database, with its index, or a relay, which has none.
+    /// Adds or replaces a clustered database with its index, or a relay (`None`).
     pub fn insert_clustered(&mut self, name: &str, id: DatabaseId, applied: Option<AppliedIndex>) {
         self.insert(name, id);
         self.clustered.insert(id, applied);
     }
 
-    /// The index that a clustered database shows in `_Server`.
+    /// The index that `_Server` shows for a clustered database; `None` for others.
     #[must_use]
     pub fn applied_index(&self, id: DatabaseId) -> Option<&AppliedIndex> {
         self.clustered.get(&id)?.as_ref()
     }
 
-    /// Whether transactions of a database may wait for other members of its cluster.
+    /// Whether the database's transactions may wait for other servers.
     #[must_use]
     pub fn is_clustered(&self, id: DatabaseId) -> bool {
         self.clustered.contains_key(&id)
     }
 
-    /// Removes a database.
+    /// Removes a database; returns its number.
     pub fn remove(&mut self, name: &str) -> Option<DatabaseId> {
         let removed = self.by_name.remove(name);
         if let Some(id) = removed {
@@ -91,7 +91,8 @@ impl ServedDatabases {
     }
 }
 
-/// Why a database is not available, for clients and operators. The first text is the reference's, for relays without a source too.
+/// Why a database is unavailable, for clients and operators. The text of [`Absence::Joining`] is
+/// the reference's, and is also used for relays without a source.
 #[must_use]
 pub fn absence_reason(absence: Absence) -> &'static str {
     match absence {

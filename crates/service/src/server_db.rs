@@ -1,4 +1,5 @@
-//! The `_Server` database: its schema, and the transactions that keep one row per served database (docs/spec/protocol.md 6).
+//! The `_Server` database: its schema, and the transactions that keep one row per served database
+//! (docs/spec/protocol.md 6).
 
 use std::collections::BTreeMap;
 
@@ -6,7 +7,7 @@ use bstr::BString;
 use corvid_data::{Schema, WireError};
 use corvid_json::Value;
 
-/// Its name.
+/// The database's name.
 pub const NAME: &str = "_Server";
 
 const SCHEMA: &str = r#"{"cksum":"3009684573 744","name":"_Server","tables":{"Database":{"columns":{
@@ -15,7 +16,7 @@ const SCHEMA: &str = r#"{"cksum":"3009684573 744","name":"_Server","tables":{"Da
 "name":{"type":"string"},"schema":{"type":{"key":"string","min":0}},"sid":{"type":{"key":"uuid","min":0}}}}},
 "version":"1.2.0"}"#;
 
-/// Its schema.
+/// The database's schema.
 ///
 /// # Errors
 /// None in practice: the text is a constant.
@@ -25,7 +26,7 @@ pub fn schema() -> Result<Schema, WireError> {
     Schema::from_json(&json)
 }
 
-/// The columns of a row besides the schema (docs/spec/protocol.md 6).
+/// The columns of a row, except its name and its schema (docs/spec/protocol.md 6).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ServerRow {
     /// `standalone`, `clustered` or `relay`.
@@ -36,7 +37,7 @@ pub struct ServerRow {
     pub is_leader: bool,
 }
 
-/// `params` of the transaction that adds the row of a database.
+/// `params` of the transaction that inserts a database's row.
 #[must_use]
 pub fn insert(schema: &Schema, row: ServerRow) -> Vec<u8> {
     let row = object([
@@ -53,7 +54,7 @@ pub fn insert(schema: &Schema, row: ServerRow) -> Vec<u8> {
     ]))
 }
 
-/// `params` of the transaction that adds the row of a database that has no contents yet.
+/// `params` of the transaction that inserts the row of a database without contents.
 #[must_use]
 pub fn insert_without_schema(name: &str, row: ServerRow) -> Vec<u8> {
     let row = object([
@@ -69,7 +70,7 @@ pub fn insert_without_schema(name: &str, row: ServerRow) -> Vec<u8> {
     ]))
 }
 
-/// `params` of the transaction that shows another state of a database; the row keeps its identity and its schema.
+/// `params` of the transaction that updates a database's state; the row keeps its UUID and schema.
 #[must_use]
 pub fn update_row(name: &str, row: ServerRow) -> Vec<u8> {
     let row = object([
@@ -84,7 +85,7 @@ pub fn update_row(name: &str, row: ServerRow) -> Vec<u8> {
     ]))
 }
 
-/// `params` of the transaction that shows a database's new schema; the row keeps its identity.
+/// `params` of the transaction that updates a database's schema; the row keeps its UUID.
 #[must_use]
 pub fn update_schema(schema: &Schema) -> Vec<u8> {
     params(object([
@@ -95,7 +96,7 @@ pub fn update_schema(schema: &Schema) -> Vec<u8> {
     ]))
 }
 
-/// `params` of the transaction that removes a database's row.
+/// `params` of the transaction that deletes a database's row.
 #[must_use]
 pub fn delete(name: &str) -> Vec<u8> {
     params(object([

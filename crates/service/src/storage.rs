@@ -1,6 +1,7 @@
-//! The parts of storage that know databases: which rows a new file holds ([`content`], [`member_content`]), how a database is made of its
-//! file ([`loading`], [`member_loading`]), and when a database's file is compacted without a request ([`growth`]). How files are written,
-//! synced and replaced is `corvid_log::storage`, which knows no rows and no clock.
+//! Storage as far as it knows databases: the rows of a new file ([`content`], [`member_content`]),
+//! building a database from its file ([`loading`], [`member_loading`]), and when a file is
+//! compacted without a command ([`growth`]). How files are written, synced and replaced is the task
+//! of `corvid_log::storage`, which knows no rows and no clock.
 
 pub mod content;
 pub mod growth;

@@ -1,17 +1,17 @@
-//! Following another server: what a member that follows its leader and a relay that follows its
-//! source share, and the messages that only relays know.
+//! The common part of all followers of another server: a cluster member that follows its leader,
+//! and a relay that follows its source. Also the messages that only relays use.
 //!
-//! | File | Has |
+//! | File | Contents |
 //! |---|---|
-//! | `messages.rs` | the messages between the database of a relay and its conversation with the source |
-//! | `in_flight.rs` | requests that depend on the other server: forwarded, in doubt, or waiting for it |
-//! | `request_stage.rs` | one of them, and what is known of it |
+//! | `messages.rs` | messages between a relay's database and its conversation with the source |
+//! | `in_flight.rs` | requests that depend on the other server: waiting, forwarded or in doubt |
+//! | `request_stage.rs` | one such request, and what is known of it |
 //! | `identity.rs` | the client of a forwarded request, as access control sees it |
-//! | `transaction_kind.rs` | whether a transaction may write, by its text |
+//! | `transaction_kind.rs` | whether a transaction may write, judged by its text |
 //!
 //! `crates/service/src/database/clustered.rs` is the part of a database that follows;
 //! `crates/service/src/relay.rs` talks to a relay's source; crate `corvid-consensus` is the member,
-//! and knows nothing of relays. This room knows no rows, no sessions' outputs and no file.
+//! and knows nothing of relays. Nothing here knows rows, the outputs of sessions, or a file.
 
 mod identity;
 mod in_flight;

@@ -1,6 +1,6 @@
-//! Exclusions from the audit trail: tables, and columns of tables, as the command line names them.
+//! Exclusions from the audit trail: tables and columns, as the command line names them.
 //!
-//! Unknown names do no harm: a table may come with a later schema.
+//! Unknown names are ignored: a later schema may add the table.
 
 use std::collections::HashSet;
 
@@ -14,7 +14,7 @@ pub struct Exclusions(Vec<Exclusion>);
 struct Exclusion {
     database: String,
     table: String,
-    /// `None`: the whole table.
+    /// The column; `None` excludes the whole table.
     column: Option<String>,
 }
 
@@ -26,10 +26,10 @@ pub struct Excluded {
 }
 
 impl Exclusions {
-    /// Adds a list of exclusions: `DB:TABLE` or `DB:TABLE:COLUMN`, separated by commas.
+    /// Adds a comma-separated list of exclusions, each `DB:TABLE` or `DB:TABLE:COLUMN`.
     ///
     /// # Errors
-    /// The element that is neither.
+    /// The first element that has neither form.
     pub fn add<'t>(&mut self, list: &'t str) -> Result<(), &'t str> {
         for element in list.split(',').filter(|element| !element.is_empty()) {
             let names: Vec<&str> = element.split(':').collect();

@@ -1,14 +1,14 @@
 //! Deliveries of clustered databases that wait until `_Server` has sent its update.
 //!
-//! A session that monitors `_Server` learns the index of a commit before it gets the reply, as from
-//! the reference. The database and `_Server` run in parallel, so the shard puts them in order: it
-//! holds the reply, sends a fence to `_Server`, and passes the reply on when the fence has been
-//! passed. `_Server` was sent the index before the reply was posted ([`crate::applied_index`]), so
-//! its update precedes the answer to the fence.
+//! A session that monitors `_Server` learns the index of a commit before it gets the reply, as with
+//! the reference. The database and `_Server` run in parallel, so the shard orders them. It holds
+//! the reply, sends a fence to `_Server`, and releases the reply once the fence has been passed.
+//! `_Server` was sent the index before the reply was posted ([`crate::applied_index`]), so its
+//! update precedes the answer to the fence.
 //!
-//! Invariant: deliveries of a session stay in order; whatever comes after a held one is held too.
-//! At most one fence of a session is in flight. A session that does not monitor `_Server`, or has
-//! been sent the newest index, waits for no fence.
+//! Invariant: deliveries to a session stay in order; a delivery that follows a held one is held
+//! too. At most one fence per session is in flight. A session that does not monitor `_Server`, or
+//! already has the newest index, waits for no fence.
 
 use std::collections::VecDeque;
 
@@ -22,17 +22,17 @@ use crate::message::{Completion, DatabaseId, Deliver, Piece, ToDatabase};
 use crate::served_databases::ServedDatabases;
 use crate::server_db;
 
-/// The index of a clustered database at a moment.
+/// A clustered database and one of its indexes.
 type IndexOf = (DatabaseId, Index);
 
-/// See the module.
+/// The held deliveries of one session, and the fence that they wait for.
 #[derive(Debug, Default)]
 pub(super) struct HeldDeliveries {
-    /// With the index that must precede each, if one must.
+    /// Deliveries in order, each with the index that must precede it, if any.
     queue: VecDeque<(Deliver, Option<IndexOf>)>,
-    /// The index that precedes the answer to the fence in flight.
+    /// The index that `_Server` will have sent when it answers the fence in flight.
     awaited: Option<IndexOf>,
-    /// The last index that the session is known to have been sent.
+    /// The newest index that `_Server` is known to have sent to the session.
     sent: Option<IndexOf>,
 }
 
@@ -42,7 +42,8 @@ impl HeldDeliveries {
             .is_some_and(|(of, sent)| of == database && sent >= index)
     }
 
-    /// Takes all deliveries, in order: their session is closed, and gets what was posted before.
+    /// Takes all deliveries, in order: the session is closing and still gets what was posted
+    /// before.
     pub(super) fn take_all(&mut self) -> impl Iterator<Item = Deliver> + use<> {
         std::mem::take(&mut self.queue)
             .into_iter()
@@ -50,8 +51,8 @@ impl HeldDeliveries {
     }
 }
 
-/// Whether a delivery is more than updates: the answer to a request, that of a blocked transaction
-/// included, or a notification.
+/// Whether a delivery holds more than updates: a reply (also of a transaction that was blocked) or
+/// a notification.
 fn is_answer(deliver: &Deliver) -> bool {
     let completes = match &deliver.completion {
         Completion::Request
@@ -68,7 +69,7 @@ fn is_answer(deliver: &Deliver) -> bool {
     completes || !deliver.pieces.iter().all(is_update)
 }
 
-/// The index that the session must be sent before a delivery.
+/// The index that the session must have been sent before this delivery; `None` if it need not wait.
 fn preceding_index(
     served: &ServedDatabases,
     session: &Session,
@@ -89,7 +90,7 @@ impl Frontend {
         let id = deliver.session;
         let session = self.sessions.get_mut(&id)?;
         let server_db = self.served.get(server_db::NAME);
-        // The update that the fence is for must not wait for it.
+        // The fence waits for this update, so the update must not wait for the fence.
         if server_db == Some(deliver.database) {
             return Some(deliver);
         }
@@ -119,8 +120,9 @@ impl Frontend {
         let Some((database, at_least)) = first else {
             return;
         };
-        // The newest index: it is in the queue of `_Server`, and the fence covers later deliveries
-        // as well.
+        // Ask for the newest index, not only the first delivery's: it is already in the queue of
+        // `_Server`, and one fence then covers later deliveries too. With deliveries at 7 and 9
+        // held, the fence for 9 releases both.
         let newest = self.served.applied_index(database);
         let index = newest.map_or(at_least, AppliedIndex::current);
         held.awaited = Some((database, index));
@@ -128,7 +130,7 @@ impl Frontend {
         self.outputs.to_databases.push((server_db, fence));
     }
 
-    /// `_Server` has sent its updates: passes on the deliveries that waited for them.
+    /// `_Server` has sent its updates: releases the deliveries that waited for them.
     pub(super) fn index_fence_passed(&mut self, now_ms: u64, id: SessionId) {
         let Some(session) = self.sessions.get_mut(&id) else {
             return;
@@ -153,6 +155,7 @@ impl Frontend {
                 self.pass_on(now_ms, deliver);
             }
         }
+        // Deliveries that arrived after the fence was sent may need a newer index.
         self.send_index_fence(id);
     }
 }
@@ -174,7 +177,7 @@ mod tests {
     const CLUSTERED: DatabaseId = DatabaseId(1);
     const CLIENT: SessionId = SessionId(7);
 
-    /// A shard with one client of a clustered database, and the index of that.
+    /// A shard with one client of a clustered database, and that database's index.
     fn shard(watches: bool) -> (Frontend, AppliedIndex) {
         let applied = AppliedIndex::new("C", Index(1));
         let mut served = ServedDatabases::default();
@@ -266,13 +269,13 @@ mod tests {
         assert_eq!(take(&mut frontend), (String::new(), true));
         pass_fence(&mut frontend);
         assert_eq!(take(&mut frontend), ("index a update b".to_owned(), false));
-        // The answer to a transaction that was blocked completes nothing.
+        // The reply to a transaction that was blocked completes no request.
         let _ = applied.set(Index(3));
         deliver(&mut frontend, CLUSTERED, "blocked", Completion::None);
         assert_eq!(take(&mut frontend), (String::new(), true));
         pass_fence(&mut frontend);
         assert_eq!(take(&mut frontend), ("index blocked".to_owned(), false));
-        // Nothing new: a reply that follows from what the client knows.
+        // No new index: the client already has it.
         deliver(&mut frontend, CLUSTERED, "c", Completion::Request);
         assert_eq!(take(&mut frontend), ("c".to_owned(), false));
     }

@@ -1,8 +1,9 @@
-//! A JSON text from a client, and the message in it once it is parsed.
+//! A JSON text from a client, and its message once parsed.
 //!
-//! Parsing validates the whole text, which takes time in proportion to its length, and so does joining the pieces in which a long text
-//! arrived. It yields ranges in the text and a few small values, so one thread can parse a text and another handle its message. Nothing
-//! here knows sessions.
+//! Parsing validates the whole text, and a long text must first be joined from its pieces; both
+//! cost time in proportion to its length. Parsing yields only ranges in the text and a few small
+//! values, so one thread can parse a text and another handle the message. Nothing here knows
+//! sessions.
 
 use std::ops::Range;
 
@@ -27,17 +28,17 @@ pub struct InboundFrame {
 /// The message in a text.
 #[derive(Debug)]
 pub(super) enum Parsed {
-    /// A request, to be answered by a database or the shard.
+    /// A request that a database or the shard answers.
     Request(Envelope),
-    /// An `echo` request with this canonical id. Its reply has taken the place of its text.
+    /// An `echo` request with this canonical id. The result has replaced the request in the frame.
     Echo(Box<[u8]>),
     /// `cancel` of the request with this canonical id.
     Cancel(Vec<u8>),
     /// The reply to a probe, or a notification without meaning here.
     Ignored,
-    /// A reply to no request.
+    /// A reply that matches no request.
     UnexpectedReply,
-    /// No JSON-RPC message; the text says why.
+    /// Not a JSON-RPC message, for this reason.
     Malformed(String),
 }
 
@@ -49,9 +50,10 @@ pub(super) struct Envelope {
     pub(super) params: Range<usize>,
     /// The request id, canonical JSON.
     pub(super) id: Box<[u8]>,
-    /// The identity of a transaction that is executed once; its `params` are those of `transact`.
+    /// The identity of a transaction that must be executed once; `params` are then those of
+    /// `transact`.
     pub(super) once: Option<Once>,
-    /// The client of a relay.
+    /// The client on whose behalf a relay sends the request.
     pub(super) client: Option<Box<RelayedClient>>,
 }
 
@@ -71,7 +73,7 @@ impl ParsedRequest {
     }
 }
 
-/// For a request that must wait.
+/// Turns a request that must wait back into a frame.
 impl From<ParsedRequest> for InboundFrame {
     fn from(request: ParsedRequest) -> InboundFrame {
         InboundFrame {
@@ -113,7 +115,7 @@ impl Method {
 }
 
 impl InboundFrame {
-    /// A text that is not parsed yet.
+    /// A text not parsed yet.
     #[must_use]
     pub fn new(bytes: impl Into<Pieces>) -> InboundFrame {
         InboundFrame {
@@ -142,7 +144,7 @@ impl InboundFrame {
         }
     }
 
-    /// Its length, bytes.
+    /// The text's length, bytes.
     pub(super) fn len(&self) -> usize {
         self.bytes.len()
     }
@@ -152,7 +154,7 @@ impl InboundFrame {
         self.parsed.is_some()
     }
 
-    /// Parses it, unless that has been done.
+    /// Parses the text, unless it is parsed already.
     pub fn parse(&mut self) {
         if self.parsed.is_none() {
             let mut bytes = std::mem::take(&mut self.bytes).into_bytes();
@@ -161,7 +163,7 @@ impl InboundFrame {
         }
     }
 
-    /// Its bytes and its message.
+    /// The text's bytes and its message; parses it first if needed.
     pub(super) fn into_parts(mut self) -> (Vec<u8>, Parsed) {
         self.parse();
         let parsed = self.parsed.take().unwrap_or(Parsed::Ignored);
@@ -170,11 +172,12 @@ impl InboundFrame {
 }
 
 impl Parsed {
-    /// Parses a text. The reply to `echo` replaces it, so that only one of them is held.
+    /// Parses a text. The reply to an `echo` replaces the text, so only one of them is in memory.
     fn parse(text: &mut Vec<u8>) -> Parsed {
         let bytes = text.as_slice();
         let message = match Message::parse(bytes) {
-            // A relay has wrapped a transaction that was as deep as a client's may be.
+            // A relay wraps its clients' transactions. One that was nested as deeply as allowed is
+            // deeper now, so it gets that many levels more.
             Err(MessageError::Syntax(error)) if passed_on::wraps_transaction(bytes) => {
                 let depth_max = DEPTH_MAX + passed_on::ONCE_LEVELS;
                 match Message::parse_nested(bytes, depth_max) {
@@ -235,7 +238,7 @@ impl Method {
         }
     }
 
-    /// The method as a server without conditional monitoring sees it.
+    /// The method as seen by a server without conditional monitoring.
     pub(super) fn without_conditions(self) -> Method {
         match self {
             Method::Database(DatabaseMethod::Monitor(Version::V2 | Version::V3)) => Method::Unknown,

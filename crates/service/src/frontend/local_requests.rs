@@ -1,4 +1,5 @@
-//! Requests that are answered on the shard: `list_dbs`, locks, awareness, `echo`, `get_server_id`, and unknown methods.
+//! Requests that the shard answers: `list_dbs`, locks, awareness, `echo`, `get_server_id` and
+//! unknown methods.
 
 use std::sync::{Arc, MutexGuard, PoisonError};
 
@@ -16,9 +17,12 @@ use crate::message::{Completion, Piece, ToDatabase};
 use crate::session_limits::{self, LOCK_NAME_BYTES_MAX};
 
 impl Frontend {
-    /// Answers `echo`, once the session's earlier requests are complete and its pending updates are sent. A session without monitors has no
-    /// updates and is answered at once. Requests of a clustered database are not waited for, because they may wait for a leader: a client
-    /// whose probes go unanswered would disconnect, and not know what became of them.
+    /// Answers `echo` once the session's earlier requests are complete and its pending updates are
+    /// sent. A session without monitors has no updates and is answered at once.
+    ///
+    /// The reply does not wait for requests of a clustered database, which may be waiting for a
+    /// leader. If its probes went unanswered, the client would disconnect without learning the
+    /// outcome of those requests.
     pub(super) fn echo(&mut self, id: SessionId, request_id: Box<[u8]>, answer: Vec<u8>) -> Step {
         if self.awaits_cluster(id) {
             if let Some(text) = self.admit_reply(id, &request_id, answer) {
@@ -35,8 +39,9 @@ impl Frontend {
         Step::Done
     }
 
-    /// The reply to a request, charged if it is long. Without room for it, the reply is an error. A
-    /// session whose request has an id that is long itself gets no reply then, and is closed.
+    /// Turns the reply to a request into a piece, charged to the client memory if it is long.
+    /// Without room, the piece is an error instead. If the error does not fit either, because the
+    /// request's id is long, the session is closed.
     pub(super) fn admit_reply(
         &mut self,
         id: SessionId,
@@ -58,7 +63,8 @@ impl Frontend {
         None
     }
 
-    /// Whether the requests in flight are for a clustered database or for a lock at the source of a relay, and one more may be.
+    /// Whether the requests in flight may be waiting for a cluster's leader or for a lock at a
+    /// relay's source, and there is room for one more.
     fn awaits_cluster(&mut self, id: SessionId) -> bool {
         let Some(session) = self.sessions.get_mut(&id) else {
             return false;
@@ -68,7 +74,8 @@ impl Frontend {
         (is_clustered || session.lock_request.is_some()) && session.has_room()
     }
 
-    /// Answers a request that concerns no database, once the session's earlier requests are complete.
+    /// Answers a request that concerns no database once the session's earlier requests are
+    /// complete.
     pub(super) fn answer_here(
         &mut self,
         now_ms: u64,
@@ -99,7 +106,9 @@ impl Frontend {
             return Step::Done;
         };
         if matches!(request.envelope.method, Method::Lock | Method::Steal) {
-            // An owner has the changes of the owner before, which may have come behind the fence above.
+            // The new owner must see the changes of the previous owner, which may have committed
+            // after the fence above. So the reply waits for another fence, sent after the lock
+            // changed hands.
             self.reply_behind_updates(id, text);
         } else {
             self.reply_after_notifications(id, text);
@@ -107,7 +116,7 @@ impl Frontend {
         Step::Done
     }
 
-    /// The session's request for a lock is answered when the source of a relay has decided.
+    /// Leaves the session's lock request in flight until the relay's source decides.
     fn await_lock(&mut self, id: SessionId, request_id: Box<[u8]>) {
         if let Some(session) = self.sessions.get_mut(&id) {
             session.in_flight.begin(0);
@@ -116,7 +125,7 @@ impl Frontend {
         }
     }
 
-    /// The result, or the error as JSON. No result: the answer comes later.
+    /// The result as JSON; `None` if the answer comes later. An error is JSON too.
     fn local_result(
         &mut self,
         id: SessionId,
@@ -164,7 +173,8 @@ impl Frontend {
             let mut table = self.lock_table();
             (table.take_notifications(id), table.lock(id, &name, mode))
         };
-        // Earlier changes of its locks are notified before the reply, and later ones after it.
+        // Changes of the session's locks before this request are notified before the reply, later
+        // ones after it.
         self.queue_notifications(id, notifications);
         let (decision, notified) = outcome.map_err(|refused| match refused {
             Refused::TooMany => object(&session_limits::exhausted("locks")),
@@ -198,7 +208,7 @@ impl Frontend {
         Ok(b"{}".to_vec())
     }
 
-    /// The lock's name, after the checks common to the three methods.
+    /// The lock's name, after the checks that all three methods share.
     fn lock_name(&self, id: SessionId, method: &str, params: &[u8]) -> Result<String, Vec<u8>> {
         if self
             .sessions
@@ -226,7 +236,12 @@ impl Frontend {
         self.locks.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Has the databases that the session monitors send the updates of all commits so far. True when the reply must wait for that.
+    /// Fences the session: the databases that it monitors send the updates of all commits so far.
+    /// Returns true if the reply must wait for that.
+    ///
+    /// The caller queues the message and tries again. Example: `list_dbs` of a session that
+    /// monitors `a` and `b` sends two fences and waits; when both are passed it comes back here
+    /// with `is_fenced` set, and is answered.
     pub(super) fn fence(&mut self, id: SessionId) -> bool {
         let Some(session) = self.sessions.get_mut(&id) else {
             return false;
@@ -257,7 +272,7 @@ impl Frontend {
     }
 }
 
-/// The result of a request for a lock.
+/// The result of a lock request.
 pub(super) fn locked(is_owner: bool) -> Vec<u8> {
     format!("{{\"locked\":{is_owner}}}").into_bytes()
 }
@@ -343,11 +358,11 @@ mod tests {
         let refusal = String::from_utf8_lossy(refusal);
         assert!(refusal.contains(r#""error":"resources exhausted""#));
         assert_eq!((memory.held(), memory.refused()), (held, 1));
-        // A short one is answered as ever.
+        // A short reply still fits.
         send(&mut frontend, ECHO);
         assert_eq!(sent(&mut frontend), 2);
         assert_eq!(frontend.outputs.close, []);
-        // Not even a refusal fits.
+        // The id is so long that not even a refusal fits.
         send(
             &mut frontend,
             &format!(r#"{{"id":"{long}","method":"list_dbs","params":[]}}"#),

@@ -1,8 +1,10 @@
 //! Notifications about locks (`locked`, `stolen`), and replies that must follow them.
 //!
-//! Invariant: a session gets a notification after the updates of every commit before the change of ownership. So each notification waits
-//! for a fence in every database that the session monitors, and later notifications and local replies wait behind it. Any session can steal
-//! locks, so their number is limited ([`NOTIFICATIONS_MAX`]): a session with more is closed.
+//! Invariant: a session gets a notification after the updates of every commit that preceded the
+//! change of ownership. So each notification waits for a fence in every database that the session
+//! monitors, and later notifications and local replies are queued after it. Any session can steal
+//! locks, so the queue is limited ([`NOTIFICATIONS_MAX`]): a session that exceeds the limit is
+//! closed.
 
 use std::sync::Arc;
 
@@ -18,7 +20,8 @@ use crate::locks::LockNotification;
 use crate::message::{DatabaseId, Piece, ToDatabase, ToShard};
 
 impl Frontend {
-    /// The lock table has changed: has these sessions get their notifications, and relays make their claims.
+    /// Tells these sessions that the lock table has notifications for them, and relays that it has
+    /// claims for their sources.
     pub(super) fn pass_on_locks(&mut self, notified: impl IntoIterator<Item = SessionId>) {
         let relays = self.lock_table().relays_with_claims();
         for relay in relays {
@@ -37,7 +40,8 @@ impl Frontend {
         }
     }
 
-    /// Whether the source of a relay decides about a request of the session, whose later messages wait for that.
+    /// Whether the source of a relay is deciding on a lock request of the session, whose later
+    /// messages wait for that.
     pub(super) fn awaits_lock(&self, id: SessionId) -> bool {
         let session = self.sessions.get(&id);
         session.is_some_and(|session| session.lock_request.is_some())
@@ -51,7 +55,8 @@ impl Frontend {
         }
     }
 
-    /// Notifies a session of changes of its locks, after the updates of all commits so far. True if a request is complete by that.
+    /// Queues a session's notifications from the lock table after the updates of all commits so
+    /// far. Returns true if that completed a request.
     pub(super) fn queue_notifications(
         &mut self,
         id: SessionId,
@@ -93,7 +98,7 @@ impl Frontend {
                     true
                 }
             };
-            // Short: names of locks are, and errors of a relay's source.
+            // Short: the names of locks are limited, and so are the errors of a relay's source.
             let text = message_piece(&self.memory, text);
             if awaits.is_empty() && session.notifications.is_empty() {
                 self.outputs.send.push((id, text));
@@ -112,7 +117,8 @@ impl Frontend {
         has_replied
     }
 
-    /// A fence has been passed: sends the notifications and replies that waited for it alone. True if a request is complete by that.
+    /// A fence has been passed: sends the notifications and replies that waited for nothing else.
+    /// Returns true if that completed a request.
     pub(super) fn fence_passed(&mut self, id: SessionId, database: DatabaseId) -> bool {
         let Some(session) = self.sessions.get_mut(&id) else {
             return false;
@@ -128,7 +134,8 @@ impl Frontend {
         has_replied
     }
 
-    /// Answers a request behind the updates of all commits so far, and the pending notifications about locks.
+    /// Answers a request after the updates of all commits so far and the pending notifications
+    /// about locks.
     pub(super) fn reply_behind_updates(&mut self, id: SessionId, text: Piece) {
         let Some(session) = self.sessions.get_mut(&id) else {
             return;
@@ -138,8 +145,9 @@ impl Frontend {
             self.outputs.send.push((id, text));
             return;
         }
-        // Later requests are answered after this reply, those for the database of the last request
-        // too. Only an `echo` may find requests in flight: it does not hold up the ones after them.
+        // Later requests, even for the same database as the last one, must be answered after this
+        // reply. Only an `echo` can find requests in flight; it does not delay the requests after
+        // it.
         if session.in_flight.is_empty() {
             session.target = None;
         }
@@ -151,7 +159,7 @@ impl Frontend {
         });
     }
 
-    /// Answers a request, after the pending notifications about locks.
+    /// Answers a request after the pending notifications about locks.
     pub(super) fn reply_after_notifications(&mut self, id: SessionId, text: Piece) {
         let Some(session) = self.sessions.get_mut(&id) else {
             return;
@@ -206,7 +214,7 @@ mod tests {
             let session = frontend.sessions.get_mut(&id).expect("opened");
             session.admits(DatabaseId(database))
         };
-        // Its last request was for `E`, and is complete.
+        // The session's last request was for `E` and is complete.
         let session = frontend.sessions.get_mut(&id).expect("opened");
         session.begin(DatabaseId(1), 10);
         session.in_flight.end();

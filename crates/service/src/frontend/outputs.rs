@@ -1,4 +1,4 @@
-//! The outputs of one shard's sessions. Filled while inputs are handled, drained by the driver.
+//! The outputs of one shard's sessions: filled while inputs are handled, drained by the driver.
 
 use corvid_monitor::SessionId;
 
@@ -8,13 +8,13 @@ use crate::message::{Completion, DatabaseId, Piece, ToDatabase, ToShard};
 /// Why the server closes a session, for the log.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Close {
-    /// It sent no JSON-RPC message; the text is for the log.
+    /// The client sent text that is not a JSON-RPC message, for this reason.
     BadMessage(String),
-    /// It sent a reply to no request.
+    /// The client sent a reply that matches no request.
     UnexpectedReply,
     /// The client sends no more messages and everything is answered.
     EndOfInput,
-    /// The server wants the client to reconnect; the text says why.
+    /// The server makes the client reconnect, for this reason.
     Disconnect(std::sync::Arc<str>),
 }
 
@@ -23,22 +23,23 @@ pub enum Close {
 pub struct Outputs {
     /// Bytes for sessions of this shard.
     pub send: Vec<(SessionId, Piece)>,
-    /// Sessions to close once what is queued for them is written. A disconnect does not wait for a
+    /// Sessions to close once their queued output is written. A disconnect does not wait for a
     /// client that does not read.
     pub close: Vec<(SessionId, Close)>,
-    /// Stop (true) or resume (false) reading from a session: its messages wait here.
+    /// Stop (true) or resume (false) reading from a session whose messages are queued in the shard.
     pub pause: Vec<(SessionId, bool)>,
-    /// Long texts, to be parsed on another thread ([`InboundFrame::parse`]) and returned to
-    /// [`Frontend::frame_parsed`](super::Frontend::frame_parsed). At most one for each session.
+    /// Long texts to parse on another thread ([`InboundFrame::parse`]) and return to
+    /// [`Frontend::frame_parsed`](super::Frontend::frame_parsed); at most one per session.
     pub to_parse: Vec<(SessionId, InboundFrame)>,
-    /// For databases.
+    /// Inputs for databases.
     pub to_databases: Vec<(DatabaseId, ToDatabase)>,
-    /// For other shards.
+    /// Messages for other shards, by number.
     pub to_shards: Vec<(u16, ToShard)>,
 }
 
 impl Outputs {
-    /// Has databases send the session's updates of all commits so far, before a notification. Returns the databases.
+    /// Fences these databases before a notification: each first sends the session's updates of all
+    /// commits so far. Returns the databases.
     pub(super) fn fence_notification(
         &mut self,
         session: SessionId,
@@ -51,7 +52,8 @@ impl Outputs {
         databases
     }
 
-    /// Whether there are only outputs that most messages have: bytes for sessions, inputs for databases.
+    /// Whether there are only the outputs of most messages: bytes for sessions and inputs for
+    /// databases.
     #[must_use]
     pub fn is_usual(&self) -> bool {
         let Outputs {

@@ -1,11 +1,11 @@
-//! Requests that a relay passes on for its clients, known by their beginning.
+//! Requests that a relay forwards for its clients, recognised by how they begin.
 //!
-//! A relay wraps the transactions of its clients in `transact_once`, so the text that it sends
-//! nests one level deeper and is a little longer than the text that it got. And a relay does not
-//! know how long a text its source takes. If the source closed the connection, the relay would
-//! send the text again, and no other client of the relay could write. So a text that is too long
-//! is answered with an error, and only its own client learns of it. Requests for locks are made
-//! again over the next connection, too.
+//! A relay wraps its clients' transactions in `transact_once`, so its text nests one level deeper
+//! and is a little longer than the client's. A relay does not know how long a text its source
+//! accepts. If the source closed the connection over a long text, the relay would reconnect and
+//! send it again, and none of its clients could write. So the source answers such a text with an
+//! error, which only that client sees. Lock requests are treated alike because a relay repeats them
+//! over its next connection too.
 
 use corvid_data::{Tag, WireError};
 use corvid_json::Reader;
@@ -15,16 +15,16 @@ use corvid_rpc::message;
 use super::Frontend;
 use crate::message::Piece;
 
-/// Levels that `transact_once` adds around the `params` of `transact`.
+/// Nesting levels that `transact_once` adds to the `params` of `transact`.
 pub(super) const ONCE_LEVELS: usize = 1;
 
 const _: () = assert!(ONCE_LEVELS <= corvid_json::WRAPPING_LEVELS);
 
-/// Methods whose requests are sent again when their connection is lost.
+/// Methods whose requests a relay sends again when it loses the connection.
 const METHODS: [&[u8]; 4] = [b"transact_once", b"lock", b"steal", b"unlock"];
 
-/// The id and the method of a request that begins like this, in the form in which our clients
-/// write it.
+/// The id and the method of a request that begins like this; `None` unless its members are in the
+/// order in which a relay writes them.
 fn read_beginning(begun: &[u8]) -> Option<(&[u8], Vec<u8>)> {
     let mut reader = Reader::new(begun);
     reader.begin_object().ok()?;
@@ -38,19 +38,20 @@ fn read_beginning(begun: &[u8]) -> Option<(&[u8], Vec<u8>)> {
     Some((id, reader.string().ok()?.into_owned()))
 }
 
-/// Whether a text that begins like this is a request that a relay passes on.
+/// Whether a text that begins like this is a request forwarded by a relay.
 #[must_use]
 pub fn is_passed_on(begun: &[u8]) -> bool {
     read_beginning(begun).is_some_and(|(_, method)| METHODS.contains(&&*method))
 }
 
-/// Whether a text that begins like this may nest deeper than a client's.
+/// Whether a text that begins like this may nest deeper than a client's text.
 pub(super) fn wraps_transaction(begun: &[u8]) -> bool {
     read_beginning(begun).is_some_and(|(_, method)| method == METHODS[0])
 }
 
 impl Frontend {
-    /// A text of [`is_passed_on`] was longer than `bytes_max`: its client gets an error.
+    /// Answers a text with an error because it is longer than `bytes_max`. `begun` is its
+    /// beginning, for which [`is_passed_on`] holds.
     pub fn overlong(&mut self, session: SessionId, begun: &[u8], bytes_max: usize) {
         let is_heard = |session: &super::Session| !session.ignores_input();
         if !self.sessions.get(&session).is_some_and(is_heard) {
@@ -64,7 +65,7 @@ impl Frontend {
         WireError::new(Tag::ResourcesExhausted, details).write_json(&mut error);
         let mut text = Vec::new();
         message::write_error_reply(&mut text, &message::canonical_id(id), &error);
-        // The beginning of a text is short, and so is an id in it.
+        // `begun` is short, and so is the id in it.
         self.outputs.send.push((session, Piece::Message(text)));
     }
 }

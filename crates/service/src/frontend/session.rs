@@ -8,57 +8,59 @@ use super::inbound_frame::InboundFrame;
 use crate::message::{DatabaseId, Piece, SessionInfo};
 use crate::served_databases::ServedDatabases;
 
-/// Requests of one session that may be in flight together.
+/// Requests of one session that may be in flight at a time.
 const IN_FLIGHT_MAX: usize = 1024;
 
-/// Bytes of requests of one session that may be in flight together; a single larger one is let through.
+/// Bytes of requests of one session that may be in flight at a time; a single larger one is let
+/// through.
 const IN_FLIGHT_BYTES_MAX: usize = 4 << 20;
 
-/// Notifications about locks, and replies behind them, that may wait for databases; a session with more is closed. Other sessions cause
-/// notifications.
+/// Notifications about locks, and replies queued after them, that may wait for fences; a session
+/// that exceeds the limit is closed. Other sessions can cause notifications.
 pub(super) const NOTIFICATIONS_MAX: usize = 4096;
 
 /// One session.
 #[derive(Debug)]
 pub(super) struct Session {
     pub(super) info: Arc<SessionInfo>,
-    /// Its last request except `echo`: method and time, ms.
+    /// The session's last request except `echo`: method and time, ms.
     pub(super) last_request: Option<(&'static str, u64)>,
     pub(super) in_flight: InFlight,
-    /// The database that the requests in flight are for; `None`: they are fences.
+    /// The database of the requests in flight; `None` if they are fences.
     pub(super) target: Option<DatabaseId>,
-    /// Fences were sent for the first waiting message, so it may be answered once nothing is in flight.
+    /// Fences were sent for the first waiting message: it is answered once nothing is in flight.
     pub(super) is_fenced: bool,
     /// The first waiting message waits for room, not until nothing is in flight.
     pub(super) is_throttled: bool,
     /// The client has closed its sending side.
     pub(super) has_ended: bool,
-    /// It is to be closed: its later messages are ignored.
+    /// The session is about to be closed: its later messages are ignored.
     pub(super) is_closing: bool,
-    /// Nothing more is sent to it either.
+    /// Nothing more is sent to the session either.
     pub(super) is_dismissed: bool,
     /// Messages that wait for requests in flight, in order.
     pub(super) waiting: VecDeque<InboundFrame>,
-    /// Another thread is parsing a message that precedes them.
+    /// Another thread is parsing a message that precedes the waiting ones.
     pub(super) is_parsing: bool,
-    /// The length of that message, bytes; 0 when there is none.
+    /// The length of that message, bytes; 0 if there is none.
     pub(super) parsing_bytes: usize,
-    /// Notifications about locks that wait for fences, in order, and replies behind them.
+    /// Notifications about locks that wait for fences, and replies queued after them, in order.
     pub(super) notifications: VecDeque<PendingNotification>,
-    /// The id of a request for a lock which is in flight because the source of a relay decides.
+    /// The id of a lock request in flight, on which a relay's source decides.
     pub(super) lock_request: Option<Box<[u8]>>,
-    /// Canonical monitor id to the database that keeps it; ordered, as clients choose the ids.
+    /// Canonical monitor id to the database that has the monitor; ordered, since clients choose the
+    /// ids.
     pub(super) monitors: BTreeMap<Arc<[u8]>, DatabaseId>,
-    /// Databases that have seen this session; they are sent its end.
+    /// Databases that know this session; they are told when it ends.
     pub(super) contacted: Vec<DatabaseId>,
-    /// Databases that sent updates since the output was last drained.
+    /// Databases that have sent updates since the output was last drained.
     pub(super) updated_by: Vec<DatabaseId>,
     /// Deliveries that wait for an update of `_Server`.
     pub(super) held: HeldDeliveries,
 }
 
-/// A notification, or the reply to a request about a lock. It may be sent once these databases have sent their updates and the earlier ones
-/// are sent.
+/// A notification about a lock, or a reply queued after one. It may be sent once the databases in
+/// `awaits` have sent their updates and all earlier notifications are sent.
 #[derive(Debug)]
 pub(super) struct PendingNotification {
     pub(super) awaits: Vec<DatabaseId>,
@@ -67,8 +69,9 @@ pub(super) struct PendingNotification {
     pub(super) is_reply: bool,
 }
 
-/// Requests sent to a database and not complete yet, with their sizes. They complete in the order of sending, except those that block. So a
-/// size may be counted for another request; the count is exact.
+/// Requests sent to databases and not complete yet, with their sizes. They complete in the order of
+/// sending, except those that block. So a size may be taken off for another request; the number of
+/// requests is exact.
 #[derive(Debug, Default)]
 pub(super) struct InFlight {
     sizes: VecDeque<usize>,
@@ -89,7 +92,7 @@ impl InFlight {
         self.sizes.len() >= IN_FLIGHT_MAX || self.bytes >= IN_FLIGHT_BYTES_MAX
     }
 
-    /// Whether a session that waits for room may continue.
+    /// Whether a throttled session may continue: both figures are at most half their limit.
     pub(super) fn has_room(&self) -> bool {
         self.sizes.len() <= IN_FLIGHT_MAX / 2 && self.bytes <= IN_FLIGHT_BYTES_MAX / 2
     }
@@ -100,7 +103,7 @@ impl InFlight {
     }
 
     pub(super) fn end(&mut self) {
-        // The next request would be handled before the ones under way.
+        // A count that is off by one would start the next request while others are still in flight.
         assert!(!self.is_empty(), "a request completes once");
         self.bytes -= self.sizes.pop_front().unwrap_or(0);
         assert!(
@@ -134,14 +137,15 @@ impl Session {
         }
     }
 
-    /// Whether a request for `database` may be sent now. Remembers if only room is missing.
+    /// Whether a request for `database` may be sent now. Sets `is_throttled` if only the limit
+    /// forbids it.
     pub(super) fn admits(&mut self, database: DatabaseId) -> bool {
         let is_next = self.in_flight.is_empty() || self.target == Some(database);
         self.is_throttled = is_next && self.in_flight.is_full();
         is_next && !self.is_throttled
     }
 
-    /// Whether something may be sent to databases behind the requests in flight. Remembers if not.
+    /// Whether one more request may be in flight. Sets `is_throttled` if not.
     pub(super) fn has_room(&mut self) -> bool {
         self.is_throttled = self.in_flight.is_full();
         !self.is_throttled
@@ -156,23 +160,24 @@ impl Session {
         }
     }
 
-    /// Bytes of its messages that are not complete. Linear in the number of those that wait.
+    /// Bytes of messages that are not complete. Linear in the number of waiting messages.
     pub(super) fn bytes_buffered(&self) -> usize {
         let waiting: usize = self.waiting.iter().map(InboundFrame::len).sum();
         self.in_flight.bytes + self.parsing_bytes + waiting
     }
 
-    /// Whether all messages of the client are handled and complete.
+    /// Whether every message of the client is handled and complete.
     pub(super) fn is_idle(&self) -> bool {
         self.in_flight.is_empty() && self.waiting.is_empty() && !self.is_parsing
     }
 
-    /// Whether its later messages are ignored. A session that missed a cancellation is about to be closed.
+    /// Whether the session's later messages are ignored. A session that missed a cancellation is
+    /// about to be closed.
     pub(super) fn ignores_input(&self) -> bool {
         self.is_closing || self.info.has_missed_cancellation()
     }
 
-    /// Databases that it monitors, each once.
+    /// The databases that the session monitors, each once.
     pub(super) fn monitored(&self) -> Vec<DatabaseId> {
         let mut databases: Vec<_> = self.monitors.values().copied().collect();
         databases.sort_unstable();
@@ -180,7 +185,7 @@ impl Session {
         databases
     }
 
-    /// Ids of monitors on other databases than this one.
+    /// Ids of the session's monitors on databases other than this one.
     pub(super) fn monitors_elsewhere(&self, database: DatabaseId) -> Vec<Arc<[u8]>> {
         self.monitors
             .iter()
@@ -189,7 +194,7 @@ impl Session {
             .collect()
     }
 
-    /// Drops databases that are not served any more. Their requests in flight are answered all the same.
+    /// Forgets databases that are no longer served. Their requests in flight are still answered.
     pub(super) fn keep(&mut self, served: &ServedDatabases) {
         self.monitors
             .retain(|_, database| served.contains(*database));
@@ -197,6 +202,10 @@ impl Session {
     }
 
     /// A fence has been passed: returns the notifications and replies that may be sent now.
+    ///
+    /// Fences of a database are passed in the order of sending, so this one belongs to the first
+    /// notification that awaits the database. A notification that awaits nothing still waits for
+    /// those before it.
     pub(super) fn pass_fence(&mut self, database: DatabaseId) -> Vec<PendingNotification> {
         let awaited = self.notifications.iter_mut().find_map(|notification| {
             let position = notification

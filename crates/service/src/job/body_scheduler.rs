@@ -1,21 +1,26 @@
-//! The order in which long bodies are written: initial contents, long results and long updates take turns, slice by slice.
+//! The order in which long bodies are written: initial contents, long results and long updates take
+//! turns, slice by slice.
 //!
-//! A body counts for the session that asked for it first; all bodies of a session are its queue. Two choices alternate:
+//! A body belongs to the first session that asked for it; all bodies of a session form its queue.
+//! Two choices alternate:
 //!
 //! - *the smallest*: the queue with the fewest rows left, and in it the body with the fewest;
-//! - *the oldest*: the body that was asked for first by any session.
+//! - *the oldest*: the body that was requested first, by any session.
 //!
-//! So a body that is short beside all others is finished after twice its own slices, however many and however long the others are. No body
-//! starves: every second slice goes to the oldest, so each waits for at most twice the work that was asked for before it, as if all were
-//! written in the order of arrival at half the speed. (A round robin that begins with new bodies would need no estimate, but a body of two
-//! slices would wait for a slice of every other one. The smallest alone would starve long bodies while short ones keep coming.) The number
-//! of rows is an estimate of the time: an error changes the order and nothing else.
+//! So a body that is short compared with all others is finished after twice its own slices, however
+//! many and however long the others are. No body starves: every second slice goes to the oldest, so
+//! each body waits for at most twice the work requested before it, as if all were written in order
+//! of arrival at half the speed. (A round robin that starts with new bodies would need no estimate,
+//! but a body of two slices would wait for one slice of every other body. Always choosing the
+//! smallest would starve long bodies while short ones keep coming.) The number of rows estimates
+//! the time: a wrong estimate affects only the order.
 //!
-//! Updates that no session waits for yet ([`Job::PrecomputedUpdate`]) are written when there is nothing else to write. When their commit is
-//! released and sessions wait, the same body is asked for again, and writing continues where it was.
+//! Updates that no session waits for yet ([`Job::PrecomputedUpdate`]) are written when there is
+//! nothing else to write. When their commit is released and sessions wait, the same body is
+//! requested again, and writing continues where it stopped.
 //!
-//! Invariant: the written bytes do not depend on the order. Called by a thread, or as a step of the simulator. Cost of a choice beside its
-//! slice: O(log of sessions that wait).
+//! Invariant: the bytes do not depend on the order of writing. Called by a thread, or as a step of
+//! the simulator. A choice costs O(log of waiting sessions), in addition to its slice.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
 use std::sync::Arc as StdArc;
@@ -28,39 +33,40 @@ use super::{Job, JobNumber, JobResult};
 use crate::client_memory::Charge;
 use crate::message::ToDatabase;
 
-/// Steps of a slice: some 700 us, 2,000 rows of 200 bytes.
+/// Steps of a slice: about 700 us, or 2,000 rows of 200 bytes.
 pub const SLICE_STEPS: u64 = 32_768;
 
-/// The order in which bodies were asked for.
+/// The position of a body in the order of requests.
 type Arrival = u64;
 
-/// Bodies that are to be written.
+/// Bodies to write.
 #[derive(Debug)]
 pub struct BodyScheduler {
     slice_steps: u64,
     queues: HashMap<SessionId, SessionQueue, TrustedKeys>,
-    /// All bodies in queues.
+    /// All bodies in queues, by arrival.
     by_age: BTreeMap<Arrival, SessionId>,
-    /// All queues, by rows left; equal ones by their oldest body.
+    /// All queues, by rows left, then by their oldest body.
     by_size: BTreeSet<(usize, Arrival, SessionId)>,
-    /// The queue of each body that sessions wait for, by its address; the body lives while it is here.
+    /// The queue of each body that sessions wait for, by the body's address; the body lives as long
+    /// as its entry.
     bodies: HashMap<usize, (SessionId, Arrival), TrustedKeys>,
     precomputed: VecDeque<StdArc<dyn DeferredBody>>,
     arrivals: Arrival,
     is_oldest_next: bool,
 }
 
-/// The bodies of one session; not empty.
+/// The bodies of one session; never empty.
 #[derive(Debug, Default)]
 struct SessionQueue {
     tasks: BTreeMap<Arrival, Task>,
     /// The same bodies by rows left.
     by_size: BTreeSet<(usize, Arrival)>,
-    /// The sum of their rows left.
+    /// Sum of the rows left of these bodies.
     rows_left: usize,
 }
 
-/// A body under way.
+/// A body that is being written.
 #[derive(Debug)]
 struct Task {
     body: Body,
@@ -70,30 +76,30 @@ struct Task {
 #[derive(Debug)]
 enum Body {
     Contents(Box<ContentsTask>),
-    /// With the sessions that wait for it.
+    /// A body, and the sessions that wait for it.
     Deferred(StdArc<dyn DeferredBody>, Vec<SessionId>),
 }
 
-/// Initial contents under way.
+/// Initial contents that are being written.
 #[derive(Debug)]
 struct ContentsTask {
     contents: Contents,
     charge: Charge,
-    /// Bytes that were charged.
+    /// Bytes charged so far.
     charged: usize,
-    /// Refused, because replies take too much memory together.
+    /// Refused because replies together take too much memory.
     is_refused: bool,
 }
 
 impl Default for BodyScheduler {
-    /// With slices of [`SLICE_STEPS`].
+    /// A scheduler with slices of [`SLICE_STEPS`].
     fn default() -> BodyScheduler {
         BodyScheduler::new(SLICE_STEPS)
     }
 }
 
 impl BodyScheduler {
-    /// Nothing to write, in slices of so many steps.
+    /// An empty scheduler whose slices have this many steps.
     #[must_use]
     pub fn new(slice_steps: u64) -> BodyScheduler {
         BodyScheduler {
@@ -114,7 +120,7 @@ impl BodyScheduler {
         self.queues.is_empty() && self.precomputed.is_empty()
     }
 
-    /// Accepts a job that writes a body; returns other jobs.
+    /// Accepts a job that writes a body; returns any other job.
     pub fn push(&mut self, job: Job) -> Option<Job> {
         match job {
             Job::InitialContents(session, order) => {
@@ -139,7 +145,8 @@ impl BodyScheduler {
                 self.bodies.insert(address, (session, arrival));
             }
             Job::PrecomputedUpdate(body) => {
-                // No more than the groups still hold, however long it takes until they are written.
+                // Drop those that are no longer wanted, so the queue never outgrows the updates
+                // that groups still hold, however long it waits.
                 self.precomputed
                     .retain(|body| !is_unwanted(body) && !body.is_written());
                 self.precomputed.push_back(body);
@@ -158,6 +165,7 @@ impl BodyScheduler {
         } else {
             self.smallest()
         };
+        // Strictly alternating: each choice gets half of the slices.
         self.is_oldest_next = !self.is_oldest_next;
         match next {
             Some((session, arrival)) => self.write(session, arrival, answers),
@@ -172,7 +180,7 @@ impl BodyScheduler {
         Some((*session, *arrival))
     }
 
-    /// The sessions that wait for the body at that address, if it is here.
+    /// The sessions that wait for the body at this address, if it is queued.
     fn waiting_for(&mut self, address: usize) -> Option<&mut Vec<SessionId>> {
         let (session, arrival) = self.bodies.get(&address)?;
         let queue = self.queues.get_mut(session)?;
@@ -194,7 +202,7 @@ impl BodyScheduler {
         arrival
     }
 
-    /// Changes the queue of a session. Makes the queue if need be, and removes it when it is empty.
+    /// Changes the queue of a session; creates it if needed, and removes it when it is empty.
     fn change(&mut self, session: SessionId, change: impl FnOnce(&mut SessionQueue)) {
         let queue = self.queues.entry(session).or_default();
         if let Some(key) = queue.key(session) {
@@ -227,7 +235,8 @@ impl BodyScheduler {
         match body {
             Body::Contents(contents_task) => answers.push(contents_task.finish()),
             Body::Deferred(body, waiting) => {
-                // A session that asks for the body again would wait for ever.
+                // A stale entry would add sessions to a body that is already written: they would
+                // wait for ever.
                 let known = self.bodies.remove(&address(&body));
                 assert_eq!(
                     known,
@@ -241,7 +250,7 @@ impl BodyScheduler {
         }
     }
 
-    /// Writes a slice of an update that no session waits for yet, unless it is not needed any more.
+    /// Writes a slice of an update that no session waits for yet, unless it is no longer needed.
     fn precompute(&mut self) {
         if let Some(body) = self.precomputed.front() {
             let slice = &mut Slice::new(self.slice_steps);
@@ -253,13 +262,13 @@ impl BodyScheduler {
 }
 
 impl SessionQueue {
-    /// Its order among the queues; `None` when it is empty.
+    /// The queue's sort key; `None` if it is empty.
     fn key(&self, session: SessionId) -> Option<(usize, Arrival, SessionId)> {
         let (oldest, _) = self.tasks.first_key_value()?;
         Some((self.rows_left, *oldest, session))
     }
 
-    /// Writes a slice of one body; returns the body when it is complete.
+    /// Writes a slice of one body; returns the body if it is complete.
     fn advance(&mut self, arrival: Arrival, slice: &mut Slice) -> Option<Body> {
         let writing = self.tasks.get_mut(&arrival)?;
         let was_there = self.by_size.remove(&(writing.rows_left, arrival));
@@ -276,11 +285,11 @@ impl SessionQueue {
 }
 
 impl Body {
-    /// Writes a slice; returns about how many rows are left, 0 at the end.
+    /// Writes a slice; returns an estimate of the rows left, 0 at the end.
     fn advance(&mut self, slice: &mut Slice) -> usize {
         match self {
             Body::Contents(contents_task) => contents_task.advance(slice),
-            // The sessions that waited are closed.
+            // The sessions that waited have closed.
             Body::Deferred(body, _) if is_unwanted(body) => 0,
             Body::Deferred(body, _) => body.advance(slice),
         }
@@ -288,7 +297,7 @@ impl Body {
 }
 
 impl ContentsTask {
-    /// Writes a slice; returns how many rows are left, 0 at the end.
+    /// Writes a slice; returns an estimate of the rows left, 0 at the end.
     fn advance(&mut self, slice: &mut Slice) -> usize {
         self.is_refused = !self.charge.may_go_on();
         if self.is_refused {
@@ -316,12 +325,12 @@ impl ContentsTask {
     }
 }
 
-/// Identifies a body for as long as it lives.
+/// Identifies a body as long as it lives.
 fn address(body: &StdArc<dyn DeferredBody>) -> usize {
     StdArc::as_ptr(body).cast::<()>() as usize
 }
 
-/// Whether nothing else refers to it: it cannot be asked for any more.
+/// Whether nothing else refers to the body: no session can request it any more.
 fn is_unwanted(body: &StdArc<dyn DeferredBody>) -> bool {
     StdArc::strong_count(body) == 1
 }
@@ -331,7 +340,7 @@ mod tests {
     use super::*;
     use std::sync::atomic::{AtomicUsize, Ordering};
 
-    /// A body of which each step writes a row.
+    /// A body whose every step writes a row.
     #[derive(Debug)]
     struct Rows(AtomicUsize);
 
@@ -357,7 +366,7 @@ mod tests {
         }
     }
 
-    /// Slices of ten rows, and the bodies that have not been dropped.
+    /// A scheduler with slices of ten rows, and its bodies, some of which may have been dropped.
     struct Play {
         scheduler: BodyScheduler,
         bodies: Vec<StdArc<Rows>>,
@@ -387,7 +396,7 @@ mod tests {
             assert!(self.scheduler.push(job).is_none());
         }
 
-        /// The sessions that get a result after one slice.
+        /// The sessions that get a result from one slice.
         fn slice(&mut self) -> Vec<u64> {
             let mut answers = Vec::new();
             self.scheduler.run_slice(&mut answers);
@@ -398,7 +407,7 @@ mod tests {
             notified.collect()
         }
 
-        /// Slices until that session gets a result.
+        /// The number of slices until that session gets a result.
         fn slices_until(&mut self, session: u64) -> usize {
             (1..).find(|_| self.slice().contains(&session)).unwrap_or(0)
         }
@@ -440,7 +449,7 @@ mod tests {
             play.ask(0, 50);
         }
         play.ask(1, 100);
-        // Each body of the other session is shorter.
+        // Each single body of the other session is shorter.
         assert!(play.slices_until(1) <= 20);
     }
 
@@ -450,7 +459,7 @@ mod tests {
         play.ask(0, 1000);
         let short = play.body(20);
         play.ask_for(0, &short);
-        // Another session waits for the short one, too.
+        // Another session also waits for the short body.
         play.ask_for(1, &short);
         assert!((0..4).any(|_| play.slice() == [0, 1]));
     }
@@ -473,7 +482,7 @@ mod tests {
         assert_eq!(body.rows(), 70);
         play.ask_for(1, &body);
         assert_eq!(play.slices_until(1), 7);
-        // The scheduler notices it with the next slice.
+        // The scheduler notices that with the next slice.
         play.slice();
         assert!(play.scheduler.is_empty());
     }

@@ -1,8 +1,8 @@
 //! Memory that takes long to free, on its way to the reaper, with an estimate of its size.
 //!
-//! Invariant: the estimate takes a time that does not depend on the size: it is a known length, or one number for each element of a short
-//! queue. It errs upwards: shared memory counts in full. Made by a database, freed by the thread or step that drops it; its content must
-//! not be used any more.
+//! Invariant: estimating takes constant time, whatever the size: the estimate uses a known length,
+//! or one number per element of a short queue. It errs upwards: shared memory counts in full. Made
+//! by a database; freed by the thread or step that drops it. The content must not be used any more.
 
 use std::any::Any;
 use std::collections::VecDeque;
@@ -13,10 +13,11 @@ use corvid_engine::Database;
 
 use crate::message::ToDatabase;
 
-/// The average size of an atom with its share of the row, bytes.
+/// Average size of an atom, including its share of the row, bytes.
 const ATOM_BYTES: usize = 32;
 
-/// The size of a row of an unfinished body: the references that are counted down, and sometimes the row itself, bytes.
+/// Size of a row of an unfinished body: the references that are released, and sometimes the row
+/// itself, bytes.
 const ROW_BYTES: usize = 256;
 
 /// Memory to be freed.
@@ -26,7 +27,7 @@ pub struct Garbage {
 }
 
 impl Garbage {
-    /// Of about so many bytes.
+    /// Garbage of about this many bytes.
     pub fn new(bytes: usize, held: impl Any + Send) -> Garbage {
         Garbage {
             bytes,
@@ -34,25 +35,25 @@ impl Garbage {
         }
     }
 
-    /// Of a commit whose rows have so many atoms, old and new.
+    /// A commit whose rows, old and new, have this many atoms.
     #[must_use]
     pub fn commit(delta: Arc<Delta>, atoms: u64) -> Garbage {
         Garbage::new(bytes_of(atoms, ATOM_BYTES), delta)
     }
 
-    /// Of a whole database.
+    /// A whole database.
     #[must_use]
     pub fn database(database: Database) -> Garbage {
         Garbage::new(bytes_of(database.atom_count(), ATOM_BYTES), database)
     }
 
-    /// Of the difference to a source.
+    /// The difference from a source.
     #[must_use]
     pub fn recorded(recorded: Recorded) -> Garbage {
         Garbage::new(rows(recorded.rows.len()), recorded)
     }
 
-    /// Of the inputs of a closed session; there are at most as many as it may have in flight.
+    /// The inputs of a closed session; there are at most as many as a session may have in flight.
     #[must_use]
     pub fn inputs(inputs: VecDeque<ToDatabase>) -> Garbage {
         let bytes = inputs.iter().map(|input| match input {
@@ -62,14 +63,14 @@ impl Garbage {
         Garbage::new(bytes.sum(), inputs)
     }
 
-    /// About how much memory it holds, bytes.
+    /// Estimated size, bytes.
     #[must_use]
     pub fn bytes(&self) -> usize {
         self.bytes
     }
 }
 
-/// The size of so many rows of a body, bytes.
+/// Estimated size of this many rows of a body, bytes.
 pub(crate) fn rows(rows: usize) -> usize {
     rows.saturating_mul(ROW_BYTES)
 }

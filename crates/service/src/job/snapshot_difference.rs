@@ -1,6 +1,8 @@
-//! The difference between two snapshots of one schema, as a transaction. Called by [`crate::job`], because it takes as long as there are rows.
+//! The difference between two snapshots of one schema, as a transaction. A job ([`crate::job`]),
+//! because the time is proportional to the number of rows.
 //!
-//! Invariant: applied to the first, the result yields the rows of the second, in an order that depends on the two alone.
+//! Invariant: applied to the first snapshot, the result yields the rows of the second. Its order
+//! depends only on the two snapshots.
 
 use std::collections::HashMap;
 

@@ -1,4 +1,4 @@
-//! The locks of a relay: they are those of its source (docs/internals/relay.md, "Locks").
+//! The locks of a relay, which are those of its source (docs/internals/relay.md, "Locks").
 //!
 //! ```text
 //! sessions in line:  A B C      relay ---- lock ----> source, in the name of A
@@ -6,12 +6,14 @@
 //! A unlocks:           B C      relay - unlock, lock -> in the name of B
 //! ```
 //!
-//! The relay keeps the line of its own sessions, and claims the lock at the source in the name of the first. Whenever another session comes
-//! first there is another claim: the relay gives the lock back and asks again. So other clients of the source get their turn. Claims take the
-//! way of the relay's transactions, behind those that were checked before: everything that the former owner has sent is executed
-//! before another session owns the lock.
+//! The relay keeps the line of its own sessions, and claims the lock at the source in the name of
+//! the first. When another session becomes first there is a new claim: the relay releases the lock
+//! and requests it again. So other clients of the source get their turn. Claims travel with the
+//! relay's transactions, after those already checked. So the source has executed everything from
+//! the former owner before another session owns the lock.
 //!
-//! Invariant: a session owns a lock here only while the source has granted it to the relay under the session's own claim.
+//! Invariant: a session owns a lock here only while the source has granted it to the relay under
+//! the session's own claim.
 
 use std::collections::BTreeSet;
 
@@ -22,7 +24,7 @@ use super::{LockNotification, Locks, Mode};
 use crate::message::DatabaseId;
 use crate::upstream::{LockClaim, LockNews};
 
-/// The error of a `steal` for which the source cannot be asked.
+/// The error of a `steal` when the source cannot be reached.
 const NOT_CONNECTED: &[u8] =
     br#"{"details":"the relay is not connected to its source","error":"not connected"}"#;
 
@@ -31,7 +33,7 @@ const NOT_CONNECTED: &[u8] =
 pub(super) struct DueClaim {
     relay: DatabaseId,
     lock: String,
-    /// `None`: the lock is given back.
+    /// `None`: release the lock.
     claim: Option<LockClaim>,
 }
 
@@ -55,8 +57,9 @@ impl Claim {
 }
 
 impl Locks {
-    /// From now on the locks are those of this relay's source; `None`: of this server. The source of a former relay that is served further gets
-    /// them back. Returns the sessions that have a new notification.
+    /// Hands the locks to this relay's source, or to this server (`None`). The source of the
+    /// previous relay gets its locks back, if that relay is still served. Returns the sessions that
+    /// have new notifications.
     pub fn set_relay(
         &mut self,
         relay: Option<DatabaseId>,
@@ -66,6 +69,8 @@ impl Locks {
             return Vec::new();
         }
         let former = std::mem::replace(&mut self.relay, relay);
+        // A relay that is no longer served makes no claims: its source releases the locks when the
+        // connection ends.
         self.due_claims.retain(|due| is_served(due.relay));
         if let Some(former) = former.filter(|former| is_served(*former)) {
             let given_back = self.queues.keys().map(|lock| DueClaim {
@@ -87,7 +92,8 @@ impl Locks {
         notified.collect()
     }
 
-    /// The relays that have claims to make, and are to be told so ([`ToDatabase::LockClaims`](crate::message::ToDatabase::LockClaims)).
+    /// The relays that have claims to make and must be told
+    /// ([`ToDatabase::LockClaims`](crate::message::ToDatabase::LockClaims)).
     #[must_use]
     pub fn relays_with_claims(&self) -> BTreeSet<DatabaseId> {
         self.due_claims.iter().map(|due| due.relay).collect()
@@ -99,11 +105,13 @@ impl Locks {
         due.map(|due| (due.lock, due.claim)).collect()
     }
 
-    /// The relay has news of a claim. Returns the session that has a new notification.
+    /// The source has reported about a claim. Returns the session that has a new notification, if
+    /// any.
     pub(crate) fn hear(&mut self, lock: &str, number: u64, news: LockNews) -> Option<SessionId> {
         let queue = self.queues.get_mut(lock)?;
         let first = queue.requests.front()?;
         let (session, is_thief) = (first.session, first.mode == Mode::Steal);
+        // News of an earlier claim is stale: another session is first in line now.
         let claim = queue.claim.as_mut().filter(|it| it.number == number)?;
         match news {
             LockNews::Granted => {
@@ -130,7 +138,8 @@ impl Locks {
                 loser
             }
             LockNews::Refused(error) => {
-                // A session that waits for the lock already goes on waiting: the relay asks again when it has another connection.
+                // Only a session that still waits for its answer is refused. Others keep waiting:
+                // the relay repeats the claim over its next connection.
                 if !claim.is_answer_due {
                     return None;
                 }
@@ -143,7 +152,8 @@ impl Locks {
         }
     }
 
-    /// Another session comes first in line: claims the lock in its name. False if the locks are this server's.
+    /// The first session in line has changed: claims the lock in its name, or releases it if the
+    /// line is empty. Returns false if the locks are this server's.
     pub(super) fn claim(&mut self, lock: &str, is_answer_due: bool) -> bool {
         let Some(relay) = self.relay else {
             return false;
@@ -174,8 +184,8 @@ impl Locks {
         true
     }
 
-    /// The first session in line does not own the lock, or not any more. It stays in line, unless it is a thief. Returns it if it has a new
-    /// notification.
+    /// The first session in line does not own the lock (any more). It stays in line unless it is a
+    /// thief. Returns it if it has a new notification.
     fn lose(&mut self, lock: &str) -> Option<SessionId> {
         let queue = self.queues.get_mut(lock)?;
         let was_owner = queue.owner().is_some();
@@ -190,6 +200,7 @@ impl Locks {
         }
         if was_owner {
             self.notify_change(session, "stolen", lock);
+        // A thief does not wait in line, so its `steal` has failed.
         } else if is_answer_due && is_thief {
             self.forget(session, lock);
             let error = Bytes::from_static(NOT_CONNECTED);
@@ -202,7 +213,8 @@ impl Locks {
         Some(session)
     }
 
-    /// The lock is this server's from now on, so the first session in line owns it. Returns it if it has a new notification.
+    /// The lock is this server's from now on, so the first session in line owns it. Returns that
+    /// session if it has a new notification.
     fn keep_here(&mut self, lock: &str) -> Option<SessionId> {
         let queue = self.queues.get_mut(lock)?;
         let session = queue.requests.front()?.session;
@@ -233,7 +245,7 @@ mod tests {
         locks
     }
 
-    /// The claims to the lock `L` since the last time, as in `+1` (lock), `!2` (steal), `-` (give back).
+    /// The claims to the lock `L` since the last call: `+1` locks, `!2` steals, `-` releases.
     fn claims(locks: &mut Locks) -> Vec<String> {
         let claims = locks.take_claims(RELAY).into_iter();
         let claims = claims.map(|(lock, claim)| {
@@ -248,7 +260,7 @@ mod tests {
         claims.collect()
     }
 
-    /// The notifications of a session: a method, or the answer.
+    /// The notifications of a session: a method or an answer.
     fn told(locks: &mut Locks, session: SessionId) -> Vec<String> {
         let notifications = locks.take_notifications(session).into_iter();
         let texts = notifications.map(|notification| match notification {

@@ -1,8 +1,10 @@
-//! The contents of a clustered database, as they come from a member's file: the snapshot in it, and the committed entries behind.
+//! The contents of a clustered database that a member's file yields: its snapshot plus the
+//! committed entries after it.
 //!
-//! Invariant: the contents end with the last entry that is known to be committed, and carry the id of the last one that has data. A file of a
-//! server that joins, or whose log is damaged, has none: they come from the leader. Called by the server and the simulator when a file has
-//! been opened; the caller reads the file.
+//! Invariant: the contents end with the last entry known to be committed, and carry the id of the
+//! last entry that has data. A server that is joining, or whose log is damaged, has no contents in
+//! its file; they come from the leader. Called by the server and the simulator after opening a
+//! file; the caller reads the file.
 
 use corvid_data::{Schema, Tag, WireError};
 use corvid_engine::Database;
@@ -13,17 +15,19 @@ use corvid_log::cluster::{BodyLocation, Eid, Index, Recovered, StoredEntry};
 pub struct Contents {
     /// Schema and rows.
     pub database: Database,
-    /// The last entry in them.
+    /// The last entry that the contents include.
     pub applied: Index,
-    /// The last entry with data in them.
+    /// The last entry with data that the contents include.
     pub eid: Eid,
 }
 
 impl Contents {
-    /// The contents of a file. `load` makes a database of the snapshot and the committed entries behind it.
+    /// The contents of a file; `None` if it has none. `load` builds a database from the snapshot
+    /// and the committed entries after it.
     ///
     /// # Errors
-    /// Those of `load`, in the reference's words where it has some; or the schema may not be that of this database.
+    /// Those of `load`, in the reference's words where it has some; or the schema cannot belong to
+    /// this database.
     pub fn of_file(
         file: &Recovered,
         load: impl FnOnce(BodyLocation, &[StoredEntry]) -> Result<Database, WireError>,
@@ -46,7 +50,7 @@ impl Contents {
     }
 }
 
-/// Checks that a schema may be that of a member's database.
+/// Checks that a schema can belong to a member's database.
 fn check_schema(database: &str, schema: &Schema) -> Result<(), WireError> {
     if *schema.name != *database {
         let details = format!(

@@ -1,13 +1,14 @@
-//! Events on their way from a member to its database, in the order in which they occurred, and the snapshots between them: an installed snapshot
-//! takes time to load, and the events behind it wait.
+//! Events on their way from a member to its database, in order, and the snapshots between them. An
+//! installed snapshot takes time to load; the events after it wait.
 //!
 //! ```text
-//! ready: events that the database may have now | snapshot under way | events | snapshot under way | events
+//! ready: events that the database may have now | snapshot loading | events | snapshot | ...
 //! ```
 //!
-//! Invariant: no event is lost and none overtakes a snapshot, but for commits behind a snapshot that cannot be loaded: they do not fit the
-//! contents before it, and wait for the next snapshot, which replaces them. Used by the thread of a member, in the server and in the simulator,
-//! which load the snapshots.
+//! Invariant: no event is lost and none overtakes a snapshot, with one exception. Commits after a
+//! snapshot that cannot be loaded do not fit the database's contents; they wait for the next
+//! snapshot, which replaces them. The thread of a member owns the queue, in the server and in the
+//! simulator; both load the snapshots.
 
 use std::collections::VecDeque;
 
@@ -16,19 +17,19 @@ use corvid_log::cluster::{Index, Term};
 
 use crate::message::ToDatabase;
 
-/// See the module. `C` are the contents of a snapshot.
+/// The events of a member on their way to its database. `C` is the contents of a snapshot.
 #[derive(Debug)]
 pub struct DatabaseQueue<C> {
     ready: Vec<ToDatabase>,
     behind: VecDeque<Item<C>>,
-    /// The database has had contents.
+    /// The database has been given contents.
     has_contents: bool,
 }
 
 #[derive(Debug)]
 enum Item<C> {
     Event(ToDatabase),
-    /// Through this entry of this term.
+    /// A snapshot through this entry of this term.
     Snapshot(Index, Term, Load<C>),
 }
 
@@ -50,7 +51,7 @@ impl<C> DatabaseQueue<C> {
         }
     }
 
-    /// An event has occurred.
+    /// Appends an event.
     pub fn push(&mut self, event: ToDatabase) {
         if self.behind.is_empty() {
             self.ready.push(event);
@@ -59,7 +60,7 @@ impl<C> DatabaseQueue<C> {
         }
     }
 
-    /// The events that the database may have now; the caller takes them.
+    /// The events that the database may have now; the caller drains them.
     pub fn ready(&mut self) -> &mut Vec<ToDatabase> {
         &mut self.ready
     }
@@ -70,19 +71,19 @@ impl<C> DatabaseQueue<C> {
         !self.ready.is_empty()
     }
 
-    /// Whether events wait for a snapshot.
+    /// Whether events wait for a snapshot to load.
     #[must_use]
     pub fn is_loading(&self) -> bool {
         !self.behind.is_empty()
     }
 
-    /// The events and snapshots in the queue.
+    /// The number of events and snapshots in the queue.
     #[must_use]
     pub fn queued(&self) -> usize {
         self.ready.len() + self.behind.len()
     }
 
-    /// A snapshot through this entry of this term has been installed, and is being loaded.
+    /// A snapshot through this entry of this term has been installed and is being loaded.
     pub fn begin_load(&mut self, index: Index, term: Term) {
         let before = self.behind.iter().rev().find_map(|item| match item {
             Item::Snapshot(before, ..) => Some(*before),
@@ -94,8 +95,8 @@ impl<C> DatabaseQueue<C> {
         self.skip_failed();
     }
 
-    /// The snapshot is loaded, or cannot be (`None`). Returns the contents that the database is to be made with, once; later ones become
-    /// events by `installed`.
+    /// The snapshot has been loaded, or cannot be (`None`). The earliest contents are returned, to
+    /// make the database from; later ones become events through `installed`.
     pub fn loaded(
         &mut self,
         index: Index,
@@ -108,13 +109,16 @@ impl<C> DatabaseQueue<C> {
             }
             _ => None,
         });
-        // Its events would wait for ever.
+        // The events after an unknown snapshot would wait for ever.
         assert!(found.is_some(), "a snapshot is loaded once");
         if let Some(load) = found {
             *load = contents.map_or(Load::Failed, Load::Done);
         }
+        // Only now: this load may be the one that failed, with its successor already queued.
         self.skip_failed();
         let mut first = None;
+        // Drains up to the next snapshot that is not loaded. If snapshot 20 loads before 10,
+        // nothing moves until 10 is done; then both leave, with their events between them.
         while let Some(item) = self.behind.pop_front() {
             match item {
                 Item::Event(event) => self.ready.push(event),
@@ -138,7 +142,8 @@ impl<C> DatabaseQueue<C> {
         first
     }
 
-    /// Forgets a snapshot at the front that cannot be loaded, and the commits behind it, when the next snapshot replaces them.
+    /// Drops a snapshot at the front that cannot be loaded, and the commits after it, once the next
+    /// snapshot replaces them. Other events, such as a change of leader, stay.
     fn skip_failed(&mut self) {
         while matches!(
             self.behind.front(),
@@ -176,7 +181,7 @@ mod tests {
         })
     }
 
-    /// Contents are shown as events of terms from 1000 on.
+    /// Contents appear as events of terms from 1000 on.
     fn installed(index: u64, term: Term) -> ToDatabase {
         assert_eq!(term.0, index, "each snapshot has a term of its own");
         follows(1000 + index)

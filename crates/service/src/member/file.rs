@@ -1,12 +1,13 @@
 //! The file of a member: its records, and the snapshots in it, its own and those of peers.
 //!
 //! ```text
-//! snapshot of the database --Rewrite--> new file --Written, Extend, Swap--> in place       compaction
-//! body from a peer --> FILE.received --InstallSnapshot--> new file --Written, Swap--> in place, and loaded
+//! snapshot of the database --Rewrite--> new file --Written, Extend, Swap--> in place
+//! body from a peer --> FILE.received --InstallSnapshot--> new file --Written, Swap--> in place
 //! ```
 //!
-//! Invariant: while a swap is under way no request reaches the old file: those behind it wait until the new file is in place, or has failed.
-//! A snapshot that the database has made is kept until the member says that it is written, or not wanted. Used by the thread of a member, in the
+//! Invariant: while a swap is in progress no request reaches the old file: later requests wait
+//! until the new file is in place or has failed. A snapshot that the database has made is kept
+//! until the member has written it or rejects it. The thread of a member owns the file, in the
 //! server and in the simulator; disk and threads are [`FileEffects`].
 
 mod effects;
@@ -34,10 +35,10 @@ pub use installation::INSTALLATIONS;
 pub use reception::{BodyPart, ReceptionNumber};
 pub use refusal::{REFUSED, refusal, refusal_without};
 
-/// The comment of the record of a snapshot.
+/// The comment in a snapshot's record.
 const COMMENT: &str = "compacting database online";
 
-/// See the module.
+/// The file of a member, and the new file that may be about to replace it.
 #[derive(Debug)]
 pub struct MemberFile<E: FileEffects> {
     effects: E,
@@ -47,19 +48,19 @@ pub struct MemberFile<E: FileEffects> {
     stored: Option<StoredSnapshot<Handle<E>>>,
     /// The snapshot that the database has made, with the token of the command that asked for it.
     made: Option<(Option<u64>, Snapshot)>,
-    /// The member's rewrite under way, and the last entry that its snapshot includes.
+    /// The member's rewrite in progress, and the last entry that its snapshot includes.
     rewriting: Option<(RewriteNumber, Index)>,
-    /// The body that a peer sends.
+    /// The body that a peer is sending.
     receiving: Option<Reception<E>>,
     last_reception: ReceptionNumber,
-    /// The installation under way.
+    /// The installation in progress.
     installing: Option<(RewriteNumber, SnapshotMeta)>,
     last_installation: u64,
-    /// The requests behind a swap under way, or behind the beginning of an installation.
+    /// Requests held until a swap in progress, or an installation, has ended.
     held: Option<Vec<StorageRequest>>,
 }
 
-/// The consequences of a reply of the file's threads.
+/// The consequences of a storage reply.
 #[derive(Debug, Default)]
 pub struct Consequences {
     /// Inputs of the member, in order.
@@ -69,7 +70,7 @@ pub struct Consequences {
 }
 
 impl<E: FileEffects> MemberFile<E> {
-    /// The file that has been opened, of which `file` is a handle.
+    /// The member's file, just opened; `file` is a handle to it.
     pub fn open(
         mut effects: E,
         file: Handle<E>,
@@ -116,18 +117,22 @@ impl<E: FileEffects> MemberFile<E> {
         &self.effects
     }
 
-    /// The disk and the threads, which the simulator serves itself.
+    /// The disk and the threads; the simulator executes their work itself.
     pub fn effects_mut(&mut self) -> &mut E {
         &mut self.effects
     }
 
-    /// The disk and the threads, to be closed. A body that is being received is removed.
+    /// The disk and the threads, for closing them. Drops a body that is being received.
     pub fn into_effects(self) -> E {
         self.effects
     }
 
-    /// Carries out requests; returns the replies of those that are complete.
+    /// Executes requests, or holds them while a new file replaces the old one. Returns the replies
+    /// of those that are complete.
     pub fn store(&mut self, mut requests: Vec<StorageRequest>) -> Vec<StorageReply> {
+        // The new file may take over at any moment: a record appended to the old file now would
+        // vanish with it. In order: [append 1, swap, append 2] sends 1 and the swap, and holds 2
+        // for the new file.
         if let Some(held) = &mut self.held {
             held.append(&mut requests);
             return Vec::new();
@@ -146,7 +151,7 @@ impl<E: FileEffects> MemberFile<E> {
         self.effects.store(requests)
     }
 
-    /// Handles a reply of the file's threads.
+    /// Handles a storage reply.
     pub fn receive(&mut self, now_ms: u64, reply: StorageReply) -> Consequences {
         self.effects.observe_reply(&reply);
         let mut consequences = Consequences::default();
@@ -159,6 +164,7 @@ impl<E: FileEffects> MemberFile<E> {
                 let is_over = !matches!(stage, Ok(RewriteStage::Written));
                 let reply = StorageReply::Rewrite(number, stage);
                 consequences.inputs.push(Input::Storage(reply));
+                // An installation in progress goes on holding requests until it ends itself.
                 if is_over && self.installing.is_none() {
                     self.release(&mut consequences);
                 }
@@ -175,7 +181,7 @@ impl<E: FileEffects> MemberFile<E> {
         consequences
     }
 
-    /// A new file of the member's own has reached a stage.
+    /// The member's own new file has reached a stage.
     fn rewrite_stage(
         &mut self,
         now_ms: u64,
@@ -183,7 +189,7 @@ impl<E: FileEffects> MemberFile<E> {
         stage: &Result<RewriteStage, StoreError>,
         consequences: &mut Consequences,
     ) {
-        // A rewrite that was given up may have failed before.
+        // An abandoned rewrite may have failed earlier.
         let is_known = self.rewriting.is_some_and(|(known, _)| known == number);
         match stage {
             Ok(RewriteStage::InPlace(size)) => {
@@ -205,7 +211,7 @@ impl<E: FileEffects> MemberFile<E> {
         }
     }
 
-    /// Carries out the requests behind a swap.
+    /// Executes the requests held during a swap.
     fn release(&mut self, consequences: &mut Consequences) {
         if let Some(held) = self.held.take() {
             let replies = self.store(held);
@@ -221,31 +227,33 @@ impl<E: FileEffects> MemberFile<E> {
         Some(MemberEvent::Compacted { token, result })
     }
 
-    /// Whether the file has grown so much that the database is to make a snapshot.
+    /// Whether the file has grown so much that the database should make a snapshot. Returns true
+    /// once per check interval.
     pub fn is_compaction_due(&mut self, now_ms: u64) -> bool {
         let is_due = self.is_idle() && self.growth.is_due(now_ms);
         if is_due {
-            // Asked again if nothing comes of it.
+            // Schedules the next check in case no snapshot comes of this one.
             let chance = self.effects.draw();
             self.growth.failed(now_ms, chance);
         }
         is_due
     }
 
-    /// When [`MemberFile::is_compaction_due`] may change.
+    /// When [`MemberFile::is_compaction_due`] may change, monotonic ms; `None` while a new file is
+    /// in progress.
     pub fn deadline_ms(&self, now_ms: u64) -> Option<u64> {
         self.growth.next_check_ms(now_ms).filter(|_| self.is_idle())
     }
 
-    /// Whether no new file is under way.
+    /// Whether no new file is in progress.
     fn is_idle(&self) -> bool {
         self.made.is_none() && self.rewriting.is_none() && self.installing.is_none()
     }
 
-    /// Keeps a snapshot of the database.
+    /// Keeps a snapshot of the database until it is written or rejected.
     ///
     /// # Errors
-    /// An earlier one is not written yet: the answer for the database.
+    /// An earlier snapshot is not written yet: the event that answers the database.
     pub fn keep_snapshot(
         &mut self,
         token: Option<u64>,
@@ -259,12 +267,14 @@ impl<E: FileEffects> MemberFile<E> {
         Ok(())
     }
 
-    /// The member does not want the snapshot, or has given its rewrite up: nothing has changed since the last one, or it may not write one now.
+    /// Drops the kept snapshot because the member rejects it or has abandoned its rewrite: nothing
+    /// has changed since the last snapshot, or the member cannot write one now. Returns the event
+    /// that answers the database.
     pub fn reject_snapshot(&mut self, connected: &Connected) -> Option<MemberEvent> {
         self.rewritten(Err(refusal(refusal::reason(connected))))
     }
 
-    /// Begins a new file with the snapshot of the database.
+    /// Starts a new file with the snapshot that the database has made.
     pub fn rewrite(&mut self, rewrite: Rewrite) -> Vec<StorageReply> {
         let number = rewrite.number;
         let Some((_, snapshot)) = &self.made else {

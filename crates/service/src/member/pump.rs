@@ -1,12 +1,14 @@
-//! The turns of a member's thread: in which order arrivals, messages and time reach the member and its connections, and how their outputs are
-//! carried out.
+//! The turns of a member's thread: in which order arrivals, messages and time reach the member and
+//! its connections, and how their outputs are carried out.
 //!
-//! One turn: what has arrived on connections, then messages of other threads, then time; after each of these all outputs, in order; then bytes to
-//! the connections, events to the database, and then the row for `_Server`. Bytes are received
-//! before time passes, so a process that was stopped hears its peers before it gives them up.
+//! A turn handles bytes from connections, then messages of other threads, then time; after each of
+//! these it carries out all outputs, in order. Then it sends bytes to connections, posts events to
+//! the database and shows the row for `_Server`. Bytes are received before time passes, so a
+//! process that was suspended hears its peers before it gives up on them.
 //!
-//! Invariant: outputs of the member are carried out before those of the connections, and an input that an output leads to is handled before the next
-//! output. Used by the server's thread and by the simulator, which have the effects ([`MemberEffects`]); it knows neither.
+//! Invariant: the member's outputs are carried out before those of the connections, and an input
+//! caused by an output is handled before the next output. The server's thread and the simulator use
+//! it and implement [`MemberEffects`]; nothing here knows either.
 
 use corvid_consensus::member::{Command, CommandToken, ServerRow};
 use corvid_consensus::{Input, Member, MemberEvent, MemberRequest, Output, Peers, PeersOutput};
@@ -19,36 +21,37 @@ use super::effects::MemberEffects;
 use super::file::{Consequences, FileEffects, MemberFile, ReceptionNumber};
 use crate::message::{Control, InstalledSnapshot, ToDatabase};
 
-/// The token of the command that ends the member; other tokens are smaller.
+/// The token of the command that stops the member; other tokens are smaller.
 const END: CommandToken = CommandToken(u64::MAX);
 
-/// How long the end of the member waits for another leader, ms. The server waits longer for its databases when it exits.
+/// How long a stopping member waits for another leader, ms. When the server exits, it waits longer
+/// than that for its databases.
 const HAND_OVER_MS_MAX: u64 = 5000;
 
-/// See the module.
+/// A member with its connections and its file, and the state of the thread that runs them.
 #[derive(Debug)]
 pub struct MemberPump<F: FileEffects> {
     /// The member.
     pub member: Member,
-    /// Its connections, as state machines.
+    /// The member's connections, as state machines.
     pub peers: Peers,
-    /// Its file.
+    /// The member's file.
     pub file: MemberFile<F>,
     /// Events for the database, in order.
     to_database: DatabaseQueue<Contents>,
-    /// The newest row for `_Server`, if it is not shown yet.
+    /// The newest row for `_Server`, unless it has been shown.
     row: Option<ServerRow>,
     ending: Ending,
 }
 
-/// Whether the thread goes on.
+/// Whether the thread continues.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Ending {
-    /// It runs.
+    /// The thread continues.
     Running,
-    /// The leadership is being handed over, until this time at the latest, monotonic ms.
+    /// The leadership is being handed over; ends at this time at the latest, monotonic ms.
     HandingOver(u64),
-    /// The file is to be closed now.
+    /// The file should be closed now.
     Done,
 }
 
@@ -71,7 +74,8 @@ impl<F: FileEffects> MemberPump<F> {
         }
     }
 
-    /// A turn of the thread. Messages that arrive during the last steps are delivered in the next one.
+    /// One turn of the thread. Messages that arrive during the last steps are delivered in the next
+    /// turn.
     pub fn turn<E: MemberEffects<Storage = F>>(&mut self, now_ms: u64, effects: &mut E) {
         effects.receive(now_ms, &mut self.peers);
         self.carry_out(now_ms, effects);
@@ -95,14 +99,14 @@ impl<F: FileEffects> MemberPump<F> {
         if effects.has_database() && !events.is_empty() {
             effects.post(events);
         }
-        // A client that has read the row finds a database that has heard what the row says: that it
-        // leads, above all.
+        // The database has the events before the row is shown: a client that reads in the row that
+        // this server leads finds a database that knows it.
         if let Some(row) = self.row.take() {
             effects.show_row(now_ms, row);
         }
     }
 
-    /// Whether the file is to be closed now.
+    /// Whether the file should be closed now.
     #[must_use]
     pub fn is_done(&self) -> bool {
         self.ending == Ending::Done
@@ -133,13 +137,13 @@ impl<F: FileEffects> MemberPump<F> {
         self.to_database.is_loading()
     }
 
-    /// The events for the database, those behind snapshots included.
+    /// The number of events for the database, including those queued after snapshots.
     #[must_use]
     pub fn queued_events(&self) -> usize {
         self.to_database.queued()
     }
 
-    /// A request of the database.
+    /// Handles a request of the database.
     pub fn request(&mut self, now_ms: u64, request: MemberRequest) {
         let MemberRequest::Snapshot {
             token,
@@ -151,6 +155,7 @@ impl<F: FileEffects> MemberPump<F> {
             self.member.handle(now_ms, Input::Database(request));
             return;
         };
+        // The file keeps the snapshot; the member decides whether to write it.
         match self.file.keep_snapshot(token, snapshot) {
             Ok(()) => self
                 .member
@@ -159,19 +164,20 @@ impl<F: FileEffects> MemberPump<F> {
         }
     }
 
-    /// A reply of the file's threads.
+    /// Handles a reply of the file's threads.
     pub fn stored(&mut self, now_ms: u64, reply: StorageReply) {
         let consequences = self.file.receive(now_ms, reply);
         self.carry_on(now_ms, consequences);
     }
 
-    /// An operator's command.
+    /// Starts an operator's command; [`MemberEffects::answer`] gets its outcome.
     pub fn command(&mut self, now_ms: u64, token: CommandToken, command: Command) {
         self.member
             .handle(now_ms, Input::Command { token, command });
     }
 
-    /// Whether the snapshot in the file, which this peer is to get, has the right hash; or why it cannot be read.
+    /// The snapshot in the file, which this peer will get, has been checked: whether its hash is
+    /// right, or why it cannot be read.
     pub fn snapshot_checked(
         &mut self,
         now_ms: u64,
@@ -186,7 +192,7 @@ impl<F: FileEffects> MemberPump<F> {
         self.member.handle(now_ms, input);
     }
 
-    /// The disk has a part of the body that a peer sends, or has failed.
+    /// The disk has a part of the body that a peer is sending, or has failed.
     pub fn written_back(
         &mut self,
         now_ms: u64,
@@ -198,7 +204,8 @@ impl<F: FileEffects> MemberPump<F> {
         }
     }
 
-    /// The contents of a snapshot are loaded, or cannot be (`None`). Returns those that the database is to be made with.
+    /// The contents of a snapshot have been loaded, or cannot be (`None`). Returns the contents if
+    /// the database must be made from them.
     pub fn loaded(&mut self, index: Index, contents: Option<Contents>) -> Option<Contents> {
         self.to_database.loaded(index, contents, |contents, term| {
             ToDatabase::Installed(Box::new(InstalledSnapshot {
@@ -210,13 +217,14 @@ impl<F: FileEffects> MemberPump<F> {
         })
     }
 
-    /// The database of a server that has joined its cluster is served, with the contents after this entry.
+    /// The database of a server that has joined its cluster is served, with the contents after this
+    /// entry.
     pub fn served(&mut self, now_ms: u64, index: Index) {
         let applied = MemberRequest::Applied(index);
         self.member.handle(now_ms, Input::Database(applied));
     }
 
-    /// The member is to hand its leadership over, and to end.
+    /// Starts to stop the member: it hands its leadership over first.
     pub fn begin_end(&mut self, now_ms: u64) {
         if self.ending == Ending::Running {
             self.ending = Ending::HandingOver(now_ms + HAND_OVER_MS_MAX);
@@ -224,24 +232,27 @@ impl<F: FileEffects> MemberPump<F> {
         }
     }
 
-    /// The member ends. Returns the file, to be closed, and then the last events for the database.
+    /// Stops the member. Returns the file, to be closed first, and then the last events for the
+    /// database.
     pub fn end(mut self, now_ms: u64) -> (F, Vec<ToDatabase>) {
-        // Commits that no majority has stored would hold the removal up for ever.
+        // The removal waits for pending commits, and those that no majority has stored would delay
+        // it for ever. So the database first learns that it does not lead.
         let (term, leader) = (self.member.status(now_ms).term, None);
         let follows = ToDatabase::Member(MemberEvent::Follows { term, leader });
-        // A snapshot that is still being loaded, and what is behind it, is in the file.
+        // A snapshot that is still loading, and the events after it, need not be kept: both are in
+        // the file.
         let mut events = std::mem::take(self.to_database.ready());
         events.extend([follows, ToDatabase::Control(Control::Remove)]);
         (self.file.into_effects(), events)
     }
 
-    /// Has the database make a snapshot for a new file.
+    /// Makes the database take a snapshot for a new file.
     fn make_snapshot(&mut self) {
         let compact = ToDatabase::Control(Control::Compact(None));
         self.to_database.push(compact);
     }
 
-    /// Passes on what a reply of the file leads to.
+    /// Passes on the consequences of a storage reply.
     fn carry_on(&mut self, now_ms: u64, consequences: Consequences) {
         for input in consequences.inputs {
             self.member.handle(now_ms, input);
@@ -251,7 +262,8 @@ impl<F: FileEffects> MemberPump<F> {
         }
     }
 
-    /// Carries out the outputs of both machines until there are none.
+    /// Carries out the outputs of both machines until there are none. The member's come first, and
+    /// an input that an output causes is handled before the next output.
     fn carry_out<E: MemberEffects<Storage = F>>(&mut self, now_ms: u64, effects: &mut E) {
         while effects.goes_on() {
             if let Some(output) = self.member.next_output() {
@@ -301,7 +313,8 @@ impl<F: FileEffects> MemberPump<F> {
                 offset,
                 bytes_max,
             } => {
-                // The first request asks for no bytes, but how many there are.
+                // The first request of a transfer asks for no bytes, only for the length. It is
+                // answered once the snapshot has been checked.
                 if bytes_max == 0 && self.file.check_snapshot(now_ms, to, index) {
                     return;
                 }

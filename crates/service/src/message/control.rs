@@ -1,11 +1,11 @@
-//! Control messages: from the server's main thread to a database, and the answers.
+//! Control messages from the server's main thread to a database, and the answers.
 //!
-//! A control command that a database answers travels as one variant of [`Control`] with a number,
-//! and comes back in [`Event::Answered`] with the same number. Everything that depends on the kind
-//! of message, except its execution, is in this file: its form in a recording, whether it waits for
-//! the database to be quiet, and the answer of a database that is being removed.
+//! A control command that a database answers is one variant of [`Control`] with a number. The
+//! answer returns in [`Event::Answered`] with the same number. This file holds everything that
+//! depends on the kind of message, except its execution: its form in a recording, whether it waits
+//! until the database is quiet, and the answer of a database that is being removed.
 //!
-//! Invariant: each message with a number is answered once, by the database or by
+//! Invariant: each message with a number is answered exactly once, by the database or by
 //! [`Control::refused`].
 
 use std::sync::Arc;
@@ -23,55 +23,56 @@ use crate::replication::{Exclusions, Following, Role, SourceId};
 /// A control message of the server's main thread to a database.
 #[derive(Debug)]
 pub enum Control {
-    /// Execute this `params` text (database name first) as the server, read-only or not; the result
-    /// is checked.
+    /// Execute this `params` text (database name first) as the server, without access control. It
+    /// must succeed: a failure is a bug in the server. A database that follows another server
+    /// ignores it.
     Transact(Vec<u8>),
     /// Rewrite the file without its old records; answered by [`ControlAnswer::Compacted`]. `None`:
-    /// because the file has grown, which ends with [`Event::Compacted`].
+    /// the file has grown and no command asked; ends with [`Event::Compacted`].
     Compact(Option<u64>),
     /// Record modified columns as differences from now on (`ovsdb/file/column-diff-enable`).
     EnableColumnDiff,
-    /// Propose conversions of a clustered database without their rows from now on
+    /// From now on, propose conversions of a clustered database without its rows
     /// (`ovsdb/file/no-data-conversion-enable`).
     EnableNoDataConversion,
-    /// Answered by [`ControlAnswer::Snapshot`], when everything in it has been stored.
+    /// Copy the database's contents; answered by [`ControlAnswer::Snapshot`] once everything in the
+    /// copy is stored.
     Snapshot(u64),
     /// The database is being removed: cancel monitors and pending transactions; answered by
     /// [`Event::Removed`].
     Remove,
-    /// Become active or a backup when nothing is pending; answered by [`ControlAnswer::RoleSet`].
+    /// Become active or a backup, once nothing is pending; answered by [`ControlAnswer::RoleSet`].
     SetRole(Role, u64),
-    /// Answered by [`ControlAnswer::StorageStatus`].
+    /// Report whether the last commit was stored; answered by [`ControlAnswer::StorageStatus`].
     StorageStatus(u64),
-    /// Watch the remotes that a column names (`db:DB,TABLE,COLUMN`): answered by
-    /// [`Event::ColumnWatched`], then reported when they change. A column that does not exist is
-    /// watched too, in case a conversion adds it.
+    /// Watch the remotes that a column names (`db:DB,TABLE,COLUMN`). Answered by
+    /// [`Event::ColumnWatched`]; later changes are reported by [`Event::RemotesChanged`]. A column
+    /// that does not exist is watched too, in case a conversion adds it.
     WatchColumn {
-        /// The remote's text.
+        /// The remote as configured: `db:DB,TABLE,COLUMN`.
         name: String,
         /// Name of the table.
         table: String,
         /// Name of the column.
         column: String,
-        /// Whether the column must hold strings (for settings of TLS), not references to rows.
+        /// The column must hold strings (TLS settings), not references to rows.
         texts_only: bool,
     },
-    /// Stop watching it.
+    /// Stop watching the column of this remote.
     UnwatchColumn(String),
-    /// Transactions that take this long, ms, are reported from now on ([`Event::Slow`]).
+    /// From now on, report transactions that take at least this long, ms ([`Event::Slow`]).
     SetSlow(u64),
-    /// Whether a transaction history is kept from now on; it begins anew.
+    /// Whether to keep a transaction history from now on; a kept history starts empty.
     SetHistory(bool),
-    /// Whether there is an audit trail from now on.
+    /// Whether to write an audit trail from now on.
     SetAudited(bool),
-    /// Answered by [`ControlAnswer::Report`].
+    /// Report the database's state; answered by [`ControlAnswer::Report`].
     Report(u64),
-    /// Log the rows of this table as they change, or stop. Not answered; an unknown table does no
-    /// harm.
+    /// Log changes of this table's rows, or stop. Not answered; an unknown table is ignored.
     LogRows(String, bool),
-    /// Write this status to the rows behind watched columns.
+    /// Write this status to the rows that configure remotes through watched columns.
     ShowStatus(Arc<RemoteStatuses>),
-    /// To `_Server`: show the newest index of a clustered database.
+    /// To `_Server`: show the current index of a clustered database.
     ShowIndex(AppliedIndex),
 }
 
@@ -98,22 +99,22 @@ recorded! { Control:
 /// The answer of a database to a [`Control`] message with a number.
 #[derive(Debug)]
 pub enum ControlAnswer {
-    /// To [`Control::Compact`]: a crash cannot bring the old file back, or the reason why nothing
-    /// was compacted.
+    /// To [`Control::Compact`]: no crash can bring the old file back; or the reason why nothing was
+    /// compacted.
     Compacted(Result<(), StoreError>),
     /// To [`Control::Snapshot`]; `None`: the database is being removed.
     Snapshot(Option<Snapshot>),
-    /// To [`Control::SetRole`]: from here on requests are served in the new role.
+    /// To [`Control::SetRole`]: later requests are served in the new role.
     RoleSet,
-    /// To [`Control::StorageStatus`]: why the last commit could not be stored.
+    /// To [`Control::StorageStatus`]: why the last commit could not be stored; `None` if it was.
     StorageStatus(Option<StoreError>),
-    /// To [`Control::Report`]; of a database that is being removed it is empty.
+    /// To [`Control::Report`]: empty if the database is being removed.
     Report(Box<Report>),
 }
 
 impl Control {
-    /// Whether it replaces the database's file, history or role, or begins to. It is executed when
-    /// everything before it is stored.
+    /// Whether the message replaces the database's file, history or role, or starts to. Such a
+    /// message is executed once everything before it is stored.
     pub(crate) fn replaces_something(&self) -> bool {
         matches!(
             self,
@@ -125,8 +126,8 @@ impl Control {
         )
     }
 
-    /// The event by which a database with this name that is being removed answers the message,
-    /// which its sender has sent before it knew.
+    /// The event that answers the message when its database is being removed: the sender did not
+    /// know that yet. `None` if the message is not answered.
     pub(crate) fn refused(self, database: &str) -> Option<Event> {
         match self {
             Control::Compact(token) => {
@@ -170,7 +171,8 @@ pub(crate) fn database_removed(database: &str) -> StoreError {
 }
 
 impl Event {
-    /// The outcome of [`Control::Compact`] with this number.
+    /// The outcome of a compaction: the answer to the command with this number, or
+    /// [`Event::Compacted`] if no command asked for it.
     pub(crate) fn compacted(token: Option<u64>, outcome: Result<(), StoreError>) -> Event {
         match token {
             Some(token) => Event::Answered(token, ControlAnswer::Compacted(outcome)),
@@ -180,10 +182,10 @@ impl Event {
 }
 
 impl ControlAnswer {
-    /// Whether an order was carried out; `Ok` of an answer that only informs.
+    /// The outcome of an order; `Ok` for an answer that only informs.
     ///
     /// # Errors
-    /// It was not, for this reason.
+    /// The order was not carried out, for this reason.
     pub fn outcome(self) -> Result<(), StoreError> {
         match self {
             ControlAnswer::Compacted(outcome) => outcome,
@@ -243,7 +245,7 @@ impl Recordable for Arc<RemoteStatuses> {
 }
 
 impl Recordable for AppliedIndex {
-    /// The index is read when it is shown, and recorded there.
+    /// Records only the database's name. The index is recorded where it is read, when it is shown.
     fn write(&self, out: &mut Writer<'_>) {
         out.text(self.database());
     }

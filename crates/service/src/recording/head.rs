@@ -1,6 +1,6 @@
 //! The first frame of a recording: the database with its rows in their slots, and its options.
 //!
-//! Cost: all rows. It is written once, before the database is served.
+//! The frame contains all rows. It is written once, before the database is served.
 
 use corvid_data::{Arc, Datum, HashSeed, Row, Schema, TableId, Uuid, wire};
 use corvid_engine::{Database, RowSlots};
@@ -12,7 +12,7 @@ use crate::pump::Limits;
 use crate::storage::FileState;
 use crate::{Model, Now, Options};
 
-/// The start of a replay.
+/// The state in which a replay starts.
 pub(super) struct Head {
     pub(super) now: Now,
     pub(super) options: Options,
@@ -20,7 +20,7 @@ pub(super) struct Head {
     pub(super) database: Database,
 }
 
-/// Everything in the frame but the database.
+/// Everything in the frame except the database.
 struct Settings {
     now: Now,
     id: DatabaseId,

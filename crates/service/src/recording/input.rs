@@ -1,8 +1,8 @@
 //! Inputs of a database as bytes: the table of their numbers and fields.
 //!
-//! Only parts that the database does not read are left out: the stamp of a request, and the result
-//! of a job, which the replay does again. The description of a session is written with its first
-//! request. The form of control messages is in `message/control.rs`.
+//! Omitted are only parts that the database does not read: the stamp of a request, and the result
+//! of a job, which the replay executes again. A session is described with its first request.
+//! `message/control.rs` has the form of control messages.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -22,25 +22,25 @@ use crate::relayed_client::RelayedClient;
 use crate::replication::SourceEvent;
 use crate::schema_epoch::SchemaEpoch;
 
-/// Descriptions of sessions, by number.
+/// Descriptions of sessions, by id.
 pub(super) type Sessions = HashMap<SessionId, Arc<SessionInfo>, TrustedKeys>;
 
 /// A recorded input.
 pub(super) enum Input {
     Plain(ToDatabase),
-    /// The result of this job; the flag: it was refused because memory was short.
+    /// The result of this job; the flag says that it was refused because memory was exhausted.
     Done(JobKey, bool),
 }
 
 const REQUEST: u64 = 0;
 const DONE: u64 = 7;
 
-/// In place of the number of a method: a transaction that is executed once.
+/// A transaction that is executed once; stands in place of the method's number.
 const TRANSACT_ONCE: u64 = DatabaseMethod::ALL.len() as u64;
-/// The same with a relay's client, and perhaps without an identity.
+/// The same with a relay's client; the identity is optional.
 const TRANSACT_FOR: u64 = TRANSACT_ONCE + 1;
 
-/// Makes the writer and the reader of inputs whose form depends on nothing but themselves.
+/// Makes the writer and the reader of inputs whose form depends only on themselves.
 macro_rules! inputs {
     ($($number:literal ($($field:ident),*) => [$($form:tt)*];)* except $($other:pat),*) => {
         /// Writes the number and the fields of such an input.
@@ -121,14 +121,14 @@ recorded!(StoreError { details, io_error });
 recorded!(FileSize { base, end });
 recorded!(JobKey { kind, number });
 
-/// Makes the functions for those fields of a struct that are written as they are, in this order.
+/// Makes the functions that write and read these fields of a struct, in this order.
 macro_rules! fields {
     ($type:ty: $write:ident, $read:ident, $($field:ident),*) => {
         fn $write(value: &$type, out: &mut Writer<'_>) {
             $(value.$field.write(out);)*
         }
 
-        /// Replaces the fields.
+        /// Replaces these fields.
         fn $read(value: &mut $type, from: &mut Reader<'_>) -> Result<(), Damage> {
             $(value.$field = Recordable::read(from)?;)*
             Ok(())
@@ -170,7 +170,7 @@ pub(super) fn read(from: &mut Reader<'_>, sessions: &mut Sessions) -> Result<Inp
     Ok(Input::Plain(input))
 }
 
-/// The number of a closed session may be given to another one.
+/// The id of a closed session may be reused.
 fn forget_closed(input: &ToDatabase, sessions: &mut Sessions) {
     if let ToDatabase::Closed(session) = input {
         sessions.remove(session);
@@ -261,7 +261,7 @@ impl Recordable for Box<RelayedClient> {
     }
 }
 
-/// Its ids are written with their length.
+/// The ids are written with their length.
 impl Recordable for Once {
     fn write(&self, out: &mut Writer<'_>) {
         out.bytes(&self.id.0);

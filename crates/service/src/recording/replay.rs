@@ -1,6 +1,8 @@
-//! Replays a recording: the same pump, given the same inputs at the same times, with the same random values.
+//! Replays a recording: the same pump gets the same inputs at the same times, with the same random
+//! values.
 //!
-//! The replay ends at the first batch whose deliveries differ, or that reads other values than were recorded.
+//! The replay stops at the first batch whose deliveries differ, or that reads other values than
+//! were recorded.
 
 use std::sync::Arc;
 
@@ -20,20 +22,20 @@ use crate::{DatabaseService, Now};
 /// The outcome of a replay.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Outcome {
-    /// Batches that yielded the same bytes.
+    /// Number of batches that yielded the same bytes.
     pub batches: u64,
-    /// Inputs that they executed.
+    /// Number of inputs that these batches executed.
     pub inputs: u64,
-    /// The reason for ending before the recording does, if there is one.
+    /// Why the replay stopped before the end of the recording; `None` if it did not.
     pub problem: Option<String>,
 }
 
-/// A recording that is being replayed, batch by batch.
+/// A recording in replay, batch by batch.
 pub struct Replay<'r> {
     rest: &'r [u8],
     tape: Tape,
     pump: Pump,
-    /// Jobs without a result yet.
+    /// Jobs whose results are not due yet.
     jobs: Vec<Job>,
     batches: u64,
     inputs: u64,
@@ -50,7 +52,7 @@ pub enum ReplayEvent<'s> {
     Output(&'s Output),
 }
 
-/// UUIDs beyond those recorded; nothing compares them.
+/// UUIDs after the recorded ones are used up; nothing compares them.
 struct NoUuids;
 
 impl UuidSource for NoUuids {
@@ -59,7 +61,7 @@ impl UuidSource for NoUuids {
     }
 }
 
-/// The holder of the database during a replay.
+/// The database's holder during a replay.
 struct Player<'p> {
     tape: &'p Tape,
     inputs: u64,
@@ -84,7 +86,7 @@ impl<'r> Replay<'r> {
     /// Opens the bytes of a recording.
     ///
     /// # Errors
-    /// It is no recording, or its beginning is damaged.
+    /// The bytes are not a recording of this version, or its start is damaged.
     pub fn open(bytes: &'r [u8]) -> Result<Replay<'r>, Damage> {
         let Some(mut rest) = bytes.strip_prefix(MAGIC) else {
             return Err(Damage::new("it is no recording of this version"));
@@ -95,7 +97,7 @@ impl<'r> Replay<'r> {
         };
         let head = head::read(payload)?;
         let tape = Tape::replaying();
-        // Values that the database reads when it is made.
+        // The values that the database reads while it is created.
         let Some(first) = frame(&mut rest)? else {
             return Err(Damage::new("it ends before the first batch"));
         };
@@ -126,13 +128,13 @@ impl<'r> Replay<'r> {
         })
     }
 
-    /// The database as it is now.
+    /// The database in its current state.
     #[must_use]
     pub fn service(&self) -> &DatabaseService {
         self.pump.service()
     }
 
-    /// Replays the whole recording.
+    /// Replays the rest of the recording. `show` is called for each step.
     pub fn run(&mut self, show: &mut dyn FnMut(ReplayEvent<'_>)) -> Outcome {
         let problem = loop {
             match self.step(show) {
@@ -148,10 +150,10 @@ impl<'r> Replay<'r> {
         }
     }
 
-    /// Replays the next batch. False when there is none.
+    /// Replays the next batch. Returns false if there is none.
     ///
     /// # Errors
-    /// The recording is damaged there, or the batch differs from what was recorded.
+    /// The recording is damaged here, or the batch differs from the recorded one.
     pub fn step(&mut self, show: &mut dyn FnMut(ReplayEvent<'_>)) -> Result<bool, Damage> {
         let Some(payload) = frame(&mut self.rest)? else {
             return Ok(false);
@@ -204,7 +206,7 @@ impl<'r> Replay<'r> {
             }
         }
         if mode != Mode::Thread {
-            // Inputs that are left come again, in a later batch.
+            // Inputs that are left come again in a later batch.
             let _ = self.pump.end_inline();
         }
         self.inputs += player.inputs;
@@ -218,7 +220,7 @@ impl<'r> Replay<'r> {
     }
 }
 
-/// An input as the database gets it; jobs are done for their results.
+/// The input as the database gets it; executes the job whose result it is.
 fn real(tape: &Tape, jobs: &mut Vec<Job>, input: Input) -> ToDatabase {
     match input {
         Input::Plain(input) => input,

@@ -1,7 +1,8 @@
-//! The tape of one database: records a batch, or plays a recorded one back.
+//! The tape of one database: records batches, or plays recorded ones back.
 //!
-//! Invariant: a tape that is off costs one branch. All values that no input contains are read through the tape. When a replay reads other
-//! values than were recorded, the tape keeps the first such difference and supplies made-up values to the end of the batch.
+//! Invariant: an inactive tape costs one branch. Every value that no input contains is read through
+//! the tape. If a replay reads other values than were recorded, the tape keeps the first difference
+//! and supplies made-up values until the end of the batch.
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -14,24 +15,25 @@ use crate::Now;
 use crate::codec::{Checksum, Damage, Reader, Recordable, Writer};
 use crate::message::{Deliver, Piece, ToDatabase};
 
-/// Checksums of bodies that are kept within a batch: bodies of groups with updates in it.
+/// Checksums kept within a batch, at most: of bodies that a group of sessions shares.
 const BODIES_MAX: usize = 16;
 
-/// Shared by a pump, its database, and the database's source of UUIDs; one thread at a time uses all three.
+/// The tape. Shared by a pump, its database and the database's source of UUIDs; one thread at a
+/// time uses all three.
 #[derive(Clone, Default)]
 pub(crate) struct Tape(Option<Arc<Mutex<State>>>);
 
 struct State {
     sessions: Sessions,
-    /// The checksum of the present batch's deliveries.
+    /// Checksum of the current batch's deliveries.
     sum: Checksum,
-    /// Checksums of shared bodies, which are kept so that their addresses are not used again.
+    /// Checksums of shared bodies. The bodies are kept so that their addresses are not reused.
     bodies: Vec<(SharedBody, u64)>,
     side: Side,
 }
 
 enum Side {
-    /// Frames; the one being written begins here.
+    /// Recorded frames; the frame that is being written starts at `begin`.
     Recording { frames: Vec<u8>, begin: usize },
     Replaying {
         items: VecDeque<Item>,
@@ -43,13 +45,13 @@ enum Side {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Mode {
     Thread,
-    /// A shard, with this work budget, steps.
+    /// A shard, with a work budget of this many steps.
     Inline(u64),
-    /// No executor: a setting of the database changes.
+    /// Not a batch: a setting of the database changes.
     Setting(Setting, u64),
 }
 
-/// Settings of a database that its holder can change.
+/// Settings that the database's holder can change.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Setting {
     InitialRowsMax,
@@ -59,7 +61,7 @@ pub(crate) enum Setting {
     ConversionBytesMax,
 }
 
-/// By their numbers.
+/// Settings by their numbers in recordings.
 const SETTINGS: [Setting; 5] = [
     Setting::InitialRowsMax,
     Setting::UpdateRowsMax,
@@ -89,7 +91,7 @@ const INPUT: u8 = 4;
 const ANSWERS: u8 = 5;
 const SUM: u8 = 6;
 
-/// Length and checksum of a frame, bytes.
+/// Bytes of a frame's length and checksum.
 const FRAME_BYTES: usize = 12;
 
 impl Tape {
@@ -123,7 +125,7 @@ impl Tape {
         self.0 = None;
     }
 
-    /// A source of UUIDs that goes through the tape.
+    /// A source of UUIDs that records them, or replays recorded ones.
     pub(super) fn uuids(&self, real: Box<dyn UuidSource + Send>) -> Box<dyn UuidSource + Send> {
         Box::new(TapedUuids {
             tape: self.clone(),
@@ -136,7 +138,7 @@ impl Tape {
         Some(state.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
-    /// A value that is read beside inputs: the present one, or the recorded one.
+    /// A side value, which no input contains: the real one, or in a replay the recorded one.
     pub(crate) fn number(&self, real: impl FnOnce() -> u64) -> u64 {
         let Some(mut state) = self.lock() else {
             return real();
@@ -155,7 +157,7 @@ impl Tape {
         }
     }
 
-    /// The same, for a flag.
+    /// A side value that is a flag.
     pub(crate) fn flag(&self, real: impl FnOnce() -> bool) -> bool {
         if self.0.is_none() {
             return real();
@@ -163,7 +165,7 @@ impl Tape {
         self.number(|| u64::from(real())) != 0
     }
 
-    /// A reading of the clock.
+    /// Records a reading of the clock.
     pub(crate) fn now(&self, now: Now) {
         self.write(|out, _| {
             out.0.push(NOW);
@@ -171,7 +173,7 @@ impl Tape {
         });
     }
 
-    /// A batch begins; `steps` is the work budget of a shard.
+    /// Starts a batch; `steps`: the work budget, if a shard executes it.
     pub(crate) fn begin(&self, steps: Option<u64>) {
         self.begin_frame(|out| match steps {
             None => out.number(THREAD),
@@ -192,7 +194,7 @@ impl Tape {
         self.end_frame();
     }
 
-    /// An input is about to be executed.
+    /// Records an input that is about to be executed.
     pub(crate) fn input(&self, input: &ToDatabase) {
         self.write(|out, sessions| {
             out.0.push(INPUT);
@@ -200,7 +202,7 @@ impl Tape {
         });
     }
 
-    /// Records replies of the storage that came at once.
+    /// Records immediate replies of the storage.
     pub(crate) fn answers(&self, answers: &[ToDatabase]) {
         self.write(|out, sessions| {
             out.0.push(ANSWERS);
@@ -218,7 +220,8 @@ impl Tape {
         }
     }
 
-    /// The batch is over.
+    /// Ends the batch: records the checksum of its deliveries, or compares it with the recorded
+    /// one.
     pub(crate) fn finish(&self) {
         let Some(mut state) = self.lock() else {
             return;
@@ -243,7 +246,7 @@ impl Tape {
         self.end_frame();
     }
 
-    /// Begins a frame with what `write` writes.
+    /// Starts a frame with the bytes that `write` appends.
     pub(super) fn begin_frame(&self, write: impl FnOnce(&mut Writer<'_>)) {
         if let Some(mut state) = self.lock()
             && let Side::Recording { frames, begin } = &mut state.side
@@ -254,7 +257,7 @@ impl Tape {
         }
     }
 
-    /// Ends it.
+    /// Completes the frame: fills in its length and checksum.
     pub(super) fn end_frame(&self) {
         if let Some(mut state) = self.lock()
             && let Side::Recording { frames, begin } = &mut state.side
@@ -277,7 +280,7 @@ impl Tape {
         }
     }
 
-    /// Takes the complete frames; call it between two batches.
+    /// Takes the complete frames. Call between two batches.
     pub(crate) fn take_frames(&self) -> Vec<u8> {
         match self.lock().as_deref_mut() {
             Some(State {
@@ -291,7 +294,7 @@ impl Tape {
         }
     }
 
-    /// Loads the items of a batch to be replayed. Returns its executor.
+    /// Loads the items of a batch to replay. Returns the batch's executor.
     pub(super) fn load(&self, payload: &[u8]) -> Result<Mode, Damage> {
         let mut from = Reader(payload);
         let mode = match from.number()? {
@@ -318,7 +321,7 @@ impl Tape {
         Ok(mode)
     }
 
-    /// The next input of the replayed batch, if that is what comes next.
+    /// The next input of the replayed batch; `None` if the next item is not an input.
     pub(super) fn next_input(&self) -> Option<Input> {
         let mut state = self.lock()?;
         match &mut state.side {
@@ -335,7 +338,7 @@ impl Tape {
         }
     }
 
-    /// The time in the replayed batch.
+    /// The next reading of the clock in the replayed batch.
     pub(super) fn next_now(&self) -> Now {
         let Some(mut state) = self.lock() else {
             return Now::default();
@@ -356,14 +359,14 @@ impl Tape {
         }
     }
 
-    /// Keeps a difference, if it is the first.
+    /// Records a difference, unless there is an earlier one.
     pub(super) fn report_difference(&self, problem: String) {
         if let Some(mut state) = self.lock() {
             state.report_difference(problem);
         }
     }
 
-    /// The first difference of the replayed batch.
+    /// Takes the first difference of the replayed batch.
     pub(super) fn take_problem(&self) -> Option<String> {
         match &mut self.lock()?.side {
             Side::Replaying { items, problem } => {
@@ -417,7 +420,7 @@ impl State {
         self.sum = sum;
     }
 
-    /// The checksum of a body, which many sessions may share.
+    /// The checksum of a body, computed once per batch although many sessions may share the body.
     fn sum_of(&mut self, body: &SharedBody) -> u64 {
         let pieces = body.pieces();
         let address = |text: &SharedBody| text.pieces().first().map(|piece| piece.as_ptr());

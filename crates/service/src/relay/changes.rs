@@ -1,7 +1,7 @@
-//! An update of the source as the database takes it: a change of rows, or new contents.
+//! An update of the source in the form that the database takes: a change of rows, or new contents.
 //!
-//! Invariant: nothing is lost on the way. The session reads strictly, so an update is either here as a whole or the source is left. Whether
-//! the change fits the rows is checked by the database, which has them.
+//! Invariant: nothing is lost on the way. The session reads strictly: either an update is complete,
+//! or the relay leaves the source. The database checks whether the change fits its rows.
 
 use corvid_data::{HashSeed, Recorded, RecordedRow, UuidSource, WireError};
 use corvid_engine::Database;
@@ -10,7 +10,7 @@ use corvid_session::{RowChange, TableUpdates, Update};
 
 use crate::upstream::SourceChange;
 
-/// The change of an update.
+/// An update as a change of rows.
 pub(super) fn change(index: Index, eid: Eid, update: Update) -> SourceChange {
     let bytes = update.bytes;
     let (recorded, exists) = recorded(update.updates);
@@ -23,10 +23,10 @@ pub(super) fn change(index: Index, eid: Eid, update: Update) -> SourceChange {
     }
 }
 
-/// The contents of an update that replaces everything.
+/// An update that replaces everything, as contents.
 ///
 /// # Errors
-/// They break a rule of their own schema.
+/// The contents break a rule of their own schema.
 pub(super) fn contents(
     update: Update,
     seed: HashSeed,
@@ -37,10 +37,10 @@ pub(super) fn contents(
     Ok(database)
 }
 
-/// Adds a change to contents that are not served yet.
+/// Applies an update to contents that are not served yet.
 ///
 /// # Errors
-/// It does not fit them.
+/// The update does not fit them.
 pub(super) fn add(
     database: &mut Database,
     update: Update,
@@ -51,14 +51,14 @@ pub(super) fn add(
     Ok(())
 }
 
-/// The rows of an update, and for each of them whether it exists before.
+/// The rows of an update, and for each of them whether it must exist already.
 fn recorded(updates: TableUpdates) -> (Recorded, Vec<bool>) {
     let mut recorded = Recorded::default();
     let mut exists = Vec::new();
     for of_table in updates.tables {
         let table = of_table.table;
         for row in of_table.rows {
-            // One message has one encoding, so its values and its differences never mix.
+            // A message has one encoding, so values and differences never mix in it.
             recorded.is_diff |= matches!(row.change, RowChange::Diff(_));
             exists.push(!matches!(row.change, RowChange::Insert(_)));
             let columns = match row.change {

@@ -2,17 +2,19 @@
 //!
 //! ```text
 //! waiting (no monitored source) ---> sent ---> answered: the source's reply, unchanged
-//!    |                ^                |-----> its connection is lost: "canceled", the change may have been made
-//!    |                |                |-----> its connection is lost, and the server executes ids once: unresolved
-//!    |                +---- the same server again, or a member of the same cluster ---------------+
-//!    |                            another server: "canceled" <------------------------------------+
+//!    |                ^                |---> connection lost: "canceled"; may have been executed
+//!    |                |                |---> connection lost, server executes ids once: unresolved
+//!    |                +---- same server again, or a member of the same cluster ---------+
+//!    |                                another server: "canceled" <----------------------+
 //!    +---> withdrawn: never sent
 //! ```
 //!
-//! Invariant: each request has exactly one outcome. Requests are sent in the order in which they came, so those of one session keep theirs.
-//! An outcome names the change that the database must have applied before its client gets the reply: the last one that the source sent before
-//! its reply. Where the source tells no changes at that moment, because a conversion has ended its monitor, that change is the contents that
-//! come next. Bounded by the database, which forwards no more than `FORWARDED_BYTES_MAX` at a time.
+//! Invariant: each request has exactly one outcome. Requests are sent in the order in which they
+//! came, so each session's requests stay in order. An outcome names the change that the database
+//! must have applied before the client gets the reply: the last one that the source sent before its
+//! reply. If a conversion has ended the monitor, the source sends no changes at that moment; the
+//! change is then the next contents. The database bounds the requests: it forwards at most
+//! `FORWARDED_BYTES_MAX` at a time.
 
 use std::borrow::Cow;
 use std::collections::{BTreeMap, VecDeque};
@@ -28,26 +30,26 @@ use super::repetition::{ACCUSATIONS_MAX, REFUSED, Repetition};
 use super::source_locks::SourceLocks;
 use crate::once::{self, CANCELED};
 
-/// A request that the source has.
+/// A request that has been sent to the source.
 #[derive(Debug)]
 struct Sent {
     forward: Box<Forward>,
-    /// The last commit that the relay had seen when it sent the request first.
+    /// The last commit that the relay had seen when it first sent the request.
     after: Uuid,
-    /// The source that executes its id once.
+    /// The server or cluster that executes the request's id once.
     once_at: Option<Executor>,
-    /// It was sent with guards, whose results the client must not see.
+    /// The request was sent with guards, whose results are hidden from the client.
     is_guarded: bool,
-    /// How many contents had come by then.
+    /// How many contents had arrived before the request was sent.
     contents: u64,
-    /// Connections that the source has closed while it had the request.
+    /// Connections that the source closed while it had the request.
     losses: u32,
-    /// Those of them that it has closed upon this request.
+    /// How many of those closures this request was accused of.
     accusations: u32,
 }
 
-/// Connections that the source may close while it has a request. Then the request is canceled: it
-/// may be the reason in a way that [`Repetition`] does not see, for instance by its reply.
+/// Connections that the source may close while it has a request; then the request is canceled. It
+/// may be the cause in a way that [`Repetition`] does not detect, for instance through its reply.
 const LOSSES_MAX: u32 = 16;
 
 /// A request that has not been sent.
@@ -58,20 +60,20 @@ enum Waiting {
     Lock(String),
 }
 
-/// The source that executes an id once.
+/// The server or cluster that executes an id once.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Executor {
-    /// This process.
+    /// The server process with this id.
     Server(Uuid),
-    /// The cluster of this id, whichever member is asked.
+    /// The cluster with this id, through any member.
     Cluster(Uuid),
 }
 
 impl Executor {
-    /// The one that is connected, if it knows such ids.
+    /// The executor at the connected source; `None` if the source does not execute ids once.
     fn of(client: &Client) -> Option<Executor> {
         let server = client.server_id().filter(|id| once::is_announced(*id))?;
-        // Where no history is kept, no commit can be named.
+        // Without a transaction history, the source cannot tell whether a commit was made.
         if client.last_id() == Uuid::ZERO {
             return None;
         }
@@ -80,41 +82,42 @@ impl Executor {
     }
 }
 
-/// See the module.
+/// The requests that a relay has for its source, by their state.
 #[derive(Debug, Default)]
 pub(super) struct Outcomes {
     waiting: VecDeque<Waiting>,
     sent: BTreeMap<RequestId, Sent>,
     by_id: BTreeMap<Eid, RequestId>,
-    /// Requests whose connection was lost, in the order in which they were sent.
+    /// Requests whose connection was lost, in the order of sending.
     unresolved: VecDeque<Sent>,
-    /// Results that depend on contents which are still to come.
+    /// Results that must follow contents which have not arrived yet.
     held: Vec<(Eid, Bytes)>,
-    /// Conversions that have been made, each with the `echo` behind it.
+    /// Conversions that the source has made, each by the `echo` sent after it.
     fences: BTreeMap<RequestId, (Eid, Bytes)>,
-    /// How many contents have come.
+    /// How many contents have arrived.
     contents: u64,
     repetition: Repetition,
 }
 
 impl Outcomes {
-    /// The database has forwarded a request.
+    /// Queues a request that the database has forwarded.
     pub(super) fn push(&mut self, forward: Box<Forward>) {
         self.waiting.push_back(Waiting::Forward(forward));
     }
 
-    /// The claim to a lock has changed, which is for the source behind everything that waits.
+    /// Queues a changed claim to a lock after everything that waits.
     pub(super) fn push_lock(&mut self, name: String) {
         self.waiting.push_back(Waiting::Lock(name));
     }
 
-    /// Claims are made anew over the next connection, behind everything that waits.
+    /// Drops queued claims: they are made again over the next connection, after everything that
+    /// waits.
     pub(super) fn drop_locks(&mut self) {
         let is_forward = |waiting: &Waiting| matches!(waiting, Waiting::Forward(_));
         self.waiting.retain(is_forward);
     }
 
-    /// How many requests wait.
+    /// How many requests and claims wait.
     pub(super) fn waiting(&self) -> usize {
         self.waiting.len()
     }
@@ -124,8 +127,9 @@ impl Outcomes {
         self.sent.len()
     }
 
-    /// Sends what waits, as far as the session takes it: first the requests that the same server, or cluster, may have executed already. Returns the outcomes of
-    /// those that another one had.
+    /// Sends what waits, as far as the session accepts it. First come the requests that the same
+    /// server or cluster may have executed already. Returns the outcomes of requests that another
+    /// server had.
     pub(super) fn send(
         &mut self,
         client: &mut Client,
@@ -136,7 +140,11 @@ impl Outcomes {
         let judges_clients = client.server_id().is_some_and(once::judges_clients);
         let last_id = client.last_id();
         let mut decided = Vec::new();
+        // In the original order, before anything newer: a request must not overtake an earlier one
+        // of its session whose outcome is unknown. Example: A and B were sent, the connection is
+        // lost, C waits. The source gets A, B, C, and executes A and B at most once.
         while let Some(mut sent) = self.unresolved.pop_front() {
+            // Another executor does not know the id and would execute the request a second time.
             if once_at != sent.once_at {
                 decided.push((sent.forward.id, canceled(last)));
                 continue;
@@ -156,7 +164,8 @@ impl Outcomes {
             self.repetition
                 .sent(request, is_last, || client.send_request("echo", b"[]"));
         }
-        // Newer requests come behind those that are on trial.
+        // Requests on trial go first: a newer one would be blamed for a connection that an older
+        // one ends.
         if !self.repetition.may_send() {
             return decided;
         }
@@ -172,7 +181,8 @@ impl Outcomes {
                     continue;
                 }
             };
-            // Its client may have sent it before.
+            // The client may have sent the request before and name the commit that it had seen
+            // then.
             let known = forward.once.and_then(|once| once.after);
             let after = known.map(|after| after.0);
             let form = Form::of(forward, once_at, after, judges_clients);
@@ -197,8 +207,9 @@ impl Outcomes {
         decided
     }
 
-    /// A lock is about to be given back. A transaction that asserts it and is blocked at the source must not be retried there when the relay owns
-    /// the lock for another session: the source is asked to cancel it, which does nothing to those that are executed by then.
+    /// A lock is about to be released. Cancels the transactions at the source that assert it: a
+    /// blocked one must not be retried when the relay owns the lock for another session. Those
+    /// already executed are not affected.
     fn cancel_asserting(&self, client: &mut Client, locks: &SourceLocks, name: &str) {
         if !locks.must_give_back(name) {
             return;
@@ -217,7 +228,8 @@ impl Outcomes {
         assert!(before.is_none(), "a reply belongs to one request");
     }
 
-    /// No client waits for a request any more. Returns its outcome if it was not sent, or is given up.
+    /// No client waits for this request any more. Returns the outcome if the request was never
+    /// sent, or is abandoned.
     pub(super) fn withdraw(
         &mut self,
         client: &mut Client,
@@ -227,7 +239,7 @@ impl Outcomes {
     ) -> Option<ForwardOutcome> {
         if let Some(request) = self.by_id.get(&id) {
             if cancels {
-                // It may be waiting there, for ever.
+                // The request may be blocked at the source for ever.
                 client.cancel_request(*request);
             }
             return None;
@@ -244,8 +256,8 @@ impl Outcomes {
         Some(canceled(last))
     }
 
-    /// The connection is over; `is_by_source`: the source has closed it. The requests that it has
-    /// end next ([`Outcomes::ended`]).
+    /// The connection has ended; `is_by_source`: the source closed it. The session then ends its
+    /// requests ([`Outcomes::ended`]).
     pub(super) fn connection_ends(&mut self, is_by_source: bool) {
         self.repetition.connection_ends(is_by_source);
         if is_by_source {
@@ -253,8 +265,8 @@ impl Outcomes {
         }
     }
 
-    /// The session tells how a request ended, after the change `last`; `is_current` if that is the last one which the source had made by then.
-    /// Returns the outcome, unless it has to wait for contents.
+    /// A request has ended, after the change `last`. `is_current`: `last` is the newest change that
+    /// the source had made by then. Returns the outcome, unless it must wait for contents.
     pub(super) fn ended(
         &mut self,
         request: RequestId,
@@ -290,8 +302,9 @@ impl Outcomes {
                 self.held.push((id, result.into()));
                 return None;
             }
-            // The client asks for the new schema next, so the relay must have it. A source may tell of the end of the monitor behind its reply,
-            // or not end it, where the schema is the same as before: an `echo` shows which.
+            // The client asks for the new schema next, so the relay must have it first. The source
+            // may announce the end of the monitor after its reply, or keep the monitor if the
+            // schema is unchanged. The answer to an `echo` shows which.
             Outcome::Result(result)
                 if method == ForwardMethod::Convert && contents == self.contents =>
             {
@@ -310,13 +323,14 @@ impl Outcomes {
                 self.unresolved.push_back(sent);
                 return None;
             }
-            // A source of another make cannot be asked what became of it.
+            // A source that does not execute ids once cannot be asked whether it executed the
+            // request.
             Outcome::Lost => canceled(last),
         };
         Some((id, outcome))
     }
 
-    /// Contents have come, which are the change `index`. Returns the outcomes that waited for them.
+    /// Contents have arrived, as the change `index`. Returns the outcomes that waited for them.
     pub(super) fn contents_come(
         &mut self,
         index: Index,
@@ -336,9 +350,9 @@ struct Form<'f> {
 }
 
 impl<'f> Form<'f> {
-    /// The form for a source that executes ids once or does not, and that judges the roles of
-    /// clients or does not. Such a source judges on the rows that it changes. Any other one judges
-    /// the relay's session alone, so the transaction carries its guards.
+    /// The form for a source that executes ids once or not, and that checks the roles of clients or
+    /// not. A source that checks them does so on the rows that it changes. Any other source checks
+    /// only the relay's session, so the transaction carries its guards.
     fn of(
         forward: &'f Forward,
         once_at: Option<Executor>,
@@ -398,7 +412,7 @@ fn once_params(
     out
 }
 
-/// The `result` of a transaction without the results of its guards. A guard that has failed is the
+/// The `result` of a transaction without the results of its guards. A guard that failed becomes the
 /// error of the operation that it guards.
 fn without_guards(forward: &Forward, result: Vec<u8>) -> Vec<u8> {
     let for_source = forward.client.for_source.as_ref();
@@ -426,7 +440,7 @@ fn without_guards(forward: &Forward, result: Vec<u8>) -> Vec<u8> {
                 has_failed = true;
             }
             Some(_) => {}
-            // The null of the operation whose guard has failed: its place is taken.
+            // The `null` of the operation whose guard failed: the error above has taken its place.
             None if std::mem::take(&mut has_failed) => {}
             None => array.element().extend_from_slice(element),
         }
@@ -435,7 +449,7 @@ fn without_guards(forward: &Forward, result: Vec<u8>) -> Vec<u8> {
     out
 }
 
-/// Whether this is the result of an operation that has failed.
+/// Whether this is the result of a failed operation.
 fn is_error(result: &[u8]) -> bool {
     let mut reader = Reader::trusted(result);
     if reader.begin_object().is_err() {
@@ -452,7 +466,7 @@ fn is_error(result: &[u8]) -> bool {
     false
 }
 
-/// The outcome of a request of which nothing more will be known.
+/// The outcome of a request about which nothing more can be learned.
 fn canceled(last: Index) -> ForwardOutcome {
     ForwardOutcome::Refused(last, Bytes::from_static(CANCELED))
 }

@@ -1,46 +1,50 @@
-//! Whether `_Server` shows a relay as connected: while it can send to its source, and for a while after that (docs/spec/distribution.md 2.4).
+//! Whether `_Server` shows a relay as connected: while it can send to its source, and for a limited
+//! time after that (docs/spec/distribution.md 2.4).
 //!
-//! Clients of a relay leave it when it is not connected. The delay keeps them there while the relay finds another source.
+//! Clients of a relay leave it when it is not connected. The delay keeps them there while the relay
+//! looks for another source.
 //!
-//! A source that is a relay itself and says that it is not connected has waited that long already.
-//! Its relays have looked at all others by then, and pass it on at once
+//! A source that is itself a relay and reports that it is not connected has waited that long
+//! already. Its relays have tried all other sources by then, and pass the report on at once
 //! ([`Client::is_at_lost_relay`](corvid_session::Client::is_at_lost_relay)). So the delay does not
 //! grow with the depth of a tree.
 //!
-//! Invariant: a relay that was not connected becomes so when its database has applied everything
-//! that it lacked. A client that came earlier would read what the source had long ago, and a new
-//! schema among what is missing would close its session.
+//! Invariant: a relay that was not connected becomes connected only when its database has applied
+//! everything it lacked. A client that came earlier would read stale rows, and a new schema among
+//! the missing changes would close its session.
 
-/// So long after the source was lost a relay counts as connected, ms.
+/// How long a relay counts as connected after losing its source, ms.
 pub(super) const LINGER_MS: u64 = 30_000;
 
-/// The source of a relay.
+/// The state of a relay's source.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Source {
-    /// The relay has its contents, and can send requests to it.
+    /// The relay has the source's contents and can send requests to it.
     Reachable,
-    /// There is none at present.
+    /// There is no source at present.
     Lost,
-    /// It is a relay that is not connected to a source, and there is no better one.
+    /// The source is a relay that is not connected itself, and there is no better source.
     Orphaned,
 }
 
-/// See the module.
+/// Decides what `_Server` shows, from the state of the source over time.
 #[derive(Debug, Default)]
 pub(super) struct Reachability {
-    /// Requests can be sent.
+    /// Requests can be sent to the source.
     is_reachable: bool,
-    /// When that ended, while the relay still counts as connected.
+    /// When the source was lost, monotonic ms, while the relay still counts as connected.
     lost_ms: Option<u64>,
-    /// The value that was shown last.
+    /// The value last shown.
     is_shown: bool,
 }
 
 impl Reachability {
-    /// The source is this. `has_caught_up`: the database has applied what the source had when that
-    /// began. Returns what is to be shown from now on, if that is news.
+    /// Sets the state of the source. `has_caught_up`: the database has applied what the source had
+    /// when that state began. Returns the value to show from now on, if it changes.
     pub(super) fn set(&mut self, now_ms: u64, source: Source, has_caught_up: bool) -> Option<bool> {
         let was_reachable = std::mem::replace(&mut self.is_reachable, source == Source::Reachable);
+        // Only a source that was reachable starts the delay: a relay that fails to reconnect does
+        // not start it again.
         match source {
             Source::Reachable | Source::Orphaned => self.lost_ms = None,
             Source::Lost if was_reachable => self.lost_ms = Some(now_ms),
@@ -56,12 +60,12 @@ impl Reachability {
         is_news.then_some(is_connected)
     }
 
-    /// The value that is shown.
+    /// The value shown.
     pub(super) fn is_shown(&self) -> bool {
         self.is_shown
     }
 
-    /// When [`Reachability::set`] must be called again.
+    /// When [`Reachability::set`] must be called again, monotonic ms; `None` if no time matters.
     pub(super) fn deadline_ms(&self) -> Option<u64> {
         self.lost_ms.map(|lost_ms| lost_ms + LINGER_MS)
     }

@@ -1,40 +1,44 @@
-//! Requests that are sent again over another connection, and the one upon which the source closes it.
+//! Requests that are sent again over another connection, and detection of a request that makes the
+//! source close it.
 //!
 //! ```text
 //! loss ---> all at once, then `echo` ---> its reply: done
 //!                 |
 //!                 +- loss before that reply ---> one at a time, each with an `echo`
-//!                                                    |         +---> its reply: the next one
-//!                                                    +- loss before that reply: this one is accused
+//!                                                    |      +---> its reply: the next one
+//!                                                    +- loss before that reply: request accused
 //! ```
 //!
-//! A source that does not take a request (it is too long for `--max-message`, for instance) closes
-//! the connection when it reads it, so it never answers the `echo` behind it. Our sources answer
-//! such a request with an error ([`crate::frontend::is_passed_on`]); this is for those that do not.
-//! Invariant: a request that was alone before the `echo` when the source closed the connection, so
-//! many times ([`ACCUSATIONS_MAX`]), is not sent again. Once is not enough, since networks fail and
-//! processes end. A connection that the relay gives up accuses no request.
+//! A source that rejects a request, for instance because it is longer than `--max-message`, closes
+//! the connection when it reads the request. So it never answers the `echo` sent after it. Our own
+//! sources answer such a request with an error ([`crate::frontend::is_passed_on`]); this file is
+//! for sources that do not.
+//!
+//! Invariant: a request is not sent again after it was the only one before the `echo` in
+//! [`ACCUSATIONS_MAX`] connections that the source closed. Once is not enough, since networks fail
+//! and processes exit. A connection that the relay closes accuses no request.
 
 use corvid_session::RequestId;
 
 /// Accusations after which a request is refused.
 pub(super) const ACCUSATIONS_MAX: u32 = 3;
 
-/// The error of a request upon which the source closes the connection.
+/// The error of a refused request.
 pub(super) const REFUSED: &[u8] = br#"{"details":"the relay's source closes the connection upon this request, which is not sent again; whether it was executed is not known","error":"canceled"}"#;
 
-/// See the module.
+/// The state of sending requests again.
 #[derive(Debug, Default)]
 pub(super) struct Repetition {
-    /// The `echo` behind what was sent again, while it is not answered.
+    /// The unanswered `echo` that follows the requests sent again.
     fence: Option<RequestId>,
-    /// The request in front of it, if it was the only one.
+    /// The request before that `echo`, if it is the only one.
     suspect: Option<RequestId>,
-    /// Requests that were sent again and have no fence yet.
+    /// Requests that were sent again since the last `echo`.
     unfenced: usize,
-    /// One at a time.
+    /// Requests are sent one at a time.
     is_careful: bool,
-    /// The request upon which the last connection was closed.
+    /// The only request that was in flight before the `echo` when the source closed the last
+    /// connection.
     accused: Option<RequestId>,
 }
 
@@ -44,7 +48,7 @@ impl Repetition {
         !self.is_careful || self.fence.is_none()
     }
 
-    /// A request was sent again; `is_last`: no other one follows at once. `send_fence` sends the
+    /// A request was sent again; `is_last`: no other follows at once. `send_fence` sends the
     /// `echo`.
     pub(super) fn sent(
         &mut self,
@@ -61,7 +65,7 @@ impl Repetition {
         self.fence = send_fence();
     }
 
-    /// Whether this is the answer to the fence. `is_all`: nothing is left to be sent again.
+    /// Whether this is the reply to the `echo`. `is_all`: nothing is left to send again.
     pub(super) fn passed(&mut self, request: RequestId, is_all: bool) -> bool {
         if self.fence != Some(request) {
             return false;
@@ -72,7 +76,7 @@ impl Repetition {
         true
     }
 
-    /// The connection is over.
+    /// The connection has ended; `is_by_source`: the source closed it.
     pub(super) fn connection_ends(&mut self, is_by_source: bool) {
         let was_under_way = self.fence.take().is_some();
         let suspect = self.suspect.take();
@@ -80,12 +84,13 @@ impl Repetition {
         self.accused = None;
         if is_by_source {
             self.accused = suspect.filter(|_| was_under_way);
-            // Beyond the first loss in a row, requests are told apart.
+            // The first loss sends everything again at once. From the second loss in a row on,
+            // requests are sent one at a time to find the culprit.
             self.is_careful = was_under_way;
         }
     }
 
-    /// Whether the last connection was closed upon this request.
+    /// Whether the source closed the last connection because of this request.
     pub(super) fn accuses(&self, request: RequestId) -> bool {
         self.accused == Some(request)
     }

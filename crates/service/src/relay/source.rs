@@ -1,14 +1,15 @@
-//! The machine of a relay: the session with its source, and what the relay's database learns of it. See [`crate::relay`].
+//! The machine of a relay: the session with its source, and what the relay's database learns from
+//! it. See [`crate::relay`].
 //!
 //! ```text
 //! session: contents  ---> Contents once, then Installed        updates ---> Changes
 //!          monitored ---> Reachable                            not any more ---> not Reachable
-//!          reply     ---> Outcome, behind the updates before it
-//! database: Forward ---> request       Applied ---> room for more input       Misfit ---> all contents again
+//!          reply     ---> Outcome, after the updates before it
+//! database: Forward ---> request   Applied ---> room for more input   Misfit ---> refetch contents
 //! ```
 //!
-//! Invariant: the changes and contents are numbered without gaps in the order in which the source sent them, and each is passed on once. It
-//! keeps no rows. It knows no client of the relay.
+//! Invariant: changes and contents are numbered without gaps in the order in which the source sent
+//! them, and each is passed on once. The machine keeps no rows and knows no client of the relay.
 
 use std::collections::VecDeque;
 
@@ -29,67 +30,67 @@ use crate::member::Contents;
 use crate::message::{InstalledSnapshot, ToDatabase};
 use crate::upstream::{SourceNews, SourceRequest};
 
-/// The source probes default to this interval, on every kind of connection, ms.
+/// Default probe interval of the source, on every kind of connection, ms.
 const PROBE_MS: u64 = 5000;
-/// Shorter intervals act as this one, ms.
+/// The shortest probe interval, ms; a shorter setting acts as this one.
 const PROBE_MIN_MS: u64 = 1000;
-/// The shortest wait between attempts, ms.
+/// The shortest wait between attempts to connect, ms.
 const BACKOFF_MIN_MS: u64 = 1000;
-/// Changes in one event. A longer one would not be handled inline.
+/// Changes per event. With more, the database would not execute the event inline.
 const CHANGES_MAX: usize = 256;
 
 /// The fixed options of a relay.
 pub struct RelayOptions {
     /// Name of the database.
     pub database: String,
-    /// Seed of the random choices among remotes and of waits. Give each relay another one.
+    /// Seed of the random choice of remotes and of random waits. Give each relay its own.
     pub seed: u64,
-    /// Of the hashes in the database.
+    /// Seed of the hashes in the database.
     pub hash_seed: HashSeed,
-    /// Ids of changes of a source that tells none, and versions of rows.
+    /// Source of ids for changes of a source that sends none, and for versions of rows.
     pub uuids: Box<dyn UuidSource + Send>,
 }
 
-/// The amounts of a relay, for reports.
+/// The figures of a relay, for reports.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RelayCounts {
     /// Requests that have not been sent.
     pub waiting: u64,
-    /// Requests that the source has and has not answered.
+    /// Requests sent to the source and not answered yet.
     pub sent: u64,
-    /// Changes, and whole contents, that the source has sent.
+    /// Changes and whole contents received from the source.
     pub changes: u64,
-    /// Bytes of them that the database has not applied.
+    /// Bytes of those that the database has not applied.
     pub unapplied_bytes: u64,
 }
 
-/// Contents that have not been passed on.
+/// Contents that have not been passed on yet.
 struct Arriving {
     database: Database,
-    /// The last transaction that they include.
+    /// The last transaction that the contents include.
     eid: Eid,
     bytes: usize,
 }
 
-/// See the module.
+/// The machine of a relay; see [`crate::relay`] for how a thread drives it.
 pub struct RelaySource {
     client: Client,
     hash_seed: HashSeed,
     uuids: Box<dyn UuidSource + Send>,
-    /// The last change or contents.
+    /// The number of the last change or contents.
     last: Index,
-    /// The contents to serve the database with have been passed on.
+    /// The contents that make the database have been passed on.
     has_contents: bool,
-    /// The database has no contents that changes could continue.
+    /// Changes cannot be passed on: the database has no contents that they could continue.
     awaits_contents: bool,
-    /// New contents, to which the changes that came with them are added.
+    /// New contents, and the changes that arrived together with them.
     arriving: Option<Arriving>,
-    /// The changes and contents so far include everything that the source made before its last message.
+    /// Changes and contents so far include everything that the source did before its last message.
     is_current: bool,
-    /// The database has been told that requests may be forwarded.
+    /// The database has been told that it may forward requests.
     is_followed: bool,
     source: Source,
-    /// The last change or contents that the source had told when `source` became that.
+    /// The last change or contents that had arrived when `source` took its present value.
     caught_up_from: Index,
     outcomes: Outcomes,
     locks: SourceLocks,
@@ -137,13 +138,14 @@ impl RelaySource {
         }
     }
 
-    /// Sets the sources, as in `tcp:10.0.0.1:6642,tcp:10.0.0.2:6642`. A connection to one that is still listed is kept.
+    /// Sets the sources, as in `tcp:10.0.0.1:6642,tcp:10.0.0.2:6642`. A connection to a source that
+    /// is still listed is kept.
     pub fn set_remote(&mut self, now_ms: u64, remotes: &str) {
         self.client.set_remote(now_ms, remotes, true);
         self.advance(now_ms);
     }
 
-    /// Sets the interval of probes; 0: none.
+    /// Sets the probe interval, ms; 0 disables probes.
     pub fn set_probe_interval(&mut self, interval_ms: u64) {
         let interval_ms = match interval_ms {
             0 => 0,
@@ -152,12 +154,12 @@ impl RelaySource {
         self.client.set_probe_interval(Some(interval_ms));
     }
 
-    /// Whether each message to and from the source is logged, from now on.
+    /// Whether to log each message to and from the source from now on.
     pub fn show_messages(&mut self, shows_messages: bool) {
         self.client.show_messages(shows_messages);
     }
 
-    /// Sets the longest wait between attempts to reach a source.
+    /// Sets the longest wait between attempts to connect, ms.
     pub fn set_backoff(&mut self, max_ms: u64) {
         let max_ms = max_ms.max(BACKOFF_MIN_MS);
         self.client.set_backoff(BACKOFF_MIN_MS, max_ms);
@@ -172,13 +174,13 @@ impl RelaySource {
         &self.client
     }
 
-    /// Whether the relay has what its source has, and can send requests to it.
+    /// Whether the relay has its source's contents and can send requests to it.
     #[must_use]
     pub fn is_reachable(&self) -> bool {
         self.is_followed
     }
 
-    /// The amounts of everything.
+    /// The relay's figures.
     #[must_use]
     pub fn counts(&self) -> RelayCounts {
         RelayCounts {
@@ -195,7 +197,7 @@ impl RelaySource {
         self.reachability.is_shown()
     }
 
-    /// Whether bytes are to be read from the connection.
+    /// Whether the thread should read from the connection.
     #[must_use]
     pub fn wants_input(&self) -> bool {
         self.client.wants_input() && self.unapplied.has_room()
@@ -204,13 +206,15 @@ impl RelaySource {
 
 /// Inputs and outputs.
 impl RelaySource {
-    /// Handles an event of the connection, or the passing of time.
+    /// Handles an event of the connection, or the passage of time.
     pub fn handle(&mut self, now_ms: u64, input: Input<'_>) {
-        // The connection may be given up already, by an output that has not been carried out.
+        // An output that has not been carried out yet may have abandoned this connection.
         let is_of_connection = matches!(input, Input::Received(_) | Input::Sent);
         if is_of_connection && !self.client.is_connected() {
             return;
         }
+        // Before the session handles the end, which ends each request: the outcomes then know
+        // whether the source closed the connection.
         if let Input::Disconnected(end) = &input {
             self.outcomes.connection_ends(*end != End::Local);
         }
@@ -224,7 +228,8 @@ impl RelaySource {
             SourceRequest::Forward(forward) => self.outcomes.push(forward),
             SourceRequest::Applied(through) => self.unapplied.applied(through),
             SourceRequest::Misfit { details } => {
-                // The database drops the changes behind that one.
+                // The database drops the changes after the one that does not fit: they count as
+                // applied so that reading continues.
                 self.unapplied.applied(self.last);
                 self.refuse(now_ms, &details);
             }
@@ -254,8 +259,8 @@ impl RelaySource {
         self.events.pop_front()
     }
 
-    /// When [`RelaySource::handle`] is to be called next, with [`Input::Tick`] if nothing else; `None`: nothing is due before the next
-    /// input.
+    /// When [`RelaySource::handle`] must be called next, monotonic ms, with [`Input::Tick`] if
+    /// there is no other input. `None` if nothing is due before the next input.
     #[must_use]
     pub fn poll_timeout(&self, now_ms: u64) -> Option<u64> {
         let deadlines = [
@@ -265,9 +270,11 @@ impl RelaySource {
         deadlines.into_iter().flatten().min()
     }
 
-    /// Handles what the session tells.
+    /// Handles the session's events, then sends what can be sent.
     fn advance(&mut self, now_ms: u64) {
         while let Some(event) = self.client.poll_event() {
+            // Contents leave before anything that follows their updates, such as a reply.
+            // Consecutive updates still join them.
             if !matches!(event, Event::Update(_)) {
                 self.pass_contents();
             }
@@ -307,11 +314,14 @@ impl RelaySource {
             }
         }
         self.pass_contents();
+        // Judged after all events: a source that was lost and regained within them is not reported.
         let is_reachable = self.client.is_monitoring() && !self.awaits_contents;
         if self.is_followed != is_reachable {
             self.is_followed = is_reachable;
             self.tell(SourceNews::Reachable(is_reachable));
         }
+        // Claims are queued after the requests that waited for a source, and `send` keeps that
+        // order.
         if is_reachable {
             for lock in self.locks.connected() {
                 self.outcomes.push_lock(lock);
@@ -354,13 +364,14 @@ impl RelaySource {
         self.tell(SourceNews::Outcome { id, outcome });
     }
 
-    /// The source tells a change, or its contents.
+    /// Handles a change, or contents, from the source.
     fn update(&mut self, now_ms: u64, update: Update) {
         let is_reply = update.is_reply;
         if update.clear {
             self.contents(now_ms, update);
         } else if self.awaits_contents {
-            // It continues contents that could not be used.
+            // The update continues contents that could not be used. Changes are dropped, but the
+            // reply to a monitor request must bring contents.
             if is_reply {
                 self.refuse(now_ms, "contents are missing");
             }
@@ -368,6 +379,8 @@ impl RelaySource {
             self.add_to_contents(now_ms, update);
         } else {
             self.change(update);
+            // The source continued from the relay's last id: it sent the difference instead of
+            // contents.
             if is_reply {
                 self.contents_come(self.last);
             }
@@ -413,7 +426,8 @@ impl RelaySource {
         });
     }
 
-    /// Contents that the session held back come with the changes that followed them: clients are not shown the state before those.
+    /// Adds changes to contents that the session had held back: clients are not shown the state
+    /// without them.
     fn add_to_contents(&mut self, now_ms: u64, update: Update) {
         let eid = self.id_of(&update);
         let Some(arriving) = &mut self.arriving else {
@@ -428,7 +442,7 @@ impl RelaySource {
         }
     }
 
-    /// Passes on the contents that have come.
+    /// Passes on the contents that have arrived.
     fn pass_contents(&mut self) {
         let Some(arriving) = self.arriving.take() else {
             return;
@@ -461,7 +475,7 @@ impl RelaySource {
         self.events.push_back(RelayEvent::Database(installed));
     }
 
-    /// Contents come as this change, or have come.
+    /// The contents are complete as of this change: releases the outcomes that waited for them.
     fn contents_come(&mut self, index: Index) {
         self.is_current = true;
         for (id, outcome) in self.outcomes.contents_come(index) {
@@ -469,7 +483,7 @@ impl RelaySource {
         }
     }
 
-    /// An update of the source cannot be used: fetches all contents again, over another connection.
+    /// Drops an update that cannot be used, and fetches all contents again over another connection.
     fn refuse(&mut self, now_ms: u64, details: &str) {
         self.awaits_contents = true;
         self.client.flag_inconsistency(now_ms, details);
@@ -480,7 +494,7 @@ impl RelaySource {
         self.last
     }
 
-    /// The transaction id of an update.
+    /// The transaction id of an update; a fresh one if the source sends none.
     fn id_of(&mut self, update: &Update) -> Eid {
         match update.last_id {
             Uuid::ZERO => Eid(self.uuids.fresh()),

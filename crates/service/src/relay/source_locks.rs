@@ -1,12 +1,12 @@
-//! Locks of the source that the relay claims for its sessions ([`crate::locks`]).
+//! Locks at the source that the relay claims for its sessions ([`crate::locks`]).
 //!
 //! ```text
 //! claim:        Idle ---- lock, steal ----> Asked ---> Owned <--- locked, stolen ---> InLine
 //! another one:  any ----- unlock ----> Idle                 a thief that loses it ---> Out
 //! ```
 //!
-//! A claim ends with the connection. The relay makes it again when it has the contents of a source, behind everything that waited to be sent:
-//! the transactions among that which assert a lock fail there.
+//! A claim ends with the connection. The relay repeats it once it has the contents of a source,
+//! after everything that was queued. So queued transactions that assert a lock fail at the source.
 
 use std::collections::BTreeMap;
 
@@ -16,16 +16,16 @@ use corvid_session::{Client, Outcome, RequestId};
 
 use crate::upstream::{LockClaim, LockNews};
 
-/// News of a claim: the lock, the claim's number, the news.
+/// News of a claim: the lock, the claim's number and the news.
 pub(super) type News = (String, u64, LockNews);
 
-/// See the module.
+/// The claims of the relay, and what the source knows of them.
 #[derive(Debug, Default)]
 pub(super) struct SourceLocks {
     locks: BTreeMap<String, SourceLock>,
-    /// Requests without replies.
+    /// Lock requests in flight.
     asked: BTreeMap<RequestId, String>,
-    /// Claims can be made over the present connection, now or soon.
+    /// Claims can be made over the current connection, now or soon.
     has_source: bool,
 }
 
@@ -33,25 +33,26 @@ pub(super) struct SourceLocks {
 struct SourceLock {
     claim: Option<LockClaim>,
     at_source: AtSource,
-    /// The claim that the source knows.
+    /// The claim that was last sent to the source.
     known: Option<LockClaim>,
 }
 
 /// The state of a lock at the source, as far as the relay knows.
 #[derive(Debug, Default, PartialEq, Eq)]
 enum AtSource {
-    /// Nothing was asked, or the lock was given back.
+    /// Never requested, or released.
     #[default]
     Idle,
     Asked(RequestId),
     InLine,
     Owned,
-    /// The relay stole it, and somebody else has stolen it then. It must be given back before it is asked for again.
+    /// The relay stole the lock and lost it to another thief. It must unlock before it requests the
+    /// lock again.
     Out,
 }
 
 impl SourceLocks {
-    /// The database has another claim. Returns the news of it, if no source can be asked now.
+    /// The database has changed its claim. Returns news of the claim if there is no source to ask.
     pub(super) fn claim(&mut self, name: &str, claim: Option<LockClaim>) -> Option<News> {
         let lock = self.locks.entry(name.to_owned()).or_default();
         lock.claim = claim;
@@ -65,7 +66,7 @@ impl SourceLocks {
         Some((name.to_owned(), claim.number, LockNews::Lost))
     }
 
-    /// The relay has the contents of a source. Returns the locks to be claimed.
+    /// The relay has the contents of a source. Returns the locks to claim there.
     pub(super) fn connected(&mut self) -> Vec<String> {
         if std::mem::replace(&mut self.has_source, true) {
             return Vec::new();
@@ -73,7 +74,7 @@ impl SourceLocks {
         self.locks.keys().cloned().collect()
     }
 
-    /// The connection has ended, and the source gives the locks to others.
+    /// The connection has ended, and the source has released the relay's locks. Returns the losses.
     pub(super) fn disconnected(&mut self) -> Vec<News> {
         self.has_source = false;
         self.asked.clear();
@@ -90,13 +91,13 @@ impl SourceLocks {
         news
     }
 
-    /// Whether the source knows a claim that is over.
+    /// Whether the source still has an earlier claim, which must be released.
     pub(super) fn must_give_back(&self, name: &str) -> bool {
         let lock = self.locks.get(name);
         lock.is_some_and(|lock| lock.at_source != AtSource::Idle && lock.known != lock.claim)
     }
 
-    /// Makes the present claim of a lock. False if the session takes no requests now.
+    /// Sends the current claim of a lock. Returns false if the session accepts no requests now.
     pub(super) fn send(&mut self, client: &mut Client, name: &str) -> bool {
         let Some(lock) = self.locks.get_mut(name) else {
             return true;
@@ -105,6 +106,8 @@ impl SourceLocks {
             return true;
         }
         let params = params(name);
+        // Unlock first, even if the next claim is for the same lock: the relay then queues after
+        // other clients of the source. The reply does not matter.
         if lock.at_source != AtSource::Idle {
             let Some(request) = client.send_request("unlock", &params) else {
                 return false;
@@ -130,12 +133,12 @@ impl SourceLocks {
         true
     }
 
-    /// Whether a request is one of these.
+    /// Whether this is a lock request in flight.
     pub(super) fn is_request(&self, request: RequestId) -> bool {
         self.asked.contains_key(&request)
     }
 
-    /// A request has ended.
+    /// A lock request has ended. Returns news of its claim.
     pub(super) fn replied(&mut self, request: RequestId, outcome: Outcome) -> Option<News> {
         let name = self.asked.remove(&request)?;
         let lock = self.locks.get_mut(&name)?;
@@ -144,14 +147,15 @@ impl SourceLocks {
             Outcome::Result(result) if is_locked(&result) => (AtSource::Owned, LockNews::Granted),
             Outcome::Result(_) => (AtSource::InLine, LockNews::Waiting),
             Outcome::Error(error) => (AtSource::Idle, LockNews::Refused(Bytes::from(error))),
-            // The end of the connection is reported before.
+            // The end of the connection was reported earlier.
             Outcome::Lost => return None,
         };
         lock.at_source = at_source;
         Some((name, claim.number, news))
     }
 
-    /// The source has told of a change: the lock is the relay's now, or not any more.
+    /// The source has notified the relay that it owns a lock (`is_locked`), or has lost it. Returns
+    /// news of the claim.
     pub(super) fn notified(&mut self, name: &str, is_locked: bool) -> Option<News> {
         let lock = self.locks.get_mut(name)?;
         let claim = lock.known?;
@@ -159,7 +163,7 @@ impl SourceLocks {
             (AtSource::InLine, true) => (AtSource::Owned, LockNews::Granted),
             (AtSource::Owned, false) if claim.steals => (AtSource::Out, LockNews::Lost),
             (AtSource::Owned, false) => (AtSource::InLine, LockNews::Lost),
-            // Of a claim before, or told again.
+            // Of an earlier claim, or repeated.
             _ => return None,
         };
         lock.at_source = at_source;

@@ -1,26 +1,27 @@
-//! The updates that have been read from the source and that the database has not applied yet.
+//! Updates that have been read from the source and not yet applied by the database.
 //!
-//! Invariant: beyond the limit nothing more is read from the source, so a database that is slower than its source bounds what is in memory.
-//! A single message may exceed it: contents have no limit.
+//! Invariant: at the limit, nothing more is read from the source. So memory is bounded even if the
+//! database is slower than its source. A single message may exceed the limit: contents can have any
+//! length.
 
 use std::collections::VecDeque;
 
 use corvid_log::cluster::Index;
 
-/// Bytes of messages whose changes are not applied; beyond that nothing is read. Messages that have arrived by then are handled: at most what
-/// the session keeps of them, and one.
+/// Bytes of messages with unapplied changes at which reading stops. Messages that have arrived by
+/// then are still handled: at most what the session has buffered, and one more.
 const UNAPPLIED_BYTES_MAX: usize = 32 << 20;
 
-/// See the module.
+/// The unapplied changes and their total length.
 #[derive(Debug, Default)]
 pub(super) struct Unapplied {
-    /// The changes in order, each with the length of its message.
+    /// The changes in order, each with the length of its message, bytes.
     changes: VecDeque<(Index, usize)>,
     bytes: usize,
 }
 
 impl Unapplied {
-    /// The database is about to get a change.
+    /// Counts a change that is about to be passed to the database.
     pub(super) fn push(&mut self, index: Index, bytes: usize) {
         let last = self.changes.back().map(|(last, _)| *last);
         assert!(last < Some(index), "changes come in order");
@@ -36,7 +37,7 @@ impl Unapplied {
             self.bytes -= bytes;
             self.changes.pop_front();
         }
-        // Nothing would be read from the source any more.
+        // Bytes left over would stop reading from the source for good.
         assert!(
             !self.changes.is_empty() || self.bytes == 0,
             "the bytes are those of the changes"
@@ -50,12 +51,12 @@ impl Unapplied {
             .is_none_or(|(index, _)| *index > through)
     }
 
-    /// How many bytes these are.
+    /// Bytes of the unapplied changes.
     pub(super) fn bytes(&self) -> usize {
         self.bytes
     }
 
-    /// Whether more may be read.
+    /// Whether the relay may read more.
     pub(super) fn has_room(&self) -> bool {
         self.bytes < UNAPPLIED_BYTES_MAX
     }

@@ -1,7 +1,9 @@
-//! The difference between our rows and the contents of the source: found by a job on a snapshot, and applied as one transaction. So a lost
-//! connection costs what has changed since, and our rows are complete at every moment.
+//! The difference between this server's rows and the source's contents: computed by a job on a
+//! snapshot, and applied as one transaction. So reconnecting costs only what has changed, and the
+//! rows are complete at every moment.
 //!
-//! Invariant: applied to the snapshot, the result yields the source's rows in every table that is not excluded, and no other rows there.
+//! Invariant: applied to the snapshot, the result yields the source's rows in every table that is
+//! not excluded, and no others there.
 
 use std::collections::HashMap;
 use std::ops::Range;
@@ -15,7 +17,7 @@ use corvid_session::update::Columns;
 use super::read::read_contents;
 use super::{Encoding, Exclusions};
 
-/// Contents of the source.
+/// The source's contents.
 #[derive(Debug)]
 pub struct Contents {
     /// A monitor's reply.
@@ -28,7 +30,7 @@ pub struct Contents {
     pub excluded: Exclusions,
 }
 
-/// The transaction that makes `snapshot` hold `contents`; empty when it does.
+/// The transaction that makes `snapshot` equal to `contents`; empty if it is already.
 ///
 /// # Errors
 /// The contents do not fit the schema.
@@ -78,7 +80,8 @@ fn push(recorded: &mut Recorded, table: TableId, uuid: Uuid, columns: Option<Col
     });
 }
 
-/// The columns of `row` that differ from the source's; columns that the source leaves out have their defaults.
+/// The columns of `row` that differ from the source's. Columns that the source omits have their
+/// defaults.
 fn changed_columns(table: &TableSchema, row: &Row, wanted: Columns) -> Columns {
     let mut now: Vec<Option<Datum>> = Vec::new();
     now.resize_with(row.columns.len(), || None);
@@ -123,7 +126,7 @@ mod tests {
         format!("00000000-0000-4000-8000-0000000000{n:02x}")
     }
 
-    /// Brings `database` to these contents; returns the number of rows in the difference.
+    /// Makes `database` equal to these contents; returns the number of rows in the difference.
     fn bring(database: &mut Database, text: &str, excluded: &str) -> usize {
         let contents = Contents {
             text: text.as_bytes().to_vec(),
@@ -169,7 +172,7 @@ mod tests {
         );
         assert_eq!(bring(&mut database, &first, ""), 2);
         assert_eq!(bring(&mut database, &first, ""), 0, "it is there");
-        // The same with defaults left out: one row changed, one deleted, one new.
+        // The same with defaults omitted: one row changed, one deleted, one new.
         let second = format!(
             r#"{{"T":{{"{}":{{"initial":{{"n":3}}}},"{}":{{"initial":{{"n":2}}}},"{}":{{"initial":{{}}}}}}}}"#,
             uuid(1),

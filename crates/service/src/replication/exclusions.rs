@@ -1,11 +1,11 @@
 //! Tables that a backup does not replicate (`--sync-exclude-tables`).
 //!
-//! A list holds `DB:TABLE` or `TABLE`, which means that table of every database, separated by commas or spaces. No list is an error:
-//! unknown tables exclude nothing.
+//! A list contains `DB:TABLE`, or `TABLE` for that table in every database, separated by commas or
+//! spaces. Every list is valid: unknown tables exclude nothing.
 
 use std::collections::BTreeSet;
 
-/// Names of the tables of one database.
+/// The excluded tables of one database, by name.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Exclusions(BTreeSet<String>);
 
@@ -21,7 +21,7 @@ impl Exclusions {
         Exclusions(tables.map(str::to_owned).collect())
     }
 
-    /// Whether there are none.
+    /// Whether no table is excluded.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
@@ -33,7 +33,7 @@ impl Exclusions {
         self.0.contains(table)
     }
 
-    /// The tables, sorted.
+    /// The excluded tables, sorted.
     pub fn tables(&self) -> impl Iterator<Item = &str> {
         self.0.iter().map(String::as_str)
     }

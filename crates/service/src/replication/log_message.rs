@@ -7,29 +7,29 @@ use corvid_rpc::Level;
 
 use super::Mismatch;
 
-/// One message. Displays as it is logged.
+/// A log message; its display is the logged text.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum LogMessage {
-    /// The source's schema of this database differs from ours in any way.
+    /// The source's schema of this database differs from this server's.
     OtherSchema(String),
     /// A table or column of the source's schema is missing or different here.
     Mismatch(Mismatch),
-    /// All tables and columns fit.
+    /// All tables and columns of this database fit.
     CanBeReplicated(String),
-    /// Not all of them fit.
+    /// Some tables or columns of this database do not fit.
     CannotBeReplicated(String),
-    /// The contents of this database have arrived and replace ours.
+    /// The contents of this database have arrived and replace this server's.
     Resetting(String),
-    /// The source sends something that ends replication.
+    /// The source sent something that stops replication, for this reason.
     Failed(String),
-    /// An update of this database does not fit our rows.
+    /// An update of this database does not fit this server's rows.
     UpdateFailed(String, WireError),
     /// Changes of this database could not be stored.
     NotStored(String),
 }
 
 impl LogMessage {
-    /// Its level: an error ends the replication, a warning makes the copy anew.
+    /// The level: an error stops the replication, a warning starts the copy again.
     #[must_use]
     pub fn level(&self) -> Level {
         match self {

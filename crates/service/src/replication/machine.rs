@@ -1,6 +1,8 @@
-//! The conversation of one backup with its source (docs/spec/distribution.md 3.2): one request at a time, then updates without end.
+//! The conversation of a backup with its source (docs/spec/distribution.md 3.2): one request at a
+//! time, then updates without end.
 //!
-//! Pure: messages come in, steps come out, in order. It keeps the state of the conversation and no rows.
+//! Pure: messages come in, steps come out, in order. Keeps the state of the conversation and no
+//! rows.
 
 use std::ops::Range;
 
@@ -11,19 +13,19 @@ use corvid_rpc::message::write_request;
 
 use super::{Encoding, Following, LogMessage, ReplicationStatus, mismatches};
 
-/// An effect of an event; [`Range`]s are positions in the message of the event.
+/// An effect of an event. [`Range`]s are positions in the event's message.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Step {
-    /// Write this to the source.
+    /// Send this to the source.
     Send(Vec<u8>),
-    /// Bring the database to these contents, then call [`Replication::applied`] or [`Replication::contents_refused`]; messages that arrive
-    /// meanwhile must be queued.
+    /// Make the database equal to these contents, then call [`Replication::applied`] or
+    /// [`Replication::contents_refused`]. Messages that arrive meanwhile must be queued.
     Contents(Range<usize>, Encoding),
-    /// Apply this update; if it does not fit, call [`Replication::update_refused`].
+    /// Apply this update. If it does not fit, call [`Replication::update_refused`].
     Update(Range<usize>, Encoding),
     /// Disconnect, and connect again.
     Reconnect,
-    /// Disconnect, and connect again after a rest.
+    /// Disconnect, rest, and connect again.
     Rest,
     /// Log this.
     Log(LogMessage),
@@ -54,18 +56,18 @@ pub struct Replication {
     /// The database's name, which is also the monitor's id.
     database: String,
     state: State,
-    /// The tables and columns of the source in the monitor request.
+    /// The tables and columns of the source, as in the monitor request.
     monitored: Vec<u8>,
-    /// The number of the last request.
+    /// Id of the last request.
     request: u64,
-    /// The contents have been those of the source.
+    /// The database has been equal to the source at some time.
     was_equal: bool,
-    /// The failure of the last attempt, which is logged once.
+    /// The failure of the last attempt; a repeated failure is logged only once.
     failure: Option<LogMessage>,
 }
 
 impl Replication {
-    /// Of the database with this name; not connected yet.
+    /// A machine for the database with this name, not connected yet.
     #[must_use]
     pub fn new(database: &str, following: Following) -> Replication {
         Replication {
@@ -79,18 +81,18 @@ impl Replication {
         }
     }
 
-    /// The settings of the backup.
+    /// The backup's settings.
     #[must_use]
     pub fn following(&self) -> &Following {
         &self.following
     }
 
-    /// The state for operators.
+    /// The state, for operators.
     #[must_use]
     pub fn status(&self) -> ReplicationStatus {
         match self.state {
             State::Replicating(_) => ReplicationStatus::Replicating,
-            // The failure is shown during the rest, and until an attempt succeeds.
+            // The failure is shown during the rest and until an attempt succeeds.
             _ if self.failure.is_some() => ReplicationStatus::Failed,
             _ if self.was_equal => ReplicationStatus::Lost,
             _ => ReplicationStatus::Connecting,
@@ -108,7 +110,7 @@ impl Replication {
         self.state = State::Disconnected;
     }
 
-    /// A message has arrived; `local` is our schema.
+    /// A message has arrived. `local` is this server's schema.
     pub fn receive(&mut self, text: &[u8], local: &Schema, steps: &mut Vec<Step>) {
         if matches!(self.state, State::Disconnected | State::Failed) {
             return;
@@ -137,7 +139,7 @@ impl Replication {
         }
     }
 
-    /// The contents are those of the source now.
+    /// The database is equal to the source now.
     pub fn applied(&mut self) {
         if let State::Applying(encoding) = self.state {
             self.state = State::Replicating(encoding);
@@ -146,18 +148,18 @@ impl Replication {
         }
     }
 
-    /// The contents do not fit.
+    /// The contents do not fit: the attempt has failed.
     pub fn contents_refused(&mut self, error: &WireError, steps: &mut Vec<Step>) {
         self.fail(error.to_string(), steps);
     }
 
-    /// An update does not fit: everything is fetched again.
+    /// An update does not fit: all contents are fetched again.
     pub fn update_refused(&mut self, error: WireError, steps: &mut Vec<Step>) {
         let message = LogMessage::UpdateFailed(self.database.clone(), error);
         self.start_again(message, steps);
     }
 
-    /// Applied changes could not be stored, and are undone: everything is fetched again.
+    /// Applied changes could not be stored and have been undone: all contents are fetched again.
     pub fn not_stored(&mut self, steps: &mut Vec<Step>) {
         // The initial contents may be among the undone changes.
         self.was_equal = false;
@@ -284,7 +286,7 @@ impl Replication {
         self.ask(monitor_method(encoding), &params, steps);
     }
 
-    /// All columns of all tables that are not excluded.
+    /// The monitor request: all columns of all tables that are not excluded.
     fn requests(&self, source: &Schema) -> Vec<u8> {
         let tables = source
             .tables()
@@ -308,7 +310,8 @@ impl Replication {
         text
     }
 
-    /// Handles an error reply. An old source, or one that is configured so, has no conditional monitoring; values are used then.
+    /// Handles an error reply. An old source, or one configured so, does not support conditional
+    /// monitoring: values are requested then.
     fn error_reply(&mut self, error: &[u8], steps: &mut Vec<Step>) {
         let method = match self.state {
             State::ServerId => "get_server_id",
@@ -327,7 +330,8 @@ impl Replication {
         self.fail(why, steps);
     }
 
-    /// The updates in the params of a notification that is about our monitor.
+    /// The updates in the `params` of a notification of this machine's monitor; `None` if
+    /// malformed.
     fn updates<'t>(&self, params: &'t [u8]) -> Option<&'t [u8]> {
         let mut reader = Reader::trusted(params);
         reader.begin_array().ok()?;
@@ -342,7 +346,7 @@ impl Replication {
         self.fail_with(Vec::new(), LogMessage::Failed(why), steps);
     }
 
-    /// Gives up for a while. Logs the failure if it differs from the last one.
+    /// Stops the attempt until the rest is over. Logs the failure if it differs from the last one.
     fn fail_with(&mut self, details: Vec<LogMessage>, last: LogMessage, steps: &mut Vec<Step>) {
         self.state = State::Failed;
         if self.failure.as_ref() != Some(&last) {
@@ -354,7 +358,7 @@ impl Replication {
     }
 }
 
-/// The monitor method with this encoding of updates.
+/// The monitor method that yields this encoding of updates.
 fn monitor_method(encoding: Encoding) -> &'static str {
     match encoding {
         Encoding::Values => "monitor",
@@ -362,7 +366,7 @@ fn monitor_method(encoding: Encoding) -> &'static str {
     }
 }
 
-/// The update notification with this encoding.
+/// The method of update notifications in this encoding.
 fn update_method(encoding: Encoding) -> &'static [u8] {
     match encoding {
         Encoding::Values => b"update",
@@ -396,7 +400,7 @@ mod tests {
         format!(r#"{{"name":"D","version":"{version}","tables":{tables}}}"#)
     }
 
-    /// A backup that excludes these tables, and a transcript of its steps.
+    /// A backup with these tables excluded, and a transcript of its steps.
     struct Play {
         replication: Replication,
         local: Schema,
@@ -449,13 +453,13 @@ mod tests {
             self.record(text, steps);
         }
 
-        /// The source answers the last question.
+        /// The source answers the last request.
         fn answer(&mut self, result: &str) {
             let id = self.replication.request;
             self.receive(&format!(r#"{{"id":{id},"result":{result},"error":null}}"#));
         }
 
-        /// The source answers all requests before the monitor request.
+        /// The source answers all requests up to the monitor request.
         fn reach_monitor(&mut self) {
             self.connect();
             self.answer(r#""11111111-1111-4111-8111-111111111111""#);

@@ -1,7 +1,8 @@
-//! Reads the contents and the updates that a source sends, in both encodings, by our own schema and its constraints.
+//! Reads the contents and updates that a source sends, in both encodings, by this server's schema
+//! and its constraints.
 //!
-//! Texts are known to be valid JSON. An update becomes a [`Recorded`] transaction that fits the rows that exist here, or an error. The
-//! syntax is that of [`corvid_session::update`].
+//! The texts are known to be valid JSON. An update becomes a [`Recorded`] transaction that fits the
+//! existing rows, or an error. [`corvid_session::update`] defines the syntax.
 
 use corvid_data::wire::{self, StringCache};
 use corvid_data::{
@@ -13,10 +14,11 @@ use corvid_session::update::{Columns, RowChange, UpdateError, UpdateVisitor, rea
 
 use super::Encoding;
 
-/// Reads an update; `updates` is the text of its `<table-updates>` or `<table-updates2>`.
+/// Reads an update. `updates` is the text of its `<table-updates>` or `<table-updates2>`.
 ///
 /// # Errors
-/// It is malformed, or, with differences, inserts a row that exists or changes one that does not.
+/// The update is malformed; or its differences insert a row that exists, or change one that does
+/// not.
 pub fn read_update(
     updates: &[u8],
     schema: &Schema,
@@ -34,7 +36,8 @@ pub fn read_update(
         receive: &mut |table, uuid, change| {
             let exists = exists(table, uuid);
             let columns = match change {
-                // With values, a row may be deleted here before the source deletes it: only rows of excluded tables referred to it.
+                // With values, a row may have been deleted here before the source deletes it,
+                // because only rows of excluded tables refer to it there.
                 RowChange::Replace(_) | RowChange::Delete
                     if encoding == Encoding::Values && !exists =>
                 {
@@ -63,10 +66,10 @@ pub fn read_update(
     Ok(recorded)
 }
 
-/// Reads contents, each row once. Columns that the source leaves out have their defaults.
+/// Reads contents, each row once. Columns that the source omits have their defaults.
 ///
 /// # Errors
-/// They are malformed, or do not fit the schema.
+/// The contents are malformed, or do not fit the schema.
 pub(super) fn read_contents(
     contents: &[u8],
     schema: &Schema,
@@ -87,7 +90,8 @@ pub(super) fn read_contents(
     read_updates(&mut Reader::trusted(contents), encoding, &mut visitor).map_err(wire_error)
 }
 
-/// Reads by a schema with its constraints. Every table and column must be in the schema, every value must be of its column's type.
+/// Reads strictly by a schema: every table and column must exist in it, and every value must have
+/// its column's type.
 struct Strict<'a> {
     schema: &'a Schema,
     strings: &'a mut StringCache,
@@ -211,7 +215,7 @@ mod tests {
         );
         let found = read(Encoding::Values, &rows).unwrap();
         assert_eq!(found, ["1 0=[5]", "2 0=[6] 1=[7]"]);
-        // Rows that were deleted here already are skipped.
+        // Rows that were deleted here earlier are skipped.
         let rows = format!(
             r#"{{"{AWAY}":{{"old":{{"n":4}},"new":{{"n":5,"s":1}}}},"{HERE}":{{"old":{{"n":4,"s":1}}}}}}"#
         );

@@ -1,5 +1,5 @@
-//! Whether a source's schema fits into ours (docs/spec/distribution.md 3.3): every table, and every column with the same definition. Ours
-//! may have more.
+//! Whether a source's schema fits into this server's (docs/spec/distribution.md 3.3): every table
+//! must exist here, and every column with the same definition. This server's schema may have more.
 
 use std::fmt::{self, Display, Formatter};
 
@@ -8,20 +8,20 @@ use corvid_data::Schema;
 /// A table or column of the source's schema that does not fit.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Mismatch {
-    /// We have no such table.
+    /// This server has no such table.
     Table(String),
-    /// Our table has no such column.
+    /// This server's table has no such column.
     NoColumn {
-        /// its table
+        /// The column's table.
         table: String,
-        /// its name
+        /// The column's name.
         column: String,
     },
-    /// Our column has another definition.
+    /// This server's column has another definition.
     OtherColumn {
-        /// its table
+        /// The column's table.
         table: String,
-        /// its name
+        /// The column's name.
         column: String,
     },
 }
@@ -62,7 +62,8 @@ pub fn mismatches(local: &Schema, source: &Schema) -> Vec<Mismatch> {
                     table,
                     column: name,
                 }),
-                // Compared as text, because the numbers of referenced tables differ where we have more tables.
+                // Compared as text: referenced tables have other numbers if this server has more
+                // tables.
                 Some(own) if own.to_json() != column.to_json() => {
                     found.push(Mismatch::OtherColumn {
                         table,

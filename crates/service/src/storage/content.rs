@@ -1,13 +1,13 @@
 //! The content of a new file: a schema and one record with all rows of a snapshot.
 //!
-//! Invariant: the snapshot is frozen, so the rows are the same however long writing takes, and the database commits meanwhile. Made by
-//! compaction and conversion; written on a rewrite thread.
+//! Invariant: the snapshot is frozen. The rows stay the same however long writing takes, while the
+//! database goes on committing. Made by compaction and conversion; written on a rewrite thread.
 
 use corvid_engine::Snapshot;
 use corvid_log::storage::FileContent;
 use corvid_log::{DiskError, Stamp, write_schema, write_snapshot};
 
-/// See the module.
+/// Everything that a rewrite thread needs to write a new file.
 #[derive(Debug)]
 pub struct Content {
     /// The rows.
@@ -16,9 +16,11 @@ pub struct Content {
     pub comment: &'static str,
     /// `_date` of their record, ms since the Unix epoch.
     pub date_ms: i64,
-    /// Its record says that it holds column differences, which makes no difference to rows that are all new.
+    /// The record is marked as holding column differences; for rows that are all new this changes
+    /// nothing.
     pub is_diff: bool,
-    /// Whether records appended to the present file meanwhile belong in the new one too: they do unless the schema changes.
+    /// Whether records appended to the current file meanwhile also belong in the new one. They do
+    /// unless the schema changes.
     pub with_tail: bool,
 }
 

@@ -1,37 +1,39 @@
-//! When a file is compacted without a request (docs/spec/storage.md 9.3): after it has doubled, and once a day.
+//! When a file is compacted without a command (docs/spec/storage.md 9.3): once it has doubled, and
+//! once a day.
 //!
-//! Entries are those since the last rewrite, as the manual of the reference says, so an unused file is left alone; the reference itself
-//! counts all entries since the start.
+//! Entries are counted since the last rewrite, as the reference's manual says, so an unused file is
+//! left alone. The reference itself counts all entries since the start.
 
 use corvid_log::storage::FileSize;
 
 const MINUTE_MS: u64 = 60 * 1000;
 
-/// Earliest time after opening or rewriting; a random time up to as much is added, so that databases do not all rewrite at once.
+/// Earliest time for a rewrite after opening or rewriting, ms. A random time of up to the same
+/// length is added so that databases do not all rewrite at once.
 const MIN_MS: u64 = 10 * MINUTE_MS;
 
-/// Latest time.
+/// Latest time for a rewrite, ms.
 const MAX_MS: u64 = 24 * 60 * MINUTE_MS;
 
-/// Delay after a rewrite that failed; up to as much again is added.
+/// Delay after a failed rewrite, ms; a random time of up to the same length is added.
 const RETRY_MS: u64 = MINUTE_MS;
 
-/// Fewer entries are not worth the work before the latest time.
+/// With fewer entries, a rewrite waits for the latest time.
 const ENTRIES_MIN: u64 = 100;
 
-/// Smaller files are not worth the work before the latest time, bytes.
+/// A file of at most this many bytes waits for the latest time.
 const SIZE_MIN: u64 = 10 * 1024 * 1024;
 
-/// A file as it was opened.
+/// The state of a file that has been opened.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct FileState {
-    /// Records, the schema included.
+    /// Records, including the schema.
     pub records: u64,
-    /// Its sizes.
+    /// Current size and size right after the last rewrite, bytes.
     pub size: FileSize,
 }
 
-/// How a file has grown since it was last written as a whole.
+/// How much a file has grown since it was last rewritten.
 #[derive(Clone, Copy, Debug)]
 pub struct Growth {
     entries: u64,
@@ -42,11 +44,11 @@ pub struct Growth {
 }
 
 impl Growth {
-    /// The growth of a file just opened. `chance` is a random number.
+    /// The growth of a file that has been opened. `chance` is a random number.
     #[must_use]
     pub fn new(file: FileState, now_ms: u64, chance: u64) -> Growth {
         Growth {
-            // The schema and the first transaction are presumed a snapshot.
+            // The schema and the first transaction are presumed to be a snapshot.
             entries: file.records.saturating_sub(2),
             size: file.size.end,
             base: file.size.base,
@@ -55,25 +57,26 @@ impl Growth {
         }
     }
 
-    /// A record was appended.
+    /// Counts a record that is appended.
     pub fn appended(&mut self, bytes: usize) {
         self.entries += 1;
         self.size += bytes as u64;
     }
 
-    /// The record of an undone commit, which was counted and is not in the file.
+    /// Takes back the record of an undone commit, which was counted but is not in the file.
     pub fn undone(&mut self, bytes: usize) {
         self.entries = self.entries.saturating_sub(1);
         self.size = self.size.saturating_sub(bytes as u64);
     }
 
-    /// Its size, its size when it was last written as a whole (both bytes), and the number of records since then.
+    /// The file's size and its size right after the last rewrite, both bytes, and the number of
+    /// records since then.
     #[must_use]
     pub fn figures(&self) -> (u64, u64, u64) {
         (self.size, self.base, self.entries)
     }
 
-    /// Whether to rewrite it now.
+    /// Whether to rewrite the file now.
     #[must_use]
     pub fn is_due(&self, now_ms: u64) -> bool {
         if now_ms < self.next_min_ms {
@@ -85,7 +88,7 @@ impl Growth {
         }
     }
 
-    /// When [`Growth::is_due`] may change without an append; `None`: never.
+    /// When [`Growth::is_due`] may change without an append, monotonic ms; `None` if never.
     #[must_use]
     pub fn next_check_ms(&self, now_ms: u64) -> Option<u64> {
         if now_ms < self.next_min_ms {
@@ -95,13 +98,13 @@ impl Growth {
         }
     }
 
-    /// It was written as a whole, records appended meanwhile included.
+    /// The file has been rewritten, with all records appended meanwhile.
     pub fn rewritten(&mut self, size: FileSize, now_ms: u64, chance: u64) {
         let file = FileState { records: 2, size };
         *self = Growth::new(file, now_ms, chance);
     }
 
-    /// Rewriting failed: the next attempt is delayed.
+    /// A rewrite has failed: delays the next attempt.
     pub fn failed(&mut self, now_ms: u64, chance: u64) {
         self.next_min_ms = now_ms + RETRY_MS + chance % RETRY_MS;
         self.next_max_ms = self.next_max_ms.max(self.next_min_ms);

@@ -1,8 +1,10 @@
-//! From the pieces of a file ([`Feed`]) to the rows of a database: decoding, which any thread may do, and applying, which one does.
+//! From the pieces of a file ([`Feed`]) to the rows of a database: decoding, which any thread may
+//! do, and applying, which one thread does.
 //!
-//! Invariant: the result equals that of applying the good records to the database, one after the other, up to the first damage; a record that
-//! fails in its middle changes nothing. Called when a database is opened; the caller distributes the jobs over threads, or calls [`run`].
-//! It knows neither files nor threads, and not what damage means for the file.
+//! Invariant: the result equals applying the good records to the database one by one, up to the
+//! first damage. A record that fails halfway changes nothing. Called when a database is opened; the
+//! caller distributes the jobs over threads, or calls [`run`]. Nothing here knows files or threads,
+//! or what damage means for the file.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -11,38 +13,39 @@ use corvid_engine::{BulkLoad, Database, Prepared, RowBuilder};
 use corvid_log::feed::{Decoded, Records};
 use corvid_log::{Cause, Damage, Extent, Feed, Job, ReadError, Source};
 
-/// The number of records that are prepared together before they are applied.
+/// Number of records whose rows are prefetched together before they are applied.
 const LOOK_AHEAD: usize = 8;
 
-/// The content of a log.
+/// The database loaded from a log, and how far the log was good.
 #[derive(Debug)]
 pub struct Loaded {
     /// The rows.
     pub database: Database,
-    /// How far the log is good.
+    /// The good part of the log.
     pub extent: Extent,
-    /// Why loading ended before the end of the log.
+    /// Why loading stopped before the end of the log; `None` if it did not.
     pub damage: Option<Damage>,
 }
 
-/// A long record cannot be applied in pieces: the log must be read again, in whole records ([`Feed::whole_records`]).
+/// A long record cannot be applied in pieces: the log must be read again in whole records
+/// ([`Feed::whole_records`]).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Irregular;
 
 /// The outcome of one job.
 #[derive(Debug)]
 pub enum Outcome {
-    /// Transactions.
+    /// Decoded transactions, in order.
     Transactions(Decoded<Prepared>),
-    /// A long record begins.
+    /// A long record begins; its rows follow.
     Fill,
-    /// Rows of it.
+    /// Rows of the long record.
     Rows(TableId, Vec<Arc<Row>>),
-    /// It ends at this offset.
+    /// The long record ends at this offset.
     Filled(u64),
-    /// It cannot be applied in pieces.
+    /// The long record cannot be applied in pieces.
     Irregular,
-    /// The log ends.
+    /// The log has ended, or cannot be read further for this reason.
     End(Option<ReadError>),
 }
 
@@ -51,12 +54,12 @@ pub enum Outcome {
 pub struct Decoder {
     schema: Arc<Schema>,
     rows: RowBuilder,
-    /// Whether guessing which rows are new saves time.
+    /// Whether guessing which rows are new still saves time.
     guesses: AtomicBool,
 }
 
 impl Decoder {
-    /// For the tables of `database`.
+    /// A decoder for the tables of `database`.
     #[must_use]
     pub fn new(database: &Database) -> Decoder {
         Decoder {
@@ -66,7 +69,7 @@ impl Decoder {
         }
     }
 
-    /// Carries out a job. `reuse` takes back the memory of decoded records.
+    /// Executes a job. `reuse` takes back the buffers of decoded records.
     pub fn decode(
         &self,
         job: Job,
@@ -97,7 +100,8 @@ impl Decoder {
         }
     }
 
-    /// Records how many of the rows of so many transactions were wrongly guessed to be new. When most were, later rows are not guessed.
+    /// Records for how many of these transactions a row was wrongly guessed to be new. If it was
+    /// more than half, later rows are not guessed.
     fn learn(&self, mistakes: usize, transactions: usize) {
         if 2 * mistakes > transactions {
             self.guesses.store(false, Ordering::Relaxed);
@@ -106,7 +110,7 @@ impl Decoder {
 }
 
 impl Loaded {
-    /// Nothing of the log has been applied to `database` yet.
+    /// Starts with `database`, to which nothing of the log has been applied.
     #[must_use]
     pub fn new(database: Database, extent: Extent) -> Loaded {
         Loaded {
@@ -116,10 +120,11 @@ impl Loaded {
         }
     }
 
-    /// Applies the outcomes that `next` yields in the order of the log, up to its end. `uuids` generates identities of commits.
+    /// Applies the outcomes that `next` yields in the order of the log, up to its end. `uuids`
+    /// generates the ids of commits.
     ///
     /// # Errors
-    /// See [`Irregular`]; the content is of no use then.
+    /// [`Irregular`]; the content is unusable then.
     pub fn apply(
         &mut self,
         decoder: &Decoder,
@@ -159,7 +164,7 @@ impl Loaded {
         }
     }
 
-    /// Applies transactions up to the first that cannot be.
+    /// Applies transactions up to the first that fails. Returns the reason why it stopped early.
     fn apply_transactions(
         &mut self,
         decoder: &Decoder,
@@ -176,6 +181,7 @@ impl Loaded {
                 mistakes += self.database.prefetch(next.map(|(prepared, _)| prepared));
             }
             match self.database.load_prepared(prepared, uuids) {
+                // Only now: the extent never includes a record that was rejected.
                 Ok(()) => self.extent.accept(end),
                 Err(error) => return Some(Cause::rejected(error)),
             }
@@ -188,7 +194,7 @@ impl Loaded {
 /// Decodes and applies everything, in this thread.
 ///
 /// # Errors
-/// See [`Irregular`].
+/// [`Irregular`]: read the log again, in whole records.
 pub fn run<S: Source>(
     mut feed: Feed<S>,
     database: Database,

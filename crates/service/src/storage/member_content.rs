@@ -1,7 +1,9 @@
-//! The content of a cluster member's new file: a header with the database's snapshot, and the records that the member hands over.
+//! The content of a cluster member's new file: a header with the database's snapshot, and the
+//! records that the member supplies.
 //!
-//! Invariant: the snapshot is frozen, as in [`super::Content`]. Records that are appended to the present file meanwhile are not copied: the
-//! member hands them over before the swap. Composed of the member's `Rewrite` and the database's snapshot; written on a rewrite thread.
+//! Invariant: the snapshot is frozen, as in [`super::Content`]. Records appended to the current
+//! file meanwhile are not copied: the member supplies them before the swap. Made from the member's
+//! `Rewrite` and the database's snapshot; written on a rewrite thread.
 
 use corvid_engine::Snapshot;
 use corvid_log::cluster::{MemberIdentity, SnapshotHeader, SnapshotMeta};
@@ -9,25 +11,26 @@ use corvid_log::snapshot::write_rows;
 use corvid_log::storage::FileContent;
 use corvid_log::{DiskError, Stamp};
 
-/// See the module.
+/// Everything that a rewrite thread needs to write a member's new file.
 #[derive(Debug)]
 pub struct MemberContent {
     /// The schema and the rows after the entry that `meta` names.
     pub snapshot: Snapshot,
-    /// The member.
+    /// The member's ids, name and address.
     pub identity: MemberIdentity,
-    /// The snapshot's metadata. The length of the body plays no role.
+    /// The snapshot's metadata. Its body length is not used.
     pub meta: SnapshotMeta,
     /// `_comment` of the rows' transaction.
     pub comment: &'static str,
-    /// `_date` of it, ms since the Unix epoch.
+    /// `_date` of that transaction, ms since the Unix epoch.
     pub date_ms: i64,
-    /// Records behind the header, framed: the entries behind the snapshot, one vote or term record, the commit index.
+    /// Framed records that follow the header: the entries after the snapshot, one vote or term
+    /// record, the commit index.
     pub records: Vec<u8>,
 }
 
 impl MemberContent {
-    /// Passes `[schema,rows]` to `sink`, in pieces.
+    /// Writes `[schema,rows]` to `sink`, in pieces.
     fn body(&self, sink: &mut dyn FnMut(&[u8]) -> Result<(), DiskError>) -> Result<(), DiskError> {
         let schema = self.snapshot.schema();
         let stamp = Stamp {

@@ -1,13 +1,15 @@
-//! Making the database of a cluster member: the snapshot of its file, then the committed entries (docs/spec/distribution.md 1.3).
+//! Builds the database of a cluster member: the snapshot in its file, then the committed entries
+//! (docs/spec/distribution.md 1.3).
 //!
 //! ```text
 //! [S,T] snapshot   [null,T] [null,T]    [S,null]    [null,T]    [S,T]               [null,T]
 //! a feed of rows and transactions       convert     a feed      a new database, a feed
 //! ```
 //!
-//! Invariant: an entry that does not apply fails the database, because the members would differ from there on. (The reference logs it and goes
-//! on.) Called when a member's file is opened and when a snapshot of a peer is installed; the caller runs each feed, with threads or
-//! with [`super::loading::run`].
+//! Invariant: an entry that does not apply fails the database, because the members' contents would
+//! differ from there on. (The reference logs it and continues.) Called when a member's file is
+//! opened and when a peer's snapshot is installed. The caller runs each feed, with threads or with
+//! [`super::loading::run`].
 
 use std::collections::VecDeque;
 
@@ -20,17 +22,17 @@ use corvid_log::{Feed, Source};
 
 use super::loading::{Irregular, Loaded};
 
-/// Why the database of a member cannot be made.
+/// Why the database of a member cannot be built.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct MemberLoadError {
-    /// The entry that cannot be applied; `None` for the snapshot.
+    /// The entry that does not apply; `None` for the snapshot.
     pub index: Option<Index>,
-    /// Why.
+    /// The reason.
     pub error: WireError,
 }
 
 impl From<MemberLoadError> for WireError {
-    /// In the words of the server's log.
+    /// The error as the server's log words it.
     fn from(failure: MemberLoadError) -> WireError {
         match failure.index {
             None => failure.error,
@@ -45,11 +47,12 @@ impl From<MemberLoadError> for WireError {
     }
 }
 
-/// Loads the snapshot at `body` and applies `entries`, which are committed. `open` yields the bytes of the body from its first one; it is
-/// called twice if the rows cannot be applied in pieces. `run` decodes and applies a feed.
+/// Loads the snapshot at `body` and applies `entries`, which are committed. `open` yields the
+/// body's bytes from the start; it is called twice if the rows cannot be applied in pieces. `run`
+/// decodes and applies a feed.
 ///
 /// # Errors
-/// See [`MemberLoadError`].
+/// The snapshot or an entry does not apply.
 pub fn load_member<S: Source>(
     body: BodyLocation,
     entries: &[StoredEntry],
@@ -101,12 +104,12 @@ pub fn load_member<S: Source>(
     Ok(database)
 }
 
-/// Entries under one schema.
+/// Consecutive entries under one schema.
 #[derive(Debug, Default)]
 struct Stage {
-    /// The schema, with the entry that brings it; `None` for that of the snapshot.
+    /// The schema, with the entry that introduces it; `None` for the snapshot's schema.
     schema: Option<(Index, Arc<Schema>)>,
-    /// The rows of the stage before are converted; otherwise they are dropped.
+    /// The rows of the previous stage are converted; otherwise they are dropped.
     is_conversion: bool,
     transactions: Vec<(Index, Bytes)>,
 }
@@ -119,7 +122,8 @@ impl Stage {
             .collect()
     }
 
-    /// The database after the stage, which begins with `before` transactions that no entry holds.
+    /// The database at the end of the stage. `before`: transactions in the feed that no entry
+    /// holds.
     fn finish(&self, loaded: Loaded, before: u64) -> Result<Database, MemberLoadError> {
         let Some(damage) = loaded.damage else {
             return Ok(loaded.database);
@@ -133,7 +137,7 @@ impl Stage {
     }
 }
 
-/// Splits entries by schema.
+/// Splits entries into stages by schema.
 fn stages(entries: &[StoredEntry]) -> Result<Vec<Stage>, MemberLoadError> {
     let mut stages = vec![Stage::default()];
     for entry in entries {
@@ -165,7 +169,7 @@ fn stages(entries: &[StoredEntry]) -> Result<Vec<Stage>, MemberLoadError> {
     Ok(stages)
 }
 
-/// The two halves of an entry's data, without `null`.
+/// The schema and the transaction in an entry's data; `None` for a half that is `null`.
 fn halves(data: &Bytes) -> Option<(Option<Bytes>, Option<Bytes>)> {
     let mut reader = Reader::trusted(data);
     reader.begin_array().ok()?;

@@ -1,8 +1,9 @@
 //! The client of a request as access control sees it, for the server that executes the request: the
 //! leader of the cluster, or the source of a relay.
 //!
-//! Invariant: a transaction is judged where it is executed, on the rows that it changes. A source
-//! that judges no client of a relay is sent the transaction with guards (`corvid_engine::guards`).
+//! Invariant: access is checked where a transaction is executed, on the rows that it changes. A
+//! source that does not check a relay's clients gets the transaction with guards
+//! (`corvid_engine::guards`).
 
 use corvid_consensus::database::{ClientIdentity, ForSource, Guard, Guarded};
 use corvid_data::{Tag, WireError};
@@ -11,14 +12,14 @@ use corvid_engine::{Database, Identity};
 use crate::message::Request;
 use crate::relayed_client::RelayedClient;
 
-/// The client of a request, with the locks that it holds.
+/// The client of a request, with the locks that it owns.
 pub(crate) fn identity_of(request: &Request, locks: Vec<String>) -> ClientIdentity {
     let owned = |identity: Identity<'_>| {
         let client_id = identity.client_id.map(str::to_owned);
         (identity.role.to_owned(), client_id)
     };
     let mut identities = request.identities().into_iter().map(owned);
-    // Without a role the common name decides nothing, but members show it.
+    // Without a role the common name has no effect on access, but members show it.
     let of_session = || (String::new(), request.info.client_id.clone());
     let (role, client_id) = identities.next().unwrap_or_else(of_session);
     ClientIdentity {
@@ -31,7 +32,7 @@ pub(crate) fn identity_of(request: &Request, locks: Vec<String>) -> ClientIdenti
     }
 }
 
-/// The roles under which a transaction of this client is judged.
+/// The roles that must allow this client's transactions.
 pub(crate) fn identities_in(client: &ClientIdentity) -> Vec<Identity<'_>> {
     let first = Identity {
         role: &client.role,
@@ -44,10 +45,11 @@ pub(crate) fn identities_in(client: &ClientIdentity) -> Vec<Identity<'_>> {
     std::iter::once(first).chain(further).collect()
 }
 
-/// The forms in which a relay sends a transaction. `database` has the relay's rows.
+/// The forms in which a relay may send a transaction. `database` has the relay's rows.
 ///
 /// # Errors
-/// The source cannot be told what to judge, so the transaction must not be sent.
+/// The client's restrictions cannot be expressed to the source, so the transaction must not be
+/// sent.
 pub(crate) fn for_source(
     database: &mut Database,
     request: &Request,

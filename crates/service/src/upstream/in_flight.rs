@@ -1,11 +1,13 @@
-//! Requests of this member's sessions that depend on the rest of the cluster: they wait for a leader, are with one, or are in doubt; and the
-//! requests behind them whose replies must not overtake theirs.
+//! Requests of this server's sessions that depend on another server: they wait for a leader, are
+//! forwarded to one, or are in doubt. Also the later requests of their sessions, whose replies must
+//! not overtake theirs.
 //!
-//! Invariants: requests are numbered in the order in which they must be executed, and the replies of a session leave in that order; blocked
-//! requests (`wait`) are not part of it. A session's `undecided`
-//! counts its requests that have not been executed, or are in doubt; no later one of it is forwarded before those. The cost of an event
-//! follows the requests that it concerns. Bounded by the requests under way of the sessions and by their blocked transactions. Knows no
-//! rows and no messages.
+//! Invariants: requests are numbered in the order in which they must be executed, and the replies
+//! of a session leave in that order; blocked requests (`wait`) are exempt. A session's `undecided`
+//! counts its requests that have not been executed or are in doubt; no later request of the session
+//! is forwarded before those. The cost of an event is proportional to the requests that it
+//! concerns. The size is bounded by the sessions' requests in flight and by their blocked
+//! transactions. Nothing here knows rows or messages.
 
 mod sought;
 
@@ -20,58 +22,62 @@ use corvid_monitor::SessionId;
 use super::request_stage::{Entry, Stage, index_of};
 use crate::message::{DatabaseMethod, Request};
 
-/// Bytes of forwarded requests; beyond that, further ones wait until half of those are answered.
+/// Bytes of forwarded requests at which forwarding stops, until half of them are answered.
 const FORWARDED_BYTES_MAX: usize = 64 << 20;
 
-/// A request costs about as much in memory beside its text.
+/// Memory of a request in addition to its text, bytes.
 const COST_BYTES: usize = 512;
 
-/// The number of a request in the order of execution.
+/// A request's position in the order of execution.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Number(u64);
 
 /// The requests of one session.
 #[derive(Default)]
 struct OfSession {
-    /// In order. A request that has been taken and not forgotten keeps its place.
+    /// Requests in order. A request that has been taken and not forgotten keeps its position.
     ordered: VecDeque<Number>,
-    /// Those that blocked before.
+    /// Requests that had blocked, and are outside the order.
     blocked: BTreeSet<Number>,
-    /// Among `ordered`.
+    /// How many of `ordered` are undecided.
     undecided: usize,
-    /// Among `ordered`: those with a reply.
+    /// How many of `ordered` have a reply.
     answered: usize,
-    /// Comes before all of them: it waited for initial contents, and is executed anew.
+    /// A request that precedes all of `ordered`: it waited for initial contents, and is executed
+    /// again.
     anew: Option<Box<Request>>,
 }
 
-/// See the module. `A` is a reply, which is made of the text of a `result` unless it was kept.
+/// The requests of this server's sessions that depend on another server. `A` is a reply, which is
+/// built from the text of a `result` unless it was kept.
 pub(crate) struct InFlight<A> {
-    /// The member's term.
+    /// The current term.
     present: Term,
-    /// An entry of this term is committed: requests of earlier ones are not in doubt any more, except those that are sought.
+    /// The newest term with a committed entry: requests of earlier terms are no longer in doubt,
+    /// except those that are sought.
     judged: Term,
-    /// The last entry of the snapshot that may contain those that are sought.
+    /// The last entry of the snapshot that may contain sought requests.
     sought_through: Index,
     last: u64,
     entries: BTreeMap<Number, Entry<A>>,
     by_id: BTreeMap<Eid, Number>,
-    /// Requests that have seen a proposal.
+    /// Requests that have seen the effect of a proposal.
     by_seen: BTreeSet<(Eid, Number)>,
     by_session: HashMap<SessionId, OfSession, TrustedKeys>,
-    /// Decided requests by the index that must be applied.
+    /// Decided requests by the index that must be applied before they are answered.
     by_index: BTreeSet<(Index, Number)>,
-    /// No request is with a leader, proposed or seen in an earlier term. `None`: none is in any.
+    /// A lower bound of the terms in which requests were forwarded, proposed or seen; `None` if
+    /// there are no such requests.
     oldest: Option<Term>,
-    /// The number of requests that this database executes.
+    /// Number of requests that this database executes itself.
     local: usize,
-    /// The length of the requests that are with a leader.
+    /// Bytes of the requests that a leader has.
     forwarded_bytes: usize,
-    /// The same of requests that no leader has, with `COST_BYTES` for each.
+    /// Bytes of the requests that no leader has, including `COST_BYTES` for each.
     waiting_bytes: usize,
-    /// Requests wait because of the bytes that are with a leader.
+    /// Forwarding has stopped at the limit of bytes.
     is_throttled: bool,
-    /// Sessions whose first requests may have become ready.
+    /// Sessions whose first request may have become ready.
     due: Vec<SessionId>,
 }
 
@@ -106,12 +112,13 @@ impl<A: From<Vec<u8>>> InFlight<A> {
         self.entries.len()
     }
 
-    /// Whether an event may let requests be executed here.
+    /// Whether there are requests that this database executes itself.
     pub(crate) fn has_local(&self) -> bool {
         self.local > 0
     }
 
-    /// Adds a request. True if it may be forwarded now, should it wait for that: no earlier one of its session is undecided.
+    /// Adds a request. Also returns whether it may be forwarded now: no earlier request of its
+    /// session is undecided.
     pub(crate) fn push(&mut self, request: Box<Request>, stage: Stage<A>) -> (Number, bool) {
         self.last += 1;
         let number = Number(self.last);
@@ -132,7 +139,7 @@ impl<A: From<Vec<u8>>> InFlight<A> {
         (number, is_next)
     }
 
-    /// Puts a request that has been taken into its place again.
+    /// Returns a taken request to its position, in this stage.
     pub(crate) fn put_back(&mut self, entry: Entry<A>, stage: Stage<A>) {
         self.insert(entry, stage);
     }
@@ -162,7 +169,7 @@ impl<A: From<Vec<u8>>> InFlight<A> {
         self.entries.insert(number, entry);
     }
 
-    /// Counts a request in this stage, or does not any more.
+    /// Adds a request in this stage to the counts, or removes it.
     fn count(&mut self, request: &Request, stage: &Stage<A>, is_there: bool) {
         if request.blocked {
             return;
@@ -190,7 +197,7 @@ impl<A: From<Vec<u8>>> InFlight<A> {
         }
     }
 
-    /// Takes a request with its stage. It keeps its place until it is forgotten.
+    /// Takes a request and its stage. It keeps its position until it is forgotten.
     pub(crate) fn take(&mut self, number: Number) -> Option<(Entry<A>, Stage<A>)> {
         let mut entry = self.entries.remove(&number)?;
         let stage = std::mem::replace(&mut entry.stage, Stage::Waiting);
@@ -214,7 +221,7 @@ impl<A: From<Vec<u8>>> InFlight<A> {
         Some((entry, stage))
     }
 
-    /// A request that has been taken has ended: the next one of its session may be the first.
+    /// Removes a taken request from its session's order: the next one may become the first.
     pub(crate) fn forget(&mut self, session: SessionId, number: Number) {
         let Some(of) = self.by_session.get_mut(&session) else {
             return;
@@ -233,7 +240,8 @@ impl<A: From<Vec<u8>>> InFlight<A> {
         }
     }
 
-    /// Keeps a request that is executed anew, before all others of its session. Returns it if the session has no others.
+    /// Keeps a request that must be executed again, before all others of its session. Returns it if
+    /// the session has no others.
     pub(crate) fn push_anew(&mut self, request: Box<Request>) -> Option<Box<Request>> {
         let session = request.session;
         let of = self.by_session.get_mut(&session);
@@ -245,12 +253,12 @@ impl<A: From<Vec<u8>>> InFlight<A> {
         None
     }
 
-    /// Takes the request of a session that is executed anew.
+    /// Takes the session's request that must be executed again.
     pub(crate) fn take_anew(&mut self, session: SessionId) -> Option<Box<Request>> {
         self.by_session.get_mut(&session)?.anew.take()
     }
 
-    /// The first request of a session in order, and its stage.
+    /// The session's first request in order, and its stage.
     pub(crate) fn first(&self, session: SessionId) -> Option<(&Entry<A>, &Stage<A>)> {
         let of = self.by_session.get(&session)?;
         let number = of.ordered.front().filter(|_| of.anew.is_none())?;
@@ -258,13 +266,14 @@ impl<A: From<Vec<u8>>> InFlight<A> {
         Some((entry, &entry.stage))
     }
 
-    /// Whether no request of its session is before it.
+    /// Whether this request is the first of its session.
     pub(crate) fn is_first(&self, session: SessionId, number: Number) -> bool {
         let of = self.by_session.get(&session);
         of.is_some_and(|of| of.ordered.front() == Some(&number) && of.anew.is_none())
     }
 
-    /// The session of the request with this id, if earlier requests of it are not answered.
+    /// The session of the request with this id, if earlier requests of the session are not
+    /// answered.
     pub(crate) fn has_earlier(&self, id: Eid) -> Option<(SessionId, Number)> {
         let number = *self.by_id.get(&id)?;
         let request = &self.entries.get(&number)?.request;
@@ -272,7 +281,7 @@ impl<A: From<Vec<u8>>> InFlight<A> {
         is_behind.then_some((request.session, number))
     }
 
-    /// A session may be able to continue.
+    /// Marks a session that may be able to continue.
     pub(crate) fn set_due(&mut self, session: SessionId) {
         let of = self.by_session.get(&session);
         if of.is_some_and(|of| of.undecided + of.answered > 0) {
@@ -290,7 +299,7 @@ impl<A: From<Vec<u8>>> InFlight<A> {
         self.due.pop()
     }
 
-    /// The next request of a session to forward: it waits, and no earlier one is undecided.
+    /// The session's next request to forward: it is waiting, and no earlier one is undecided.
     pub(crate) fn next_waiting(&self, session: SessionId) -> Option<Number> {
         let of = self.by_session.get(&session)?;
         if of.undecided == 0 || self.is_throttled {
@@ -304,25 +313,26 @@ impl<A: From<Vec<u8>>> InFlight<A> {
         matches!(next.stage, Stage::Waiting).then_some(next.number)
     }
 
-    /// Whether requests may be forwarded. Remembers if not.
+    /// Whether requests may be forwarded. At the limit, forwarding stops until
+    /// [`InFlight::end_throttling`].
     pub(crate) fn has_room(&mut self) -> bool {
         self.is_throttled |= self.forwarded_bytes > FORWARDED_BYTES_MAX;
         !self.is_throttled
     }
 
-    /// Whether requests that had no room may be forwarded now.
+    /// Whether forwarding, which had stopped, starts again now.
     pub(crate) fn end_throttling(&mut self) -> bool {
         let is_over = self.is_throttled && self.forwarded_bytes <= FORWARDED_BYTES_MAX / 2;
         self.is_throttled &= !is_over;
         is_over
     }
 
-    /// The length of the requests that wait for a leader, with what they cost beside their text.
+    /// Bytes of the requests that wait for a leader, including `COST_BYTES` for each.
     pub(crate) fn waiting_bytes(&self) -> usize {
         self.waiting_bytes
     }
 
-    /// The requests of a session that are with a leader, with their ids.
+    /// The session's requests that a leader has, with their ids.
     pub(crate) fn forwarded_of(&self, session: SessionId) -> impl Iterator<Item = (&Request, Eid)> {
         let of = self.by_session.get(&session);
         let numbers = of.map(|of| of.ordered.iter().chain(&of.blocked));
@@ -334,7 +344,8 @@ impl<A: From<Vec<u8>>> InFlight<A> {
         })
     }
 
-    /// All sessions with requests in order are due. Returns the blocked requests that wait, in order.
+    /// Marks all sessions with requests in order as due. Returns the waiting blocked requests, in
+    /// order.
     pub(crate) fn set_all_due(&mut self) -> Vec<Number> {
         let mut blocked = Vec::new();
         let mut sessions = BTreeSet::new();
@@ -354,7 +365,7 @@ impl<A: From<Vec<u8>>> InFlight<A> {
         Some(&self.entries.get(&number)?.request)
     }
 
-    /// A waiting request is forwarded.
+    /// A waiting request has been forwarded under this id.
     pub(crate) fn forwarded(&mut self, number: Number, id: Eid, locks: Vec<String>) {
         let Some(entry) = self.entries.get_mut(&number) else {
             return;
@@ -377,7 +388,7 @@ impl<A: From<Vec<u8>>> InFlight<A> {
         self.oldest = Some(self.oldest.map_or(term, |oldest| oldest.min(term)));
     }
 
-    /// A new term: what was forwarded in earlier ones is in doubt.
+    /// Begins a term: requests forwarded in earlier terms are in doubt.
     pub(crate) fn begin_term(&mut self, term: Term) {
         self.present = term;
         for of in self.by_session.values_mut() {
@@ -393,7 +404,8 @@ impl<A: From<Vec<u8>>> InFlight<A> {
         }
     }
 
-    /// The outcome of a forwarded request has arrived. It may be one that is decided already. Returns a request that is answered by it.
+    /// The outcome of a forwarded request has arrived; the request may be decided already. Returns
+    /// the request and its reply if that answers it.
     pub(crate) fn outcome(&mut self, id: Eid, outcome: ForwardOutcome) -> Option<(Entry<A>, A)> {
         let number = self.by_id.get(&id).copied()?;
         let entry = self.entries.get_mut(&number)?;
@@ -405,10 +417,13 @@ impl<A: From<Vec<u8>>> InFlight<A> {
         };
         match (stage, outcome) {
             (Stage::Forwarded { result, .. }, ForwardOutcome::Proposed(text)) => {
+                // The snapshot has shown that the entry is committed; only the result was missing.
                 if is_committed {
                     let (entry, _) = self.take(number)?;
                     return Some((entry, A::from(text.into())));
                 }
+                // A result alone answers nothing: the proposal may still fail. The reply waits for
+                // the entry.
                 *result = Some(text);
             }
             (Stage::Forwarded { .. }, outcome) => {
@@ -422,14 +437,14 @@ impl<A: From<Vec<u8>>> InFlight<A> {
         None
     }
 
-    /// Takes the request whose entry has this id, and which was forwarded or proposed.
+    /// Takes the request that was forwarded or proposed under this id, which is now committed.
     pub(crate) fn take_committed(&mut self, id: Eid) -> Option<(Entry<A>, Stage<A>)> {
         let number = self.by_id.get(&id).copied()?;
         let (entry, stage) = self.take(number)?;
         Some((entry, stage.before_search()))
     }
 
-    /// Takes the first request that has seen the proposal with this id, which is committed.
+    /// Takes the first request that has seen the proposal with this id, which is now committed.
     pub(crate) fn take_seen(&mut self, id: Eid) -> Option<(Entry<A>, A)> {
         let (after, number) = *self.by_seen.range((id, Number(0))..).next()?;
         if after != id {
@@ -442,7 +457,7 @@ impl<A: From<Vec<u8>>> InFlight<A> {
         }
     }
 
-    /// Takes the next decided request whose outcome is based on entries up to this one.
+    /// Takes the next decided request whose outcome depends on no entry after this one.
     pub(crate) fn take_decided(&mut self, applied: Index) -> Option<(Entry<A>, ForwardOutcome)> {
         let (index, number) = *self.by_index.first()?;
         if index > applied {
@@ -454,7 +469,7 @@ impl<A: From<Vec<u8>>> InFlight<A> {
         }
     }
 
-    /// Takes a conversion of a relay that has succeeded, based on changes up to this one.
+    /// Takes a successful conversion of a relay whose outcome depends on no change after this one.
     pub(crate) fn take_converted(&mut self, index: Index) -> Option<(Entry<A>, Bytes)> {
         let mut decided = self.by_index.range(..=(index, Number(u64::MAX)));
         let (_, number) = *decided.find(|(_, number)| {
@@ -470,9 +485,13 @@ impl<A: From<Vec<u8>>> InFlight<A> {
         }
     }
 
-    /// An entry of this term is committed: what was forwarded or proposed in earlier terms and is still here never happened, and is executed
-    /// again, with the later requests of its session that changed nothing. Returns the blocked requests that wait again.
+    /// An entry of this term is committed. Requests of earlier terms that are still here never
+    /// happened: they are executed again. So are later requests of their sessions that changed
+    /// nothing. Returns the blocked requests that wait again.
     pub(crate) fn end_doubt(&mut self, committed: Term) -> Vec<Number> {
+        // The leader of this term had every entry committed in earlier terms, and they precede its
+        // own. Example: A was forwarded in term 3. When the first entry of term 4 is committed and
+        // A's entry has not come, it never will, so A may run again.
         self.judged = self.judged.max(committed);
         if self.oldest.is_none_or(|oldest| oldest >= committed) {
             return Vec::new();
@@ -491,6 +510,8 @@ impl<A: From<Vec<u8>>> InFlight<A> {
                     over.push(*number);
                 }
                 Some(term) => oldest = Some(oldest.map_or(term, |oldest| oldest.min(term))),
+                // A later request of the same session that changed nothing has read the state
+                // without the earlier one, which is about to run: it must run again after it.
                 None if follows && entry.may_execute_again() => over.push(*number),
                 None => {}
             }
@@ -516,13 +537,14 @@ impl<A: From<Vec<u8>>> InFlight<A> {
         blocked
     }
 
-    /// The term up to which nothing is in doubt.
+    /// The newest term in which an entry is committed: nothing forwarded before it is in doubt.
     pub(crate) fn judged(&self) -> Term {
         self.judged
     }
 
-    /// This database leads: it executes everything that has no reply and is not sought. Returns the blocked requests, and the sessions of all
-    /// others. Requests of sessions that are gone are dropped.
+    /// This database leads now: it executes every request that has no reply and is not sought.
+    /// Returns the blocked requests, and the sessions of all others. Drops requests of closed
+    /// sessions.
     pub(crate) fn make_local(&mut self) -> (Vec<Entry<A>>, BTreeSet<SessionId>) {
         let numbers: Vec<Number> = self.entries.keys().copied().collect();
         let mut blocked = Vec::new();
@@ -553,7 +575,7 @@ impl<A: From<Vec<u8>>> InFlight<A> {
         (blocked, sessions)
     }
 
-    /// Removes the requests that have a place in the order of their session.
+    /// Removes the requests that have a position in their session's order; blocked ones stay.
     pub(crate) fn take_ordered(&mut self) -> Vec<(Box<Request>, Stage<A>)> {
         let ordered = self.entries.values().filter(|it| !it.request.blocked);
         let numbers: Vec<Number> = ordered.map(|entry| entry.number).collect();
@@ -567,7 +589,7 @@ impl<A: From<Vec<u8>>> InFlight<A> {
         taken
     }
 
-    /// Takes the requests that are executed anew.
+    /// Takes the requests that must be executed again.
     pub(crate) fn take_all_anew(&mut self) -> Vec<Request> {
         let mut taken: Vec<Request> = Vec::new();
         let of_sessions = self.by_session.values_mut();
@@ -578,7 +600,7 @@ impl<A: From<Vec<u8>>> InFlight<A> {
         taken
     }
 
-    /// Removes all requests, in order. Those of sessions that are gone are dropped.
+    /// Removes all requests, in order. Drops those of closed sessions.
     pub(crate) fn take_all(&mut self) -> impl Iterator<Item = (Box<Request>, Stage<A>)> + use<A> {
         let all = std::mem::take(self);
         self.last = all.last;
@@ -592,7 +614,7 @@ impl<A: From<Vec<u8>>> InFlight<A> {
         anew.chain(wanted.map(|entry| (entry.request, entry.stage)))
     }
 
-    /// Removes a waiting request of a session by the client's id.
+    /// Removes a session's waiting request by the client's id.
     pub(crate) fn take_waiting(&mut self, session: SessionId, id: &[u8]) -> Option<Entry<A>> {
         let of = self.by_session.get(&session)?;
         let mut numbers = of.ordered.iter().chain(&of.blocked).copied();
@@ -606,7 +628,8 @@ impl<A: From<Vec<u8>>> InFlight<A> {
         Some(entry)
     }
 
-    /// A session is gone. Returns its requests that no leader has; the others end in silence.
+    /// A session has closed. Returns its requests that no leader has; the others end without a
+    /// reply.
     pub(crate) fn withdraw(&mut self, session: SessionId) -> Vec<Entry<A>> {
         let Some(of) = self.by_session.get_mut(&session) else {
             return Vec::new();
@@ -629,7 +652,7 @@ impl<A: From<Vec<u8>>> InFlight<A> {
     }
 }
 
-/// Bytes that a waiting request takes.
+/// Memory of a waiting request, bytes.
 fn cost(request: &Request) -> usize {
     request.frame.len() + COST_BYTES
 }

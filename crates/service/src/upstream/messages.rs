@@ -1,40 +1,41 @@
-//! The messages between the database of a relay and the relay's conversation with its source.
+//! The messages between a relay's database and the relay's conversation with its source.
 //!
-//! They take the place of those between a database and its member (`corvid_consensus::database`):
-//! a relay follows a server that is in no cluster with it. Its source tells decoded changes of rows
+//! They replace those between a database and its member (`corvid_consensus::database`): a relay
+//! follows a server without being in a cluster with it. The source sends decoded changes of rows
 //! instead of entries, sees the locks of the relay's clients, and can be asked to cancel a request.
 //!
 //! Invariant: nothing is in doubt. Each [`SourceRequest::Forward`] is answered by exactly one
-//! [`SourceNews::Outcome`]. `crates/service/src/relay` has the other end.
+//! [`SourceNews::Outcome`]. The other end is in `crates/service/src/relay`.
 
 use bytes::Bytes;
 use corvid_consensus::database::{Forward, ForwardOutcome};
 use corvid_data::Recorded;
 use corvid_log::cluster::{Eid, Index};
 
-/// From the database of a relay to its conversation with the source.
+/// From a relay's database to its conversation with the source.
 #[derive(Debug)]
 pub enum SourceRequest {
-    /// Have the source execute a transaction.
+    /// Make the source execute a transaction.
     Forward(Box<Forward>),
-    /// All changes through this one are applied.
+    /// The database has applied all changes through this one.
     Applied(Index),
-    /// A change does not fit the rows. Nothing is applied until contents are installed.
+    /// A change does not fit the rows. The database applies nothing more until contents are
+    /// installed.
     Misfit {
         /// Why it does not fit.
         details: String,
     },
-    /// No client waits for the outcome of this forwarded request any more. If it was not sent to the
-    /// source, it is not sent, and its outcome is [`ForwardOutcome::Blocked`]. Otherwise its outcome
-    /// comes all the same.
+    /// No client waits for this forwarded request any more. If it has not been sent to the source,
+    /// it never is, and its outcome is [`ForwardOutcome::Blocked`]. Otherwise its outcome follows
+    /// as usual.
     Withdraw {
         /// [`Forward::id`].
         id: Eid,
-        /// The source is to cancel it, if that is possible.
+        /// Ask the source to cancel the request.
         cancels: bool,
     },
-    /// Own this lock at the source under this claim, and under no other one any more; `None`: give it
-    /// back. News of it come as [`SourceNews::Lock`]. It comes after the requests before it.
+    /// Claim this lock at the source under this claim and no earlier one; `None`: release it. News
+    /// follow as [`SourceNews::Lock`]. Takes effect after all earlier requests.
     Lock {
         /// Name of the lock.
         name: String,
@@ -46,13 +47,13 @@ pub enum SourceRequest {
 /// From a relay's conversation with its source to the database.
 #[derive(Debug)]
 pub enum SourceNews {
-    /// Whether the relay has what its source has, so that transactions may be forwarded.
+    /// Whether the relay has its source's contents, so that transactions may be forwarded.
     Reachable(bool),
     /// Changes of the source, in order; answered by [`SourceRequest::Applied`].
     Changes {
-        /// The last one.
+        /// The last of the changes.
         through: Index,
-        /// At least one.
+        /// The changes; at least one.
         changes: Vec<SourceChange>,
     },
     /// The outcome of a forwarded transaction.
@@ -73,27 +74,28 @@ pub enum SourceNews {
     },
 }
 
-/// A change of rows at the source of a relay.
+/// A change of rows at a relay's source.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SourceChange {
-    /// Its number, counted by the relay.
+    /// The change's number, counted by the relay.
     pub index: Index,
-    /// The source's transaction id, or one that the relay has drawn where the source tells none.
+    /// The source's transaction id, or a random one if the source sends none.
     pub eid: Eid,
-    /// The rows.
+    /// The changed rows.
     pub recorded: Recorded,
-    /// For each of these rows, in order, whether it exists before the change. A row for which this is wrong is an error.
+    /// For each row, in order, whether it exists before the change. A row that contradicts this is
+    /// an error.
     pub exists: Vec<bool>,
-    /// The length of the source's message.
+    /// Length of the source's message, bytes.
     pub bytes: usize,
 }
 
 /// A relay's claim to a lock at its source, for one of its sessions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LockClaim {
-    /// Greater than those of all claims before.
+    /// The claim's number; claims are numbered in ascending order.
     pub number: u64,
-    /// The lock is to be stolen.
+    /// Steal the lock instead of waiting for it.
     pub steals: bool,
 }
 
@@ -102,10 +104,11 @@ pub struct LockClaim {
 pub enum LockNews {
     /// The relay owns the lock.
     Granted,
-    /// Another client owns it, and the relay waits in line.
+    /// Another client owns the lock, and the relay waits in line.
     Waiting,
-    /// No source can be asked, or the source has given the lock to another client. The relay goes on claiming it, unless it steals.
+    /// There is no source to ask, or the source has given the lock to another client. The relay
+    /// keeps claiming it, unless the claim was to steal it.
     Lost,
-    /// The source refuses: its error as JSON.
+    /// The source refuses the claim, with this error as JSON.
     Refused(Bytes),
 }

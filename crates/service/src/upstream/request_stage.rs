@@ -4,15 +4,17 @@
 //! Waiting ---> Forwarded ---> (its entry is applied: answered)
 //!    ^           |    |-----> Decided ---> (applied through its index: answered, or tried again)
 //!    |           |
-//!    +-----------+            an entry of a later term is committed before its own: it never happened
+//!    +-----------+            an entry of a later term is committed before its own: never happened
 //!    +---------- Proposed     by this database while it led; otherwise like Forwarded
-//!    +---------- Seen         executed by it without a change, after a proposal that is in doubt; true if that is
-//! Forwarded, Proposed, Seen <---> Sought   an installed snapshot may contain its entry; if it does: answered
+//!    +---------- Seen         executed here, changed nothing, saw a proposal that is in doubt
+//! Forwarded, Proposed, Seen <---> Sought   an installed snapshot may contain its entry
+//! Sought ---> (its entry is in the snapshot: answered)
 //! Local ---> (first of its session: executed by this database)
 //! Answered ---> (first of its session: the reply leaves)
 //! ```
 //!
-//! Invariant: a request with an id is one that some leader may have executed; no other request ever had that id. Knows no order of requests.
+//! Invariant: a request with an id may have been executed by some leader; no other request ever had
+//! that id. The order of requests is not known here.
 
 use bytes::Bytes;
 use corvid_consensus::database::{Finding, ForwardOutcome};
@@ -23,11 +25,11 @@ use super::in_flight::Number;
 use super::transaction_kind::TransactionKind;
 use crate::message::{DatabaseMethod, Request};
 
-/// A request, and what is known of it.
+/// A request and its stage.
 pub(crate) struct Entry<A> {
     pub(crate) number: Number,
     pub(crate) request: Box<Request>,
-    /// Its session is gone.
+    /// The request's session has closed.
     pub(super) is_withdrawn: bool,
     pub(super) stage: Stage<A>,
 }
@@ -37,11 +39,11 @@ pub(crate) struct Entry<A> {
 pub(crate) struct Turn {
     pub(crate) session: SessionId,
     pub(crate) number: Number,
-    /// It blocked before, and is not part of the order.
+    /// The request had blocked, and is outside the order.
     pub(crate) was_blocked: bool,
 }
 
-/// An entry that has been taken, without its request.
+/// A taken entry, without its request.
 pub(crate) struct Slot {
     number: Number,
     is_withdrawn: bool,
@@ -49,44 +51,47 @@ pub(crate) struct Slot {
 
 /// The knowledge about a request; `A` is a reply.
 pub(crate) enum Stage<A> {
-    /// No leader has it.
+    /// No leader has the request.
     Waiting,
-    /// The leader of this term has it.
+    /// The leader of this term has the request.
     Forwarded {
         term: Term,
         id: Eid,
-        /// The locks that its session held.
+        /// The locks that the session owned when the request was forwarded.
         locks: Vec<String>,
-        /// The result, which is true if the entry is committed.
+        /// The result, valid only if the entry is committed.
         result: Option<Bytes>,
     },
-    /// This database executed it as the leader of this term, and the entry may be committed. The reply is true if it is.
+    /// This database executed the request as the leader of this term; its entry may be committed.
+    /// The reply is valid only if it is.
     Proposed { term: Term, id: Eid, reply: A },
-    /// This database executed it as the leader of this term, without a change, on the state after the proposal with this id. The reply is
-    /// true if that is committed.
+    /// This database executed the request as the leader of this term, on the state after the
+    /// proposal `after`, and it changed nothing. The reply is valid only if that proposal is
+    /// committed.
     Seen { term: Term, after: Eid, reply: A },
-    /// An installed snapshot may contain its entry, or the one that it has seen, behind this one. The other members are asked.
+    /// An installed snapshot may contain the request's entry, or the entry that it has seen, after
+    /// entry `after`. The other members are asked.
     Sought {
         after: Index,
         finding: Option<Finding>,
-        /// Forwarded, proposed or seen.
+        /// The earlier stage: forwarded, proposed or seen.
         before: Box<Stage<A>>,
     },
-    /// The outcome is certain once the entries that it is based on are applied.
+    /// The outcome is certain once the entry that it depends on has been applied.
     Decided(ForwardOutcome),
-    /// This database executes it when the earlier ones of its session are answered.
+    /// This database executes the request once the earlier ones of its session are answered.
     Local,
-    /// The reply leaves when the earlier ones of its session have left.
+    /// The reply leaves once the earlier ones of its session have left.
     Answered { reply: A, has_changed: bool },
 }
 
 impl<A> Entry<A> {
-    /// Whether its session is gone.
+    /// Whether the request's session has closed.
     pub(crate) fn is_withdrawn(&self) -> bool {
         self.is_withdrawn
     }
 
-    /// Its turn in the order of its session.
+    /// The request's turn in the order of its session.
     pub(crate) fn turn(&self) -> Turn {
         Turn {
             session: self.request.session,
@@ -95,7 +100,7 @@ impl<A> Entry<A> {
         }
     }
 
-    /// A taken entry without its request.
+    /// A taken entry, split from its request.
     pub(crate) fn split(self) -> (Slot, Box<Request>) {
         let slot = Slot {
             number: self.number,
@@ -112,7 +117,8 @@ impl<A> Entry<A> {
         }
     }
 
-    /// Whether an outcome is known that depends on no change of its own, so that executing it again does no harm.
+    /// Whether the outcome is known and includes no change by the request itself, so that executing
+    /// it again is harmless.
     pub(super) fn may_execute_again(&self) -> bool {
         let has_changed = match &self.stage {
             Stage::Answered { has_changed, .. } => *has_changed,
@@ -133,7 +139,7 @@ impl<A> Entry<A> {
 }
 
 impl Slot {
-    /// The entry again.
+    /// Joins the entry with its request again.
     pub(crate) fn with<A>(self, request: Box<Request>) -> Entry<A> {
         Entry {
             number: self.number,
@@ -145,7 +151,8 @@ impl Slot {
 }
 
 impl<A> Stage<A> {
-    /// Whether it has not been executed, or depends on a leadership that is over in `present`.
+    /// Whether the request has not been executed, or depends on a leader whose term has ended by
+    /// `present`.
     pub(super) fn is_undecided(&self, present: Term) -> bool {
         match self {
             Stage::Waiting
@@ -166,7 +173,7 @@ impl<A> Stage<A> {
         }
     }
 
-    /// The proposal that it has seen, and on which its reply depends.
+    /// The proposal that the request has seen, and on which its reply depends.
     pub(super) fn seen(&self) -> Option<Eid> {
         match self {
             Stage::Seen { after, .. } => Some(*after),
@@ -175,7 +182,7 @@ impl<A> Stage<A> {
         }
     }
 
-    /// The stage without the search.
+    /// The stage before the request was sought.
     pub(super) fn before_search(self) -> Stage<A> {
         match self {
             Stage::Sought { before, .. } => *before,
@@ -183,7 +190,7 @@ impl<A> Stage<A> {
         }
     }
 
-    /// Whether its entry is known to be committed.
+    /// Whether the request's entry is known to be committed.
     pub(super) fn has_happened(&self) -> bool {
         match self {
             Stage::Answered { has_changed, .. } => *has_changed,
@@ -192,7 +199,8 @@ impl<A> Stage<A> {
         }
     }
 
-    /// The leadership whose end decides it. None decides about a request that is sought: its entry may be committed already.
+    /// The term whose end decides the request. `None` for a sought request: its entry may be
+    /// committed already.
     pub(super) fn term(&self) -> Option<Term> {
         match self {
             Stage::Forwarded { term, .. }
@@ -204,7 +212,7 @@ impl<A> Stage<A> {
 }
 
 impl<A: From<Vec<u8>>> Stage<A> {
-    /// Takes the reply to a request whose entry is committed, if it is known.
+    /// Takes the reply to a request whose entry is committed, if the reply is known.
     pub(super) fn take_reply(&mut self, method: DatabaseMethod) -> Option<A> {
         match self {
             _ if method == DatabaseMethod::Convert => Some(A::from(b"{}".to_vec())),
@@ -218,7 +226,7 @@ impl<A: From<Vec<u8>>> Stage<A> {
     }
 }
 
-/// The entry that an outcome is based on; `None`: its own.
+/// The entry that an outcome depends on; `None` if it is the request's own.
 pub(super) fn index_of(outcome: &ForwardOutcome) -> Option<Index> {
     match outcome {
         ForwardOutcome::Proposed(_) => None,

@@ -1,7 +1,9 @@
-//! Kinds of transactions, by the names of their operations. A follower answers those that only read from its own state.
+//! Kinds of transactions, judged by the names of their operations. A follower answers read-only
+//! transactions from its own state.
 //!
-//! Invariant: a mistake here costs time and is never seen: a transaction that turns out to change something is forwarded after all, and a
-//! leader executes one that changes nothing. Reads the text only.
+//! Invariant: a wrong guess costs time but is never visible. A transaction that turns out to change
+//! something is forwarded after all, and a leader executes one that changes nothing. Reads only the
+//! text.
 
 use corvid_data::members;
 use corvid_engine::{Effect, OperationKind};
@@ -10,15 +12,15 @@ use corvid_json::Reader;
 /// The effects that a transaction may have.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct TransactionKind {
-    /// It may change rows.
+    /// The transaction may change rows.
     pub(crate) may_write: bool,
-    /// It may block.
+    /// The transaction may wait for a condition.
     pub(crate) may_wait: bool,
-    /// It asks for locks.
+    /// The transaction asserts locks.
     pub(crate) asserts: bool,
-    /// It has an operation that writes, or one that is not known here.
+    /// The transaction has an operation that writes, or an unknown one.
     pub(crate) is_for_source: bool,
-    /// It has a `wait` that may block: its time limit is not zero.
+    /// The transaction has a `wait` that may block: its timeout is not zero.
     pub(crate) may_block: bool,
 }
 
@@ -26,7 +28,7 @@ impl TransactionKind {
     /// The kind of the transaction with this `params` text, which is valid JSON.
     pub(crate) fn of(params: &[u8]) -> TransactionKind {
         let mut kind = TransactionKind::default();
-        // Text that cannot be read is an error wherever it is executed.
+        // Unreadable text fails on any server, so any kind will do.
         let _ = kind.read(params);
         kind
     }
@@ -61,7 +63,7 @@ impl TransactionKind {
         let name = name.and_then(|name| name.strip_suffix(b"\""));
         let Some(kind) = name.and_then(OperationKind::of) else {
             self.is_for_source = true;
-            // It may be another spelling of a known name.
+            // An escape may spell a known name differently, so assume every effect.
             let is_spelled_otherwise = operation.contains(&b'\\');
             self.may_write |= is_spelled_otherwise;
             self.may_wait |= is_spelled_otherwise;
@@ -78,7 +80,7 @@ impl TransactionKind {
     }
 }
 
-/// The locks that a transaction asserts. `None`: it cannot be told from the text.
+/// The locks that a transaction asserts; `None` if its text does not tell.
 pub(crate) fn asserted_locks(params: &[u8]) -> Option<Vec<String>> {
     let mut locks = Vec::new();
     let mut reader = Reader::trusted(params);

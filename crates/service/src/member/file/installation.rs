@@ -1,7 +1,9 @@
-//! The installation of a peer's snapshot that has arrived (`reception.rs`): a new file that is put in place.
+//! Installs a peer's snapshot that has arrived (`reception.rs`): builds a new file and puts it in
+//! place.
 //!
-//! Invariant: from the beginning of an installation to its end no request reaches the old file. The new one copies nothing of it, so a vote that
-//! was written there meanwhile would be forgotten. The received body is kept until the new file lasts, or the member gives it up.
+//! Invariant: from the start of an installation to its end no request reaches the old file. The new
+//! file copies nothing from the old one, so a vote written there meanwhile would be forgotten. The
+//! received body is kept until the new file is durable or the member abandons it.
 
 use corvid_consensus::Input;
 use corvid_consensus::message::SnapshotMeta;
@@ -12,11 +14,12 @@ use super::effects::FileEffects;
 use super::refusal::error_of;
 use super::{Consequences, MemberFile};
 
-/// Rewrites that install a peer's snapshot have numbers from here on; the member's own are smaller.
+/// Rewrites that install a peer's snapshot are numbered from here; the member's own have smaller
+/// numbers.
 pub const INSTALLATIONS: u64 = 1 << 63;
 
 impl<E: FileEffects> MemberFile<E> {
-    /// Begins to make a file with the received snapshot, and to put it in place.
+    /// Starts to build a file with the received snapshot and to put it in place.
     pub fn install_snapshot(
         &mut self,
         now_ms: u64,
@@ -51,6 +54,9 @@ impl<E: FileEffects> MemberFile<E> {
                 self.last_installation += 1;
                 let number = RewriteNumber(self.last_installation);
                 self.installing = Some((number, snapshot));
+                // Held before the rewrite starts, not before its swap: the new file contains only
+                // what is known now. A vote written to the old file in between would be missing
+                // from it, and the member could vote twice in a term.
                 self.held.get_or_insert_default();
                 let request = StorageRequest::Rewrite(number, Box::new(content));
                 for reply in self.effects.store(vec![request]) {
@@ -62,7 +68,7 @@ impl<E: FileEffects> MemberFile<E> {
         consequences
     }
 
-    /// The new file has reached a stage.
+    /// The new file of an installation has reached a stage.
     pub(super) fn installation_stage(
         &mut self,
         now_ms: u64,
@@ -78,7 +84,7 @@ impl<E: FileEffects> MemberFile<E> {
             return;
         };
         let index = snapshot.index;
-        // A vote that the old file gets meanwhile would be forgotten.
+        // A vote written to the old file meanwhile would be forgotten.
         assert!(
             self.held.is_some(),
             "no request reaches the file that is being replaced"

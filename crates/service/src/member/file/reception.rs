@@ -1,10 +1,11 @@
-//! The body of a peer's snapshot on its way into a file of its own, before it is installed.
+//! The body of a peer's snapshot, on its way into a file of its own before it is installed.
 //!
-//! Parts of it are handed to the disk as they arrive ([`FileEffects::begin_write_back`]), and the peer learns that it may send more when the disk has
-//! them. So the pace is the disk's: bytes do not pile up in the cache of the system until it writes them all at once, and syncs of other files
-//! on the same disk wait. Nothing of it is promised (`corvid_log::cluster::ReceivedBody`).
+//! Parts are handed to the disk as they arrive ([`FileEffects::begin_write_back`]). The peer may
+//! send more once the disk has them, so the disk sets the pace. Otherwise the page cache would
+//! collect the body and write it all at once, delaying syncs of other files on the same disk.
+//! Nothing received is promised to be durable (`corvid_log::cluster::ReceivedBody`).
 //!
-//! Invariant: one part is under way at a time. The bytes that arrive meanwhile are the next one.
+//! Invariant: at most one part is in flight; the bytes that arrive meanwhile form the next part.
 
 use bytes::Bytes;
 use corvid_consensus::Input;
@@ -17,40 +18,40 @@ use super::MemberFile;
 use super::effects::FileEffects;
 use super::refusal::error_of;
 
-/// Numbers the bodies that a member receives: a part of an earlier one may end late.
+/// Numbers the bodies that a member receives: a part of an earlier body may complete late.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ReceptionNumber(pub u64);
 
 /// A part of a body that is handed to the disk.
 #[derive(Debug)]
 pub struct BodyPart<H> {
-    /// The body.
+    /// The body that the part belongs to.
     pub reception: ReceptionNumber,
-    /// Its file.
+    /// The body's file.
     pub file: H,
-    /// Where the part begins.
+    /// Offset of the part in the file, bytes.
     pub offset: u64,
-    /// Its length, bytes.
+    /// Length of the part, bytes.
     pub length: u64,
 }
 
-/// See the module.
+/// A body that is being received.
 #[derive(Debug)]
 pub(super) struct Reception<E: FileEffects> {
     number: ReceptionNumber,
     pub(super) meta: SnapshotMeta,
     pub(super) body: ReceivedBody<E::Disk>,
-    /// Where the bytes end that the disk has, or that are on their way to it.
+    /// End of the bytes that the disk has or that are on their way to it.
     handed: u64,
     is_under_way: bool,
 }
 
 impl<E: FileEffects> MemberFile<E> {
-    /// Begins a file for the body of a peer's snapshot.
+    /// Starts a file for the body of a peer's snapshot; a body in progress is dropped.
     pub fn begin_snapshot(&mut self, meta: SnapshotMeta) {
         self.receiving = None;
         self.last_reception.0 += 1;
-        // A failure is reported, and logged, by the first write.
+        // The first write reports and logs the failure.
         if let Ok(body) = ReceivedBody::begin(self.effects.disk(), &meta) {
             self.receiving = Some(Reception {
                 number: self.last_reception,
@@ -62,8 +63,8 @@ impl<E: FileEffects> MemberFile<E> {
         }
     }
 
-    /// Appends to the body of that snapshot. The input for the member follows when the disk has the bytes ([`MemberFile::written_back`]), unless it is
-    /// returned.
+    /// Appends to the body of that snapshot. Returns the input for the member, unless the disk must
+    /// have the bytes first ([`MemberFile::written_back`]).
     pub fn write_snapshot(&mut self, index: Index, offset: u64, bytes: &Bytes) -> Option<Input> {
         let receiving = self
             .receiving
@@ -75,6 +76,8 @@ impl<E: FileEffects> MemberFile<E> {
         };
         match receiving.body.write(offset, bytes) {
             Ok(_) if receiving.is_under_way => None,
+            // If no thread can hand the bytes on, the peer is told at once: it must not wait for a
+            // reply that never comes.
             Ok(end) if !self.hand_on() => {
                 let end = Ok(end);
                 Some(Input::SnapshotWritten { index, end })
@@ -103,7 +106,8 @@ impl<E: FileEffects> MemberFile<E> {
         let (index, handed, arrived) =
             (receiving.meta.index, receiving.handed, receiving.body.end());
         let end = match outcome {
-            // The bytes that have arrived since are told when the disk has them, or now if nobody can hand them to it.
+            // Bytes that arrived meanwhile are acknowledged when the disk has them, or now if no
+            // thread can hand them on.
             Ok(()) if self.hand_on() => Ok(handed),
             Ok(()) => Ok(arrived),
             Err(error) => {
@@ -114,7 +118,8 @@ impl<E: FileEffects> MemberFile<E> {
         Some(Input::SnapshotWritten { index, end })
     }
 
-    /// Hands the bytes that have arrived to the disk. False when there are none, or nobody can do it: the syncs of the new file bring them to disk then.
+    /// Hands the bytes that have arrived to the disk. Returns false if there are none or no thread
+    /// can be started; the sync of the new file then writes them.
     fn hand_on(&mut self) -> bool {
         let Some(receiving) = &mut self.receiving else {
             return false;
@@ -142,7 +147,7 @@ impl<E: FileEffects> MemberFile<E> {
         true
     }
 
-    /// Gives that file up.
+    /// Abandons the body that is being received.
     pub fn abandon_snapshot(&mut self) {
         self.receiving = None;
     }

@@ -1,12 +1,13 @@
-//! Errors of a member's file that are no errors of the system.
+//! Errors of a member's file that do not come from the operating system.
 
 use corvid_consensus::member::{Absence, Connected};
 use corvid_log::storage::StoreError;
 
-/// The words of an error of the storage that is no error of the system: the command that asked for a snapshot shows the details alone.
+/// The `io_error` of such an error: the command that asked for a snapshot then shows only the
+/// details.
 pub const REFUSED: &str = "refused";
 
-/// A snapshot is refused for this reason.
+/// The error that refuses a snapshot for this reason.
 #[must_use]
 pub fn refusal(details: &str) -> StoreError {
     StoreError {
@@ -15,7 +16,7 @@ pub fn refusal(details: &str) -> StoreError {
     }
 }
 
-/// Why a member in this state does not want the snapshot that its database has made.
+/// Why a member in this state rejects the snapshot that its database has made.
 #[must_use]
 pub(crate) fn reason(connected: &Connected) -> &'static str {
     match connected {
@@ -38,7 +39,7 @@ pub fn refusal_without(absence: Absence) -> &'static str {
     }
 }
 
-/// An error in these words.
+/// An error with these details.
 pub(super) fn error_of(details: &str) -> StoreError {
     StoreError {
         details: details.to_owned(),

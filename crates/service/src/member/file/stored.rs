@@ -1,7 +1,9 @@
-//! The snapshot in a member's file: parts of it for peers, the check before the first part, and loading.
+//! The snapshot in a member's file: parts of it for peers, the check before the first part, and
+//! loading.
 //!
-//! Invariant: a snapshot is sent to a peer only when its hash was found to be right, at most [`CHECKED_MS`] ago: peers cannot tell. Its handle
-//! stays valid when the file is replaced, and a request for another snapshot than the present one is refused.
+//! Invariant: a snapshot is sent to a peer only if its hash was verified at most [`CHECKED_MS`]
+//! ago, because peers cannot verify it. The handle stays valid when the file is replaced. A request
+//! for a snapshot that the file no longer holds is refused.
 
 use bytes::Bytes;
 use corvid_consensus::Input;
@@ -15,13 +17,13 @@ use super::MemberFile;
 use super::effects::{FileEffects, Handle};
 use super::refusal::error_of;
 
-/// A snapshot is not checked again for so long, ms: sending it may take several attempts.
+/// How long a successful check stays valid, ms: sending a snapshot may take several attempts.
 const CHECKED_MS: u64 = 600_000;
 
-/// See the module.
+/// The snapshot in the current file.
 #[derive(Debug)]
 pub(super) struct StoredSnapshot<H> {
-    /// When its hash was found to be right, monotonic ms.
+    /// When its hash was last verified, monotonic ms.
     pub(super) checked_ms: Option<u64>,
     pub(super) index: Index,
     pub(super) body: BodyLocation,
@@ -29,7 +31,8 @@ pub(super) struct StoredSnapshot<H> {
 }
 
 impl<E: FileEffects> MemberFile<E> {
-    /// Begins to check that the snapshot in the file is what was written. False: there is nothing to check, or it was checked a moment ago.
+    /// Starts to verify the snapshot in the file. Returns false if there is nothing to verify or it
+    /// was verified recently.
     pub fn check_snapshot(&mut self, now_ms: u64, to: Sid, index: Index) -> bool {
         let is_fresh = |then_ms: u64| now_ms < then_ms + CHECKED_MS;
         let stored = self.stored(index);
@@ -42,7 +45,8 @@ impl<E: FileEffects> MemberFile<E> {
         self.effects.begin_check(to, index, file)
     }
 
-    /// The snapshot has been checked: the answer for the member, and whether the file is damaged.
+    /// The snapshot has been verified. Returns the answer for the member, and whether the file is
+    /// damaged.
     pub fn snapshot_checked(
         &mut self,
         now_ms: u64,
@@ -71,10 +75,11 @@ impl<E: FileEffects> MemberFile<E> {
         (input, is_damaged)
     }
 
-    /// Reads a part of the body of the snapshot in the file. Returns the length of the whole body, too.
+    /// Reads a part of the body of the snapshot in the file. Returns the length of the whole body
+    /// and the part.
     ///
     /// # Errors
-    /// The file has another snapshot by now, or cannot be read.
+    /// The file holds another snapshot by now, or cannot be read.
     pub fn read_snapshot(
         &self,
         index: Index,
@@ -87,7 +92,7 @@ impl<E: FileEffects> MemberFile<E> {
         Ok((stored.body.length, Bytes::from(bytes)))
     }
 
-    /// Begins to load the contents of the snapshot in the file.
+    /// Starts to load the contents of the snapshot in the file.
     pub fn load_snapshot(&mut self, index: Index, eid: Eid) {
         let source = match self.stored(index) {
             None => Err(GONE.to_owned()),
@@ -99,7 +104,7 @@ impl<E: FileEffects> MemberFile<E> {
         self.effects.begin_load(index, eid, source);
     }
 
-    /// Finds the snapshot in the file that has just been put in place.
+    /// Locates the snapshot in the file that has just been put in place.
     pub(super) fn find_snapshot(&mut self, index: Index) {
         self.stored = self.effects.open_present().and_then(|file| {
             let body = locate_body(&file).ok()??;

@@ -1,4 +1,4 @@
-//! The bytes of the first frame. Recordings of earlier builds must stay readable.
+//! Tests of the bytes of the first frame. Recordings of earlier builds must stay readable.
 
 use super::*;
 use corvid_log::storage::FileSize;

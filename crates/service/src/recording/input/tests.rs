@@ -1,5 +1,5 @@
-//! The bytes of each input in a recording. Recordings of earlier builds must stay readable, so a
-//! change here is a new version of the format ([`crate::recording::MAGIC`]).
+//! Tests of the bytes of each input. Recordings of earlier builds must stay readable, so a change
+//! here needs a new version of the format ([`crate::recording::MAGIC`]).
 
 use std::collections::BTreeMap;
 
@@ -13,7 +13,7 @@ use crate::message::Control;
 use crate::remote_status::{RemoteStatus, RemoteStatuses};
 use crate::replication::{Exclusions, Following, Role, SourceId};
 
-/// An input and its bytes, hexadecimal; `-` joins parts for the reader.
+/// An input and its bytes in hexadecimal; a `-` separates parts for readability.
 struct Pinned(ToDatabase, String);
 
 fn pinned(input: ToDatabase, hex: impl Into<String>) -> Pinned {
@@ -42,7 +42,7 @@ fn failed() -> StoreError {
     }
 }
 
-/// A request of a session that recordings know after the first one.
+/// A request of a session whose description is recorded only with its first request.
 fn request(info: &Arc<SessionInfo>, method: DatabaseMethod) -> Request {
     Request {
         session: SessionId(1),
@@ -247,7 +247,7 @@ fn every_input_has_the_bytes_of_the_format_and_is_read_back() {
         write(&mut Writer(&mut rewritten), &back, &mut again);
         assert_eq!(rewritten, written, "{input:?} is read as {back:?}");
         for length in 0..written.len() {
-            // The descriptions of sessions must be those from before the input.
+            // Start from the descriptions of sessions as they were before the input.
             let mut known = reading.clone();
             let cut_off = read(&mut Reader(&written[..length]), &mut known);
             assert!(cut_off.is_err(), "{input:?} in {length} bytes");

@@ -1,4 +1,4 @@
-//! Snapshots with and without exceptions, and entries that apply or do not.
+//! Tests: snapshots with and without unusual rows, and entries that apply or fail.
 
 use corvid_data::Uuid;
 use corvid_log::cluster::{Kind, Record};
@@ -70,7 +70,7 @@ fn exceptions_in_a_snapshot_mean_the_same_as_in_a_transaction() {
     let table = |rows: &[String]| format!(r#"{{"t":{{{}}}}}"#, rows.join(","));
     let ordinary = loaded(&table(&[row(1, r#"{"i":3}"#), row(2, "{}")]), &[]);
     assert_eq!(ordinary.len(), 2);
-    // Of repeated rows the last wins; this snapshot is read twice.
+    // Of repeated rows the last one wins; this snapshot is read twice.
     let repeated = table(&[row(1, r#"{"i":9}"#), row(2, "{}"), row(1, r#"{"i":3}"#)]);
     assert_eq!(loaded(&repeated, &[]), ordinary);
     let spaced = format!(
@@ -152,7 +152,7 @@ fn an_entry_that_does_not_apply_is_named() {
         let error = load("{}", &[insert(2, 1), entry(3, data)]).expect_err(data);
         assert_eq!(error.index, Some(Index(3)), "{data}");
     }
-    // After a conversion too.
+    // An entry after a conversion fails the same way.
     let converted = entry(2, &format!("[{SCHEMA},null]"));
     let error = load("{}", &[converted, insert(3, 1), entry(4, &delete)]);
     assert_eq!(

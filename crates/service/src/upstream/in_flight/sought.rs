@@ -1,6 +1,8 @@
-//! The requests that an installed snapshot may contain, among those in flight: what is asked about them, and what the answers change.
+//! Requests in flight that an installed snapshot may contain: the question about them, and the
+//! effect of the answers.
 //!
-//! Invariant: a request that is sought stays sought until it is answered, is as it was before, or is given up.
+//! Invariant: a sought request stays sought until it is answered, returns to its earlier stage, or
+//! is abandoned.
 
 use std::collections::BTreeSet;
 
@@ -12,8 +14,8 @@ use super::{InFlight, Number};
 use crate::message::DatabaseMethod;
 
 impl<A: From<Vec<u8>>> InFlight<A> {
-    /// A snapshot is installed, whose last entry has this term: the requests that may be part of it, behind `after`, are sought. Those of
-    /// sessions that are gone end in silence.
+    /// A snapshot whose last entry has this term has been installed. Seeks the requests that may be
+    /// part of it, after the entry `after`. Those of closed sessions end without a reply.
     pub(crate) fn seek(&mut self, last: Term, after: Index) {
         let entries = self.entries.iter();
         let doubtful = entries.filter(|(_, entry)| {
@@ -38,7 +40,8 @@ impl<A: From<Vec<u8>>> InFlight<A> {
         }
     }
 
-    /// The entry behind which requests are sought, and the ids of their entries, for a snapshot through this entry. `None`: nothing is sought.
+    /// The question to ask for a snapshot through this entry: the entry after which requests are
+    /// sought, and the ids of theirs. `None` if nothing is sought.
     pub(crate) fn question(&mut self, through: Index) -> Option<(Index, Vec<Eid>)> {
         let mut first: Option<Index> = None;
         let mut ids = BTreeSet::new();
@@ -59,12 +62,12 @@ impl<A: From<Vec<u8>>> InFlight<A> {
         first.map(|after| (after, ids.into_iter().collect()))
     }
 
-    /// Whether findings about a snapshot through this entry say all.
+    /// Whether findings for a snapshot through this entry are complete.
     pub(crate) fn is_sought_through(&self, through: Index) -> bool {
         self.sought_through == through
     }
 
-    /// The entry of a request that is sought is committed. Takes the request if its reply is known.
+    /// The entry of a sought request is committed. Takes the request if its reply is known.
     pub(crate) fn take_found(&mut self, number: Number) -> Option<(Entry<A>, A)> {
         let (entry, mut stage) = self.take(number)?;
         if let Stage::Sought {
@@ -80,13 +83,13 @@ impl<A: From<Vec<u8>>> InFlight<A> {
         None
     }
 
-    /// The request that is sought and whose entry has this id.
+    /// The sought request whose entry has this id.
     pub(crate) fn sought(&self, id: Eid) -> Option<Number> {
         let number = self.by_id.get(&id).copied();
         number.filter(|number| self.is_sought(*number))
     }
 
-    /// The requests that are sought and have seen the entry with this id.
+    /// The sought requests that have seen the entry with this id.
     pub(crate) fn sought_behind(&self, id: Eid) -> Vec<Number> {
         let seen = self.by_seen.range((id, Number(0))..);
         let seen = seen.take_while(|(after, _)| *after == id);
@@ -99,8 +102,9 @@ impl<A: From<Vec<u8>>> InFlight<A> {
         entry.is_some_and(|entry| matches!(entry.stage, Stage::Sought { .. }))
     }
 
-    /// The entry of a request that is sought is not in the snapshot: the request is as it was before. If a later one of its session has
-    /// happened, it changed nothing, and remains sought for its outcome.
+    /// The entry of a sought request is not in the snapshot: the request returns to its earlier
+    /// stage. If a later request of its session has happened, this one changed nothing, and stays
+    /// sought for its outcome.
     pub(crate) fn set_absent(&mut self, number: Number) {
         let is_overtaken = self.is_overtaken(number);
         let Some(entry) = self.entries.get_mut(&number) else {
@@ -115,7 +119,7 @@ impl<A: From<Vec<u8>>> InFlight<A> {
         }
     }
 
-    /// Whether a later request of its session has happened.
+    /// Whether a later request of the same session has happened.
     pub(crate) fn is_overtaken(&self, number: Number) -> bool {
         let entry = self.entries.get(&number);
         let Some(entry) = entry.filter(|entry| !entry.request.blocked) else {
@@ -130,7 +134,8 @@ impl<A: From<Vec<u8>>> InFlight<A> {
         })
     }
 
-    /// An earlier transaction of its session that has not been executed, and now cannot be executed before it.
+    /// An earlier transaction of the session that has not been executed, and can no longer be
+    /// executed before this request.
     pub(crate) fn overtaken_by(&self, number: Number) -> Option<Number> {
         let entry = self.entries.get(&number)?;
         let of = self.by_session.get(&entry.request.session)?;
