@@ -1,9 +1,9 @@
-//! One stream of a poll loop: its handshake, what the kernel may have for it, and its unsent output.
+//! One stream of a poll loop: its handshake, its readiness, and its unsent output.
 //!
-//! Shards and the members of clusters have one for each connection. Readiness is edge-triggered, so
-//! a channel remembers an edge until a read has emptied the socket. Reading and writing are
-//! independent here: whether unsent output stops the reading is the loop's rule. It knows no text
-//! and no message.
+//! Shards and cluster members have one for each connection. Readiness is edge-triggered, so a
+//! channel remembers an edge until a read has emptied the socket. Reading and writing are
+//! independent here: the loop decides whether unsent output stops reading. A channel knows neither
+//! texts nor messages.
 
 use std::io::{self, Read};
 
@@ -15,39 +15,41 @@ use crate::output::{Output, Progress};
 /// The outcome of one read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Received {
-    /// So many bytes.
+    /// This many bytes.
     Bytes(usize),
-    /// Nothing more for now.
+    /// No more input for now.
     Nothing,
     /// The peer has closed the connection.
     End,
 }
 
-/// See the module.
+/// A stream, its readiness and its unsent output.
 #[derive(Debug)]
 pub struct Channel<S> {
     /// The stream.
     pub stream: Stream,
-    /// Whether connecting, and the handshake of TLS, are done.
+    /// Whether connecting and the TLS handshake are complete.
     pub is_open: bool,
     /// The kernel may have input: an edge was reported, and no read has emptied the socket since.
     pub may_read: bool,
-    /// The peer has closed its sending side: input must be read to its end, because no further edge comes.
+    /// The peer has closed its sending side. Input must be read to its end, because no further edge
+    /// comes.
     pub is_read_closed: bool,
-    /// The peer has closed both sides, so nobody will read what is sent. A Unix socket tells this at once, TCP when something was sent.
+    /// The peer has closed both sides, so nobody will read what is sent. A Unix socket reports this
+    /// at once, TCP only after something was sent.
     pub is_hung_up: bool,
     /// Unsent output.
     pub output: Output<S>,
 }
 
-/// Whether the kernel may take output after this event.
+/// Whether the kernel may accept output after this event.
 #[must_use]
 pub fn may_write(event: &Event) -> bool {
     event.is_writable() || event.is_write_closed() || event.is_error()
 }
 
 impl<S: AsRef<[u8]>> Channel<S> {
-    /// A stream; `is_open` says whether its handshake is complete.
+    /// A channel for a stream; `is_open` says whether its handshake is complete.
     #[must_use]
     pub fn new(stream: Stream, is_open: bool) -> Channel<S> {
         Channel {
@@ -60,7 +62,7 @@ impl<S: AsRef<[u8]>> Channel<S> {
         }
     }
 
-    /// Records what an event says of the input. Returns whether there may be some.
+    /// Records what an event says about input. Returns whether there may be some.
     pub fn record(&mut self, event: &Event) -> bool {
         self.is_read_closed |= event.is_read_closed() || event.is_error();
         self.is_hung_up |= event.is_read_closed() && event.is_write_closed();
@@ -69,13 +71,14 @@ impl<S: AsRef<[u8]>> Channel<S> {
         may_read
     }
 
-    /// Goes on with the handshake. True when it is complete.
+    /// Continues the handshake. Returns whether it is complete.
     ///
     /// # Errors
     /// Connecting or the handshake has failed.
     pub fn finish_opening(&mut self) -> io::Result<bool> {
         self.is_open = self.stream.connect_result()?.is_some();
-        // Bytes that came right after the handshake were read with it, so no further edge reports them.
+        // Bytes that arrived right after the handshake were read together with it, so no further
+        // edge reports them.
         self.may_read |= self.is_open;
         Ok(self.is_open)
     }
@@ -103,8 +106,8 @@ impl<S: AsRef<[u8]>> Channel<S> {
         }
     }
 
-    /// As [`Output::write_to`] this stream. Returns how many bytes have left, and how far the write
-    /// got.
+    /// Writes queued output, as [`Output::write_to`] does. Returns how many bytes have left, and
+    /// how far the write got.
     ///
     /// # Errors
     /// The connection has failed.

@@ -1,19 +1,19 @@
-//! The counters of poll loops and of limits on connections.
+//! The counters of poll loops and of connection limits.
 //!
-//! Names are the reference's where it counts the same.
+//! A counter that counts the same as one of the reference's has that one's name.
 
 use corvid_net::coverage::Counter;
 
-/// Connection attempts of clients that were accepted.
+/// Clients' connections that were accepted.
 pub static STREAM_ACCEPT: Counter = Counter::new("stream_accept");
-/// Those that were sent away because a limit was reached.
+/// Clients' connections that were closed at once because a limit was reached.
 pub static STREAM_REFUSE: Counter = Counter::new("stream_refuse");
-/// See there.
+/// Wake-ups of shards.
 pub static SHARD_WAKEUP: Counter = Counter::new("shard_wakeup");
-/// Those of both that did not wait, because there was work left.
+/// Wake-ups that did not wait, because work was left.
 pub static POLL_ZERO_TIMEOUT: Counter = Counter::new("poll_zero_timeout");
 
-/// All of them.
+/// All of these counters.
 pub static ALL: [&Counter; 4] = [
     &STREAM_ACCEPT,
     &STREAM_REFUSE,

@@ -1,7 +1,9 @@
-//! Every interleaving of a few threads at a mailbox, at a shard's queue and in a pipeline, explored by `loom` up to a number of preemptions.
+//! Every interleaving of a few threads at a mailbox, at a shard's queue and in a pipeline, explored
+//! by `loom` up to a number of preemptions.
 //!
-//! Compiled with `--cfg interleavings` only, by `make check-deep`: there the locks of this crate are loom's. Loom fails a model in which all
-//! threads wait for ever, so each model also proves that no wake-up is lost.
+//! Compiled only with `--cfg interleavings`, by `make check-deep`; the locks of this crate are
+//! loom's then. Loom fails a model in which all threads wait forever, so each model also proves
+//! that no wake-up is lost.
 
 use loom::sync::Arc;
 use loom::sync::Mutex;
@@ -13,17 +15,18 @@ use crate::mailbox::Mailbox;
 use crate::pipeline::{Jobs, Pipeline};
 use crate::wake_queue::WakeQueue;
 
-/// Explores all interleavings with at most so many preemptions; `None`: all of them.
+/// Explores all interleavings with at most this number of preemptions; `None`: all interleavings.
 fn explore(preemptions: Option<usize>, model: impl Fn() + Send + Sync + 'static) {
     let mut builder = loom::model::Builder::new();
     builder.preemption_bound = preemptions;
     builder.check(model);
 }
 
-/// The state that the holders of a mailbox work with: messages executed for each sender, by one holder at a time.
+/// The state that the holders of a mailbox use: the number of messages executed for each sender, by
+/// one holder at a time.
 struct Work {
     is_held: AtomicBool,
-    /// A sender has handed work off, and the receiver has not been there yet.
+    /// A sender has handed work off, and the receiver has not taken it yet.
     is_left: AtomicBool,
     done: Mutex<Vec<usize>>,
 }
@@ -50,7 +53,8 @@ impl Work {
     }
 }
 
-/// Each of `senders` has `each` messages; it executes them itself where it can, and hands every second one off if `hands_off`.
+/// Each of `senders` has `each` messages. A sender executes them itself where it can; with
+/// `hands_off` it hands every second one off.
 fn mailbox_with(senders: usize, each: usize, hands_off: bool) {
     let mailbox = Mailbox::new();
     let work = Arc::new(Work::new(senders));
@@ -117,7 +121,7 @@ fn a_sent_message_wakes_the_receiver() {
                 })
             })
             .collect();
-        // The senders are kept until all has arrived, so only a message can end a wait.
+        // The senders are kept until all messages have arrived, so only a message can end a wait.
         let (mut all, mut batch) = (Vec::new(), Vec::new());
         while all.len() < threads.len() {
             assert!(mailbox.receive(&mut batch, None));
@@ -152,7 +156,8 @@ fn a_called_receiver_comes_though_a_sender_holds_the_mailbox() {
             caller.call();
             caller
         });
-        // The senders are kept until both threads are joined, so only the call and the message can end this wait.
+        // The senders are kept until both threads are joined, so only the wake-up and the message
+        // can end this wait.
         let mut batch = Vec::new();
         assert!(mailbox.receive(&mut batch, None));
         work.execute(&mut batch);
@@ -170,7 +175,8 @@ fn a_shard_misses_no_message_when_it_goes_to_sleep() {
     for preemptions in [2, 3] {
         explore(Some(preemptions), || {
             let queue = Arc::new(WakeQueue::new());
-            // The event descriptor of a poll loop: a wake-up before the wait ends the wait at once.
+            // Models the event descriptor of a poll loop: a wake-up before the wait ends the wait
+            // at once.
             let descriptor = Arc::new(Notify::new());
             let producers: Vec<_> = (0..2)
                 .map(|own| {
@@ -202,7 +208,7 @@ fn a_shard_misses_no_message_when_it_goes_to_sleep() {
     }
 }
 
-/// Numbers up to an end, which is a job too.
+/// The numbers up to and including `end`, as jobs.
 struct Numbers {
     next: usize,
     end: usize,

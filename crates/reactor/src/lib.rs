@@ -1,10 +1,11 @@
-//! Many connections on a few threads: poll loops, timers, limits of output, and mailboxes between threads.
+//! Many connections on a few threads: poll loops, timers, output limits, and mailboxes between
+//! threads.
 //!
-//! A [`shard`] is a thread with a poll loop that carries framed JSON texts for its connections; a [`mailbox`] brings work to a thread. A
-//! [`channel`] is one stream of a poll loop, [`listening`] the socket that accepts: shards are made of them, and so is the poll loop of a
-//! cluster's member, which has rules of its own. The crate
-//! knows nothing of OVSDB: no database, schema, monitor or transaction is named here. Servers are its users; a client has one connection
-//! and uses `net` alone.
+//! A [`shard`] is a thread with a poll loop that carries framed JSON texts for its connections; a
+//! [`mailbox`] brings work to a thread. A [`channel`] is one stream of a poll loop; a [`listening`]
+//! socket accepts. Shards are built from both, and so is the poll loop of a cluster member, which
+//! has its own rules. The crate knows nothing of OVSDB: it names no database, schema, monitor or
+//! transaction. Servers use it; a client has one connection and uses `net` alone.
 
 pub mod channel;
 pub mod events;

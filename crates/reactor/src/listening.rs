@@ -1,8 +1,8 @@
-//! A listening socket of a poll loop: opened again and again until that succeeds, and paused after
-//! accepting has failed, because no event reports when it would succeed.
+//! A listening socket of a poll loop. Opening is retried until it succeeds; accepting pauses after
+//! a failure, because no event reports when it would succeed.
 //!
-//! Shards have one for each remote, the member of a cluster has one. It logs nothing: the owner
-//! knows the words.
+//! Shards have one for each remote, a cluster member has one. This file logs no failure to open:
+//! the owner knows the words.
 
 use std::os::fd::AsRawFd;
 use std::sync::Arc;
@@ -15,17 +15,17 @@ use corvid_net::tls::Credentials;
 use mio::unix::SourceFd;
 use mio::{Interest, Registry, Token};
 
-/// Between two checks whether a host name is resolved, ms.
+/// The interval at which the resolution of a host name is checked, ms.
 const RESOLVE_MS: u64 = 100;
 
-/// The socket, open or not.
+/// A listening socket, open or not.
 #[derive(Debug)]
 pub struct Listening {
     target: Passive,
     dscp: u8,
-    /// For TLS.
+    /// The credentials for TLS.
     credentials: Option<Arc<Credentials>>,
-    /// Between two attempts to open it, ms.
+    /// The pause between two attempts to open the socket, ms.
     interval_ms: u64,
     listener: Option<Arc<Listener>>,
     /// When to try again to open or accept, monotonic ms.
@@ -57,7 +57,7 @@ impl Listening {
         self.listener.as_ref()
     }
 
-    /// When to call [`Listening::open`], or to accept again, monotonic ms.
+    /// When to call [`Listening::open`] or to accept again, monotonic ms.
     #[must_use]
     pub fn retry_ms(&self) -> Option<u64> {
         self.retry_ms
@@ -69,17 +69,17 @@ impl Listening {
         self.retry_ms.is_some_and(|at_ms| at_ms <= now_ms)
     }
 
-    /// Tries to open the socket, if it is closed and an attempt is due. True when it has just been
-    /// opened, and must be registered.
+    /// Tries to open the socket, if it is closed and an attempt is due. Returns true if the socket
+    /// has just been opened and must be registered.
     ///
     /// # Errors
-    /// It cannot be opened now. The next attempt is scheduled.
+    /// The socket cannot be opened now. The next attempt is scheduled.
     pub fn open(&mut self, now_ms: u64) -> Result<bool, ListenError> {
         if self.listener.is_some() || !self.is_due(now_ms) {
             return Ok(false);
         }
         let Some(target) = self.target.resolved() else {
-            // Not an error: the name is resolved soon, or the resolver has logged its failure.
+            // Not an error: the name will be resolved soon, or the resolver has logged its failure.
             self.retry_ms = Some(now_ms + RESOLVE_MS);
             return Ok(false);
         };
@@ -90,7 +90,8 @@ impl Listening {
         Ok(true)
     }
 
-    /// Registers the socket with the poll. A failure is logged: no connection can be accepted there.
+    /// Registers the socket with the poll. A failure is logged: no connection can be accepted
+    /// there.
     pub fn register(&self, registry: &Registry, token: Token) {
         let Some(listener) = &self.listener else {
             return;
@@ -110,7 +111,7 @@ impl Listening {
         }
     }
 
-    /// Has the owner accept at this time although no event comes; `None`: only after an event.
+    /// Makes the owner accept at this time even without an event; `None`: only after an event.
     pub fn accept_at(&mut self, at_ms: Option<u64>) {
         self.retry_ms = at_ms;
     }

@@ -1,15 +1,19 @@
-//! A queue into a thread without sockets. A sender may execute its messages itself while that thread has no work.
+//! A queue to a thread without sockets. While that thread has no work, a sender may execute its
+//! messages itself.
 //!
-//! There are many senders and one receiver. The receiver moves all messages out at once, so a loaded thread works in batches and is woken once
-//! for each. The queue has no limit: senders limit their own messages.
+//! There are many senders and one receiver. The receiver moves all messages out at once, so a
+//! loaded thread works in batches and is woken once per batch. The queue has no limit: senders
+//! limit their own messages.
 //!
-//! One *holder* at a time handles the messages, in order of arrival: the receiver, or a sender that found the mailbox free
-//! ([`MailSender::try_acquire`]). A sender that finds the mailbox held queues its messages, and the holder checks the queue when it
-//! releases the mailbox. A holder that cannot finish hands the rest off to the receiver; from then on no sender can acquire the mailbox until
-//! the receiver has held it.
+//! One *holder* at a time handles the messages, in order of arrival: the receiver, or a sender that
+//! found the mailbox free ([`MailSender::try_acquire`]). A sender that finds the mailbox held
+//! queues its messages, and the holder checks the queue before it releases the mailbox. A holder
+//! that cannot finish hands the rest off to the receiver; from then on no sender can acquire the
+//! mailbox until the receiver has held it.
 //!
-//! Between these calls the holder alone uses the data that the mailbox protects. It releases that data (a mutex, for example) before it
-//! releases the mailbox, because the next holder may begin before the call returns.
+//! Between these calls, only the holder uses the data that the mailbox protects. It releases that
+//! data (a mutex, for example) before it releases the mailbox, because the next holder may begin
+//! before the call returns.
 //!
 //! ```text
 //! free --try_acquire--> held by a sender --release, nothing new--> free
@@ -22,11 +26,11 @@ use corvid_net::clock::Now;
 
 use crate::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 
-/// The receiving end. One per thread.
+/// The receiving end; one per thread.
 #[derive(Debug)]
 pub struct Mailbox<M>(Arc<Shared<M>>);
 
-/// A sending end; cheap to clone. The receiver learns when the last one is dropped.
+/// A sending end; cheap to clone. The receiver is woken when the last one is dropped.
 #[derive(Debug)]
 pub struct MailSender<M>(Arc<Shared<M>>);
 
@@ -39,7 +43,7 @@ struct Shared<M> {
 #[derive(Debug)]
 struct Queue<M> {
     messages: Vec<M>,
-    /// A holder handles messages.
+    /// A holder is handling messages.
     is_held: bool,
     /// A holder has handed work off to the receiver.
     is_handed_off: bool,
@@ -109,22 +113,24 @@ impl<M> Mailbox<M> {
         Mailbox::default()
     }
 
-    /// A sender to it.
+    /// A sender to this mailbox.
     #[must_use]
     pub fn sender(&self) -> MailSender<M> {
         MailSender::new(&self.0)
     }
 
-    /// Releases the mailbox, waits for messages, for a hand-off or until `deadline_ms` (monotonic; `None`: for ever), and acquires it again.
-    /// Moves all messages into `into`, which must be empty, and stays empty when no message came. Returns false when the queue is empty and
-    /// there is no sender.
+    /// Releases the mailbox; waits for messages, for a hand-off or until `deadline_ms` (monotonic;
+    /// `None`: forever); and acquires the mailbox again. Moves all messages into `into`, which must
+    /// be empty and stays empty if no message came. Returns false if the queue is empty and no
+    /// sender is left.
     pub fn receive(&self, into: &mut Vec<M>, deadline_ms: Option<u64>) -> bool {
         assert!(into.is_empty(), "a message is handled before the next ones");
         let mut queue = self.0.lock();
         queue.is_held = false;
         queue.deadline_ms = deadline_ms;
         loop {
-            // A sender that holds the mailbox wakes the receiver when it releases it.
+            // A sender that holds the mailbox wakes the receiver when it releases it, so there is
+            // no timeout.
             let mut timeout = None;
             if !queue.is_held {
                 let now = Now::read();
@@ -177,7 +183,7 @@ impl<M> MailSender<M> {
         MailSender(Arc::clone(shared))
     }
 
-    /// Sends one message. Returns false, and drops the message, when the receiver was dropped.
+    /// Sends one message. If the receiver was dropped, drops the message and returns false.
     pub fn send(&self, message: M) -> bool {
         self.send_batch([message])
     }
@@ -195,8 +201,8 @@ impl<M> MailSender<M> {
         true
     }
 
-    /// Ends the receiver's wait, though the queue may be empty: as soon as the mailbox is free, [`Mailbox::receive`] returns, perhaps without
-    /// messages.
+    /// Ends the receiver's wait even if the queue is empty: as soon as the mailbox is free,
+    /// [`Mailbox::receive`] returns, perhaps without messages.
     pub fn wake_receiver(&self) {
         let mut queue = self.0.lock();
         queue.is_handed_off = true;
@@ -207,14 +213,15 @@ impl<M> MailSender<M> {
         }
     }
 
-    /// Messages in the queue.
+    /// The number of messages in the queue.
     #[must_use]
     pub fn queued(&self) -> usize {
         self.0.lock().messages.len()
     }
 
-    /// Acquires the mailbox if it is free: then `messages` are all messages to handle, earlier ones first, and [`MailSender::release`] or
-    /// [`MailSender::hand_off`] must follow. Otherwise queues `messages`, which are empty afterwards.
+    /// Acquires the mailbox if it is free. On success, `messages` are all messages to handle,
+    /// earlier ones first, and [`MailSender::release`] or [`MailSender::hand_off`] must follow.
+    /// Otherwise queues `messages` and leaves the vector empty.
     pub fn try_acquire(&self, messages: &mut Vec<M>) -> bool {
         let mut queue = self.0.lock();
         if queue.is_closed {
@@ -227,15 +234,16 @@ impl<M> MailSender<M> {
         }
         queue.is_held = true;
         if !queue.messages.is_empty() {
-            // The receiver was woken for them; it will find the queue empty.
+            // The receiver was woken for the queued messages; it will find the queue empty.
             queue.messages.append(messages);
             std::mem::swap(&mut queue.messages, messages);
         }
         true
     }
 
-    /// Releases the mailbox, unless messages have arrived: then moves them into `messages`, which must be empty, and returns true.
-    /// `deadline_ms` is the receiver's new deadline.
+    /// Releases the mailbox, unless messages have arrived. In that case moves them into `messages`,
+    /// which must be empty, and returns true; the caller still holds the mailbox. `deadline_ms` is
+    /// the receiver's new deadline.
     pub fn release(&self, messages: &mut Vec<M>, deadline_ms: Option<u64>) -> bool {
         assert!(
             messages.is_empty(),
@@ -251,14 +259,16 @@ impl<M> MailSender<M> {
         let is_earlier =
             deadline_ms.is_some_and(|at_ms| queue.deadline_ms.is_none_or(|slept| at_ms < slept));
         queue.deadline_ms = deadline_ms;
-        // The receiver may have found the mailbox held meanwhile, and sleeps until it is woken.
+        // A receiver that found the mailbox held sleeps until it is woken. A receiver that sleeps
+        // until a later deadline must learn the earlier one.
         if is_earlier || queue.receiver_waits {
             self.0.wake(queue);
         }
         false
     }
 
-    /// Releases the mailbox and hands `messages`, the messages queued after them and all other work off to the receiver.
+    /// Releases the mailbox, and hands off to the receiver `messages`, the messages queued after
+    /// them and all other work.
     pub fn hand_off(&self, messages: &mut Vec<M>) {
         let mut queue = self.0.lock();
         assert!(queue.is_held, "only its holder hands a mailbox off");
@@ -364,7 +374,7 @@ mod tests {
         // A receiver that holds the mailbox returns at once.
         sender.wake_receiver();
         assert!(mailbox.receive(&mut batch, None) && batch.is_empty());
-        // A receiver that waits for a holder acquires the mailbox next, before every sender.
+        // A receiver that waits for a holder acquires the mailbox next, before any sender.
         mailbox.0.lock().is_held = false;
         let mut mine = vec![1];
         assert!(sender.try_acquire(&mut mine));
@@ -375,7 +385,7 @@ mod tests {
         assert!(!sender.try_acquire(&mut others));
         assert!(mailbox.receive(&mut batch, None));
         assert_eq!(std::mem::take(&mut batch), [2]);
-        // A receiver that sleeps is woken.
+        // A sleeping receiver is woken.
         let thread = std::thread::spawn(move || mailbox.receive(&mut batch, None));
         sender.wake_receiver();
         assert!(thread.join().unwrap());

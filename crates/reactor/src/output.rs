@@ -1,4 +1,5 @@
-//! The unsent output of a connection: a queue of segments, and how many bytes of the first are sent.
+//! The unsent output of a connection: a queue of segments, and how many bytes of the first one are
+//! sent.
 
 use std::collections::VecDeque;
 use std::io::{self, IoSlice, Write};
@@ -6,29 +7,30 @@ use std::io::{self, IoSlice, Write};
 /// Segments per vectored write; more gain nothing, and the kernel's limit is 1024.
 const SLICES_MAX: usize = 64;
 
-/// Several segments up to this length together are copied into one buffer and sent as one, bytes: the kernel needs longer for each slice
-/// than the copy takes.
+/// Several segments that together are at most this long are copied into one buffer and sent as one,
+/// bytes: the kernel spends more time on each slice than the copy takes.
 const GATHERED_MAX: usize = 2048;
 
 /// How far a write got.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Progress {
-    /// Nothing is left.
+    /// No output is left.
     Drained,
-    /// The kernel accepts no more bytes now.
+    /// The kernel accepts no more bytes for now.
     Blocked,
     /// The limit is reached.
     Paused,
 }
 
-/// An outbound queue. Not limited here. In a shard replies are bounded by the requests that are read (none while this is blocked) and
-/// updates by the handler, which merges them while the connection is not drained.
+/// An outbound queue, not limited here. In a shard, replies are bounded by the requests that are
+/// read (none while the connection is blocked), and updates by the handler, which merges them while
+/// the connection is not drained.
 #[derive(Debug)]
 pub struct Output<S> {
     segments: VecDeque<S>,
-    /// Bytes of the first segment that are sent.
+    /// The number of bytes of the first segment already sent.
     sent: usize,
-    /// Bytes not yet sent.
+    /// The number of unsent bytes.
     bytes: usize,
 }
 
@@ -46,7 +48,7 @@ impl<S: AsRef<[u8]>> Output<S> {
     /// Queues a segment.
     pub fn push(&mut self, segment: S) {
         let length = segment.as_ref().len();
-        // Empty segments are not queued, so that a write of zero bytes always means a problem.
+        // Empty segments are not queued, so that a write of zero bytes always means an error.
         if length > 0 {
             self.bytes += length;
             self.segments.push_back(segment);
@@ -58,7 +60,7 @@ impl<S: AsRef<[u8]>> Output<S> {
         self.segments.pop_front()
     }
 
-    /// Bytes not yet sent.
+    /// The number of unsent bytes.
     #[must_use]
     pub fn bytes(&self) -> usize {
         self.bytes
@@ -70,8 +72,9 @@ impl<S: AsRef<[u8]>> Output<S> {
         self.bytes == 0
     }
 
-    /// Writes until all output is sent, also the stream's own, or the kernel accepts no more, or at least `limit` bytes are written. Subtracts
-    /// the written bytes from `limit`.
+    /// Writes until all output is sent (including bytes that the stream buffers), the kernel
+    /// accepts no more, or at least `limit` bytes are written. Subtracts the written bytes from
+    /// `limit`.
     ///
     /// # Errors
     /// The stream has failed.
@@ -100,7 +103,7 @@ impl<S: AsRef<[u8]>> Output<S> {
         }
     }
 
-    /// Writes once, as much as one call takes.
+    /// Writes once, as much as one call accepts.
     fn write_once(&self, stream: &mut impl Write) -> io::Result<usize> {
         let mut segments = self.segments.iter().map(S::as_ref);
         // Most replies are one segment, and a plain write costs the kernel less.
@@ -161,7 +164,7 @@ mod tests {
     use crate::segment::Segment;
     use std::sync::Arc;
 
-    /// Accepts a few bytes at a time and then refuses.
+    /// Accepts a few bytes at a time, and refuses once `room` is used up.
     struct Narrow {
         taken: Vec<u8>,
         room: usize,
@@ -196,7 +199,7 @@ mod tests {
         let mut output: Output<Segment> = Output::default();
         let mut expected = Vec::new();
         for i in 0..200u8 {
-            // Too long to be copied into one buffer at first.
+            // Together too long to be copied into one buffer at first.
             let bytes = vec![i; usize::from(i % 7) * 9];
             expected.extend(&bytes);
             output.push(if i % 2 == 0 {

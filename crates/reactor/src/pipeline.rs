@@ -1,8 +1,10 @@
-//! An ordered pipeline: several threads carry out the jobs of one source, and one thread consumes the outcomes in the order of the jobs.
+//! An ordered pipeline: several threads carry out the jobs of one source, and one thread consumes
+//! the outcomes in the order of the jobs.
 //!
-//! Invariant: at most [`Pipeline::limit`] jobs have been taken from the source and not been consumed, so memory is bounded however far the workers run
-//! ahead. The consumer carries out jobs itself while the next outcome is not ready, so no core is idle when either side is slower, and
-//! without any worker it does everything.
+//! Invariant: at most [`Pipeline::limit`] jobs have been taken from the source and not been
+//! consumed, so memory is bounded however far the workers run ahead. While the next outcome is not
+//! ready, the consumer carries out jobs itself, so no core idles when either side is slower.
+//! Without workers the consumer does everything.
 //!
 //! ```text
 //!  source --next--> job --carry out--> outcome, in any order --> line, in the order of jobs --> consumer
@@ -13,26 +15,28 @@ use std::collections::VecDeque;
 
 use crate::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 
-/// Jobs under way for each thread: one being carried out, and two behind it.
+/// Jobs in flight per thread: one being carried out, and two queued after it.
 const JOBS_PER_THREAD: usize = 3;
 
-/// A source of jobs. Asked by one thread at a time.
+/// A source of jobs, asked by one thread at a time.
 pub trait Jobs {
     /// One piece of work, independent of the others.
     type Job;
 
-    /// The next job; `None` when there are no more. Threads that were about to ask then ask again, and get `None` again.
+    /// The next job; `None` if there are no more. Threads that were about to ask still ask once
+    /// more, and must get `None` again.
     fn next(&mut self) -> Option<Self::Job>;
 }
 
-/// Jobs on their way through the threads. `J` makes them, `T` is the outcome of one.
+/// Jobs on their way through the threads. `J` makes them; `T` is the outcome of one.
 #[derive(Debug)]
 pub struct Pipeline<J, T> {
     jobs: Mutex<Numbered<J>>,
     line: Mutex<Line<T>>,
-    /// An outcome is ready, or the pipeline is closed.
+    /// Signals that an outcome is ready, that the pipeline is closed, or that a worker has
+    /// panicked.
     ready: Condvar,
-    /// There is room for another job, or the pipeline is closed.
+    /// Signals that there is room for another job, or that the pipeline is closed.
     room: Condvar,
     limit: usize,
 }
@@ -40,27 +44,28 @@ pub struct Pipeline<J, T> {
 #[derive(Debug)]
 struct Numbered<J> {
     jobs: J,
-    /// Jobs taken so far.
+    /// The number of jobs taken so far.
     taken: u64,
 }
 
-/// Jobs that were taken and not yet consumed.
+/// Jobs that were taken and not consumed yet.
 #[derive(Debug)]
 struct Line<T> {
-    /// Outcomes in the order of their jobs, the front one to be consumed next; `None` while the job is under way.
+    /// Outcomes in the order of their jobs, the next to be consumed first; `None` while the job is
+    /// in flight.
     outcomes: VecDeque<Option<T>>,
-    /// Number of the front job.
+    /// The number of the first job.
     first: u64,
-    /// Jobs that may still be taken.
+    /// The number of jobs that may still be taken.
     room: usize,
-    /// No job is taken any more.
+    /// No more jobs are taken.
     is_closed: bool,
     /// A worker has panicked.
     is_broken: bool,
 }
 
 impl<J: Jobs, T> Pipeline<J, T> {
-    /// For `workers` threads beside the consumer.
+    /// A pipeline for `workers` threads in addition to the consumer.
     #[must_use]
     pub fn new(jobs: J, workers: usize) -> Pipeline<J, T> {
         Pipeline::with_limit(jobs, (workers + 1) * JOBS_PER_THREAD)
@@ -82,7 +87,7 @@ impl<J: Jobs, T> Pipeline<J, T> {
         }
     }
 
-    /// Carries out jobs until there are no more or the pipeline is closed. Runs on a worker's thread.
+    /// Carries out jobs until there are no more or the pipeline is closed. Runs on a worker thread.
     pub fn work(&self, mut carry_out: impl FnMut(J::Job) -> T) {
         let _guard = Guard(self);
         loop {
@@ -99,7 +104,8 @@ impl<J: Jobs, T> Pipeline<J, T> {
         }
     }
 
-    /// The next outcome in the order of the jobs. For the consumer, which stops calling at the outcome of the last job.
+    /// The next outcome in the order of the jobs. For the consumer, which must stop calling after
+    /// the outcome of the last job.
     ///
     /// # Panics
     /// A worker has panicked.
@@ -130,18 +136,19 @@ impl<J: Jobs, T> Pipeline<J, T> {
         }
     }
 
-    /// Takes no more jobs; workers return. Outcomes that were not consumed are dropped with the pipeline.
+    /// Takes no more jobs, so that workers return. Outcomes that were not consumed are dropped with
+    /// the pipeline.
     pub fn close(&self) {
         self.line().is_closed = true;
         self.room.notify_all();
     }
 
-    /// Gives access to the source between two jobs, for what a job returns to it.
+    /// Gives access to the source between two jobs, to return resources of a job to it.
     pub fn with_jobs<R>(&self, use_jobs: impl FnOnce(&mut J) -> R) -> R {
         use_jobs(&mut self.jobs().jobs)
     }
 
-    /// Takes one job, for which there is room, and carries it out.
+    /// Takes one job, for which there must be room, and carries it out.
     fn do_one(&self, carry_out: impl FnOnce(J::Job) -> T) {
         let (number, job) = {
             let mut jobs = self.jobs();
@@ -174,7 +181,8 @@ impl<J, T> Pipeline<J, T> {
     }
 }
 
-/// Reports a panicking worker to the consumer, which would wait for its outcome for ever.
+/// Reports a panicking worker to the consumer, which would otherwise wait forever for the worker's
+/// outcome.
 struct Guard<'p, J, T>(&'p Pipeline<J, T>);
 
 impl<J, T> Drop for Guard<'_, J, T> {

@@ -1,9 +1,10 @@
-//! The time between two waits of a loop. Requests wait meanwhile, so a long interval is logged, with the words and figures that support tools
-//! look for (docs/spec/cli.md 7.7).
+//! The time between two waits of a loop. Requests wait during that time, so a long interval is
+//! logged, with the words and figures that support tools look for (docs/spec/cli.md 7.7).
 //!
-//! Each loop has one [`PollInterval`], used by its own thread: main loops, connection shards ([`crate::shard`]) and threads of databases. CPU
-//! time, faults and switches are those of the thread. Reading them costs a system call, so they are read a few times a second at most: the
-//! logged figures may include the tenth of a second before the interval.
+//! Each loop has one [`PollInterval`], used by its own thread: main loops, connection shards
+//! ([`crate::shard`]) and database threads. CPU time, faults and switches are those of the thread.
+//! Reading them costs a system call, so they are read at most ten times a second: the logged
+//! figures may include the tenth of a second before the interval.
 
 #![allow(unsafe_code)]
 
@@ -13,15 +14,15 @@ use corvid_net::{clock, coverage};
 /// Longer intervals are logged, ms.
 pub const LONG_MS: u64 = 1000;
 
-/// Between two readings of the thread's usage, at least, ms.
+/// The minimum time between two readings of the thread's usage, ms.
 const SAMPLE_MS: u64 = 100;
 
 /// The time since a loop last waited.
 #[derive(Debug, Default)]
 pub struct PollInterval {
-    /// Names the loop in the log; empty: the main one.
+    /// The loop's name in the log; empty: the main loop.
     name: String,
-    /// When the present interval began; 0: the loop waits.
+    /// When the current interval began; 0: the loop is waiting.
     began_ms: u64,
     sampled_ms: u64,
     sample: Used,
@@ -32,16 +33,16 @@ pub struct PollInterval {
 struct Used {
     user_ms: u64,
     system_ms: u64,
-    /// Minor and major.
+    /// Minor and major faults.
     faults: [i64; 2],
     /// Blocks read and written.
     disk: [i64; 2],
-    /// Voluntary and involuntary.
+    /// Voluntary and involuntary context switches.
     switches: [i64; 2],
 }
 
 impl PollInterval {
-    /// For the loop of this name; empty: the main one.
+    /// Measures the loop of this name; empty: the main loop.
     #[must_use]
     pub fn new(name: &str) -> PollInterval {
         PollInterval {
@@ -50,7 +51,7 @@ impl PollInterval {
         }
     }
 
-    /// The wait has ended; `now_ms` is monotonic.
+    /// Records that the wait has ended; `now_ms` is monotonic.
     pub fn begin(&mut self, now_ms: u64) {
         self.began_ms = now_ms;
         if now_ms >= self.sampled_ms + SAMPLE_MS {
@@ -59,7 +60,7 @@ impl PollInterval {
         }
     }
 
-    /// The next wait is about to begin. Logs a long interval.
+    /// Records that the next wait is about to begin. Logs a long interval.
     pub fn end(&mut self) {
         let began_ms = std::mem::take(&mut self.began_ms);
         if began_ms == 0 {
@@ -82,7 +83,7 @@ impl PollInterval {
     }
 }
 
-/// The lines of the log; counts of zero are left out.
+/// The log lines; zero counts are left out.
 fn lines(elapsed_ms: u64, before: &Used, after: &Used) -> Vec<String> {
     let mut lines = vec![format!(
         "Unreasonably long {elapsed_ms}ms poll interval ({}ms user, {}ms system)",
@@ -114,7 +115,8 @@ fn lines(elapsed_ms: u64, before: &Used, after: &Used) -> Vec<String> {
 impl Used {
     /// Reads the usage of the calling thread.
     fn read() -> Used {
-        // SAFETY: all-zero integers are a valid `rusage`; the call fills it in, and fails only for a bad pointer or an unknown `who`.
+        // SAFETY: all-zero integers are a valid `rusage`; the call fills it in, and fails only for
+        // a bad pointer or an unknown `who`.
         let usage = unsafe {
             let mut usage: libc::rusage = std::mem::zeroed();
             libc::getrusage(libc::RUSAGE_THREAD, &raw mut usage);

@@ -1,6 +1,7 @@
-//! Pieces of output: bodies that many connections share, and heads of one connection.
+//! Pieces of output: bodies that many connections share, and heads for one connection.
 //!
-//! A shared body is never copied, only counted; each client's message is its own small head followed by the body.
+//! A shared body is never copied, only reference-counted; each client's message is its own small
+//! head followed by the body.
 
 use std::any::Any;
 use std::sync::Arc;
@@ -8,13 +9,13 @@ use std::sync::Arc;
 /// A piece of output.
 #[derive(Debug, Clone)]
 pub enum Segment {
-    /// bytes that other connections send as well
+    /// Bytes that other connections send as well.
     Shared(Arc<[u8]>),
-    /// the same, with a value that is kept until they are sent or dropped
+    /// Shared bytes with a value that is kept until they are sent or dropped.
     Guarded(Arc<[u8]>, Arc<dyn Any + Send + Sync>),
-    /// bytes of this connection alone
+    /// Bytes of this connection alone.
     Owned(Vec<u8>),
-    /// bytes of the program
+    /// Bytes of the program.
     Static(&'static [u8]),
 }
 
@@ -29,7 +30,7 @@ impl Segment {
         }
     }
 
-    /// How many bytes.
+    /// The number of bytes.
     #[must_use]
     pub fn len(&self) -> usize {
         self.as_bytes().len()

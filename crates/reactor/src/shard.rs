@@ -1,17 +1,23 @@
 //! Connection shards: threads that each own many connections and run a state machine over them.
 //!
-//! A shard is one epoll loop. It reads, cuts the stream into JSON texts, hands them to its [`Handler`], and writes what the
-//! handler queued: one vectored write per connection and wake-up. Readiness is edge-triggered; a write is tried first and
-//! readiness for writing requested only after the kernel refused. A handler runs on its shard's thread alone, so it
-//! needs no locks; other threads reach it through [`ShardHandle::post`], which wakes it once per batch.
+//! A shard is one epoll loop. It reads, cuts the stream into JSON texts, hands them to its
+//! [`Handler`], and writes the output that the handler queued, with one vectored write per
+//! connection and wake-up. Readiness is edge-triggered; a write is tried first, and readiness for
+//! writing is requested only after the kernel refused. A handler runs only on its shard's thread,
+//! so it needs no locks. Other threads reach it through [`ShardHandle::post`], which wakes it once
+//! per batch.
 //!
 //! Invariants:
-//! - While a connection has unsent output after a write, nothing is read from it and no text is delivered.
-//! - Texts of a connection are delivered in arrival order. Those before a framing error, a text that is too long or an end of file
-//!   are delivered, and the handler answers them, before the connection is closed. Bytes after that point are not read.
-//! - [`Handler::closed`] is called exactly once for each connection, and nothing about it afterwards.
+//! - While a connection has unsent output after a write, nothing is read from it and no text is
+//!   delivered.
+//! - Texts of a connection are delivered in arrival order. Texts before a framing error, an
+//!   oversized text or an end of file are delivered, and the handler answers them, before the
+//!   connection is closed. Bytes after that point are not read.
+//! - [`Handler::closed`] is called exactly once for each connection, and nothing about the
+//!   connection is reported afterwards.
 //!
-//! The loop does not parse texts: requests, probes, sessions and reconnecting are the handler's.
+//! The loop does not parse texts. The handler takes care of requests, probes, sessions and
+//! reconnecting.
 
 mod accept;
 mod closed_queue;
@@ -40,7 +46,7 @@ use corvid_json::Pieces;
 
 use corvid_net::clock::Now;
 
-/// Bytes that are kept of a text which is too long.
+/// The number of bytes kept of an oversized text.
 pub const BEGINNING_BYTES: usize = 1024;
 
 /// Names a connection for the life of the process; never reused.
@@ -54,7 +60,7 @@ impl ConnId {
         ConnId(serial << Self::SLOT_BITS | slot as u64)
     }
 
-    /// Its index in the shard's table.
+    /// The connection's index in the shard's table.
     fn slot(self) -> usize {
         (self.0 & ((1 << Self::SLOT_BITS) - 1)) as usize
     }
@@ -63,15 +69,16 @@ impl ConnId {
 /// Name, listener and peer of a connection.
 #[derive(Debug, Clone)]
 pub struct ConnInfo {
-    /// The name that log lines use: `tcp:IP:PORT`, `unix#N`, or the target of a connection that we opened.
+    /// The name in log lines: `tcp:IP:PORT`, `unix#N`, or the target of a connection that this
+    /// process opened.
     pub name: Arc<str>,
-    /// The listener that accepted it; `None` for a connection that we opened.
+    /// The listener that accepted the connection; `None` if this process opened it.
     pub listener: Option<ListenerId>,
-    /// Whether it crosses a network, where a silent peer may have failed.
+    /// Whether the connection crosses a network, where a silent peer may have failed.
     pub is_network: bool,
-    /// The peer's network address; `None`: it has none, or this server opened the connection.
+    /// The peer's network address; `None`: it has none, or this process opened the connection.
     pub address: Option<IpAddr>,
-    /// The peer's name in its certificate, with TLS.
+    /// The name in the peer's certificate, with TLS.
     pub identity: Option<Arc<str>>,
 }
 
@@ -87,10 +94,10 @@ pub enum CloseReason {
     Failed(i32),
     /// The stream is not a sequence of JSON objects and arrays; logged.
     BadFraming,
-    /// The connection that we tried to open was refused, or the handshake of an accepted one failed, with this error number.
-    /// `opened` was never called.
+    /// The connection that this process tried to open was refused, or the handshake of an accepted
+    /// connection failed, with this error number. `opened` was never called.
     ConnectFailed(i32),
-    /// Its peer sent too much or read too little; logged.
+    /// The peer sent too much or read too little; logged.
     LimitReached,
     /// Its listener was removed.
     ListenerRemoved,
@@ -103,17 +110,19 @@ pub trait Handler: Send + 'static {
     /// A message of another thread to this shard.
     type Message: Send + 'static;
 
-    /// A connection is open: accepted, adopted, or opened with [`Io::connect`]; with TLS, once the handshake is complete.
+    /// A connection is open: accepted, adopted, or opened with [`Io::connect`]; with TLS, once the
+    /// handshake is complete.
     fn opened(&mut self, now: Now, conn: ConnId, info: &ConnInfo, io: &mut Io);
 
-    /// One JSON text (an object or array, not yet parsed) has arrived. A long one is in pieces, because joining them takes time.
+    /// One JSON text (an object or array, not yet parsed) has arrived. A long text is in pieces,
+    /// because joining them takes time.
     fn frame(&mut self, now: Now, conn: ConnId, frame: Pieces, io: &mut Io);
 
-    /// Whether a text that begins like this is a request of a peer that passes on texts of its own
-    /// clients. Such a text may nest [`corvid_json::WRAPPING_LEVELS`] deeper and be
-    /// [`corvid_json::WRAPPING_BYTES`] longer than others. Where it is too long all the same, the connection
-    /// stays: the rest of the text is dropped as it arrives, and [`Handler::overlong`] is called
-    /// when it ends. The default knows no such text.
+    /// Whether a text that begins like this is a request from a peer that passes on texts of its
+    /// own clients. Such a text may nest [`corvid_json::WRAPPING_LEVELS`] deeper and be
+    /// [`corvid_json::WRAPPING_BYTES`] longer than others. If it is still too long, the connection
+    /// stays: the rest of the text is dropped as it arrives, and [`Handler::overlong`] is called at
+    /// its end. The default treats no text that way.
     #[must_use]
     fn is_passed_on(begun: &[u8]) -> bool {
         let _ = begun;
@@ -126,8 +135,8 @@ pub trait Handler: Send + 'static {
         let _ = (now, conn, begun, bytes_max, io);
     }
 
-    /// No further text will be delivered: the peer has closed its sending side, has sent malformed bytes, or a text that is too long. The
-    /// default sends the queued output and closes.
+    /// No further text will be delivered: the peer has closed its sending side, or has sent
+    /// malformed bytes or an oversized text. The default sends the queued output and closes.
     fn end_of_input(&mut self, now: Now, conn: ConnId, io: &mut Io) {
         let _ = now;
         io.close_after_flush(conn);
@@ -142,7 +151,8 @@ pub trait Handler: Send + 'static {
     /// A message of another thread has arrived.
     fn message(&mut self, now: Now, message: Self::Message, io: &mut Io);
 
-    /// How many bytes of delivered texts of this connection are still held, which counts against [`Limits::unfinished_bytes_max`].
+    /// The number of bytes of this connection's delivered texts that the handler still holds. They
+    /// count against [`Limits::unfinished_bytes_max`].
     fn held_bytes(&self, conn: ConnId) -> usize {
         let _ = conn;
         0
@@ -161,13 +171,14 @@ pub trait Handler: Send + 'static {
         None
     }
 
-    /// The output of this wake-up has been written; [`Io::is_drained`] says for which connections the kernel accepted all of it.
+    /// The output of this wake-up has been written; [`Io::is_drained`] tells for which connections
+    /// the kernel accepted all of it.
     fn flushed(&mut self, now: Now, io: &mut Io) {
         let _ = (now, io);
     }
 
-    /// All events of one wake-up were handled: the moment to send batches to other threads. Output queued here is still
-    /// part of this wake-up's writes. Called again after replies that came at once.
+    /// All events of one wake-up were handled: the time to send batches to other threads. Output
+    /// queued here is still written in this wake-up. Called again after replies that came at once.
     fn batch_end(&mut self, now: Now, io: &mut Io) {
         let _ = (now, io);
     }

@@ -1,4 +1,5 @@
-//! Locks and condition variables: those of the standard library, or those of `loom` where every interleaving is explored (`interleavings.rs`).
+//! Locks and condition variables: the standard library's, or those of `loom` where every
+//! interleaving is explored (`interleavings.rs`).
 
 #[cfg(interleavings)]
 pub(crate) use loom::sync::{Arc, Condvar, Mutex, MutexGuard};

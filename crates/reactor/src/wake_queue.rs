@@ -1,18 +1,20 @@
-//! A queue of many producers to one consumer that sleeps in a poll loop, with at most one wake-up for each sleep.
+//! A queue from many producers to one consumer that sleeps in a poll loop, with at most one wake-up
+//! per sleep.
 //!
-//! Invariant: a producer that finds the queue empty and its consumer asleep wakes it, and nobody else does. A consumer that is awake looks
-//! here again before it sleeps ([`WakeQueue::sleep`]), so no message waits for another one to arrive.
+//! Invariant: a producer that finds the queue empty and its consumer asleep wakes the consumer, and
+//! no other producer does. A consumer that is awake checks the queue again before it sleeps
+//! ([`WakeQueue::sleep`]), so no message waits for another one to arrive.
 
 use crate::sync::{Mutex, MutexGuard, PoisonError};
 
-/// The queue. The way to wake the consumer is the caller's.
+/// The queue. The caller wakes the consumer.
 #[derive(Debug)]
 pub struct WakeQueue<T>(Mutex<State<T>>);
 
 #[derive(Debug)]
 struct State<T> {
     messages: Vec<T>,
-    /// The consumer will look here again before it sleeps.
+    /// The consumer will check the queue again before it sleeps.
     is_awake: bool,
 }
 
@@ -45,7 +47,8 @@ impl<T> WakeQueue<T> {
         was_empty && !state.is_awake && !state.messages.is_empty()
     }
 
-    /// Moves all messages into `spare`, which must be empty. Until [`WakeQueue::sleep`] the consumer is awake.
+    /// Moves all messages into `spare`, which must be empty. The consumer counts as awake until
+    /// [`WakeQueue::sleep`].
     pub fn take(&self, spare: &mut Vec<T>) {
         assert!(
             spare.is_empty(),
@@ -56,7 +59,8 @@ impl<T> WakeQueue<T> {
         std::mem::swap(&mut state.messages, spare);
     }
 
-    /// Announces that the consumer goes to sleep and must be woken by the next message. Returns false when there is a message already.
+    /// Announces that the consumer is about to sleep and must be woken by the next message. Returns
+    /// false if a message has already arrived.
     pub fn sleep(&self) -> bool {
         let mut state = self.lock();
         state.is_awake = !state.messages.is_empty();

@@ -1,7 +1,8 @@
 //! Listeners of a shard: accepting, distributing, and retrying a listener that could not be opened.
 //!
-//! A listener that cannot be opened is never fatal: the shard tries again every [`RETRY_MS`] and logs each new reason once. Only the first
-//! shard accepts; it distributes connections over all shards in turn.
+//! A listener that cannot be opened is never fatal: the shard tries again every [`RETRY_MS`] and
+//! logs each new reason once. Only the first shard accepts; it distributes connections over all
+//! shards in turn.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, OnceLock};
@@ -16,18 +17,20 @@ use corvid_net::stream::Stream;
 use corvid_net::target::Passive;
 use corvid_net::tls::Credentials;
 
-/// Between attempts to open a listener, ms.
+/// The pause between attempts to open a listener, ms.
 pub(super) const RETRY_MS: u64 = 2500;
-/// Pause after accepting failed (no descriptor left), ms: readiness is edge-triggered, so no event would wake the shard.
+/// The pause after accepting failed (no descriptor left), ms. Readiness is edge-triggered, so no
+/// event would wake the shard.
 const ACCEPT_PAUSE_MS: u64 = 250;
-/// Connections accepted in one wake-up, so that open ones are served in between.
+/// The number of connections accepted in one wake-up, so that open connections are served in
+/// between.
 const ACCEPTS_MAX: usize = 64;
 
-/// Names a listener; chosen by its owner, unique among the listeners of a group of shards.
+/// Identifies a listener; chosen by its owner, unique within a group of shards.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct ListenerId(pub u64);
 
-/// The state of a listener; shared with its owner.
+/// The state of a listener, shared with its owner.
 #[derive(Debug, Default)]
 pub struct ListenerStatus {
     connections: AtomicUsize,
@@ -36,7 +39,7 @@ pub struct ListenerStatus {
 }
 
 impl ListenerStatus {
-    /// Open connections.
+    /// The number of open connections.
     #[must_use]
     pub fn connections(&self) -> usize {
         self.connections.load(Ordering::Relaxed)
@@ -64,7 +67,7 @@ impl ListenerStatus {
     }
 }
 
-/// Counts one connection of a listener, and of all listeners, until it is dropped.
+/// Counts one connection of its listener and of all listeners, until it is dropped.
 #[derive(Debug)]
 pub(super) struct ConnGuard {
     status: Arc<ListenerStatus>,
@@ -131,7 +134,7 @@ impl Acceptor {
         self.accounts = Arc::clone(accounts);
     }
 
-    /// Tries to open it, if that is due. True when it has just been opened.
+    /// Tries to open the listener, if that is due. Returns true if it has just been opened.
     pub(super) fn open(&mut self, now_ms: u64) -> bool {
         match self.listening.open(now_ms) {
             Ok(is_opened) => {
@@ -160,8 +163,8 @@ impl Acceptor {
         }
     }
 
-    /// Accepts pending connections, and closes those beyond the limit at once. When the limit of one wake-up is reached, the next attempt is
-    /// due at once.
+    /// Accepts pending connections, and closes those beyond the limit at once. If the limit of one
+    /// wake-up is reached, the next attempt is due at once.
     pub(super) fn accept(&mut self, now_ms: u64) -> Vec<Accepted> {
         static LIMIT: RateLimit = RateLimit::new(1, 5);
         let mut accepted = Vec::new();
@@ -196,7 +199,8 @@ impl Acceptor {
                     });
                 }
                 Ok(None) => break,
-                // A key is missing, for example: this connection was closed, and the next one may succeed.
+                // For example, a key is missing: this connection was closed, and the next one may
+                // succeed.
                 Err(error) if error.raw_os_error() == Some(libc::ENOPROTOOPT) => {
                     let (name, text) = (listener.shown(&self.name), errno::text(&error));
                     logging::warn_limited(

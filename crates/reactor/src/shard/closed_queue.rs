@@ -1,17 +1,17 @@
-//! The queue of unsent output of closed connections. Freeing hundreds of megabytes takes tens of milliseconds, so a shard frees it in steps
-//! and serves its connections between them.
+//! The queue of closed connections' unsent output. Freeing hundreds of megabytes takes tens of
+//! milliseconds, so a shard frees them in steps and serves its connections in between.
 //!
-//! Invariant: no more than [`BYTES_PER_STEP`] and one segment are freed at a time.
+//! Invariant: at most [`BYTES_PER_STEP`] plus one segment are freed at a time.
 
 use std::collections::VecDeque;
 
 use crate::output::Output;
 use crate::segment::Segment;
 
-/// Bytes freed in one wake-up: some 100 us.
+/// The number of bytes freed in one wake-up: about 100 us.
 const BYTES_PER_STEP: usize = 2 << 20;
 
-/// Output to be freed.
+/// The output to be freed.
 #[derive(Debug, Default)]
 pub(super) struct ClosedQueue(VecDeque<Output<Segment>>);
 
@@ -27,7 +27,7 @@ impl ClosedQueue {
         }
     }
 
-    /// Frees the output of one step.
+    /// Frees one step's worth of output.
     pub(super) fn reap(&mut self) {
         let mut left = BYTES_PER_STEP;
         while let Some(first) = self.0.front_mut() {

@@ -1,6 +1,6 @@
-//! One connection of a shard: its channel and the texts that arrived.
+//! One connection of a shard: its channel, and the texts that have arrived.
 //!
-//! Holds the state; the rules of the loop are in `run`.
+//! Holds the state; `run` holds the rules of the loop.
 
 use std::collections::VecDeque;
 use std::io;
@@ -19,7 +19,7 @@ use crate::output::Progress;
 use crate::segment::Segment;
 use corvid_net::stream::Stream;
 
-/// The beginning of a text is checked for faults up to this length.
+/// An incomplete text is checked for faults up to this length, bytes.
 const PARTIAL_CHECKED_BYTES_MAX: usize = 64 * 1024;
 
 /// How the input of a connection ended.
@@ -31,12 +31,12 @@ pub(super) enum InputEnd {
     TooLong,
 }
 
-/// When a connection closes that takes no more input.
+/// When a connection that takes no more input closes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Finish {
-    /// As soon as all output is sent, however long the peer takes.
+    /// Once all output is sent, however long the peer takes.
     Written,
-    /// As soon as all output is sent or the peer takes no more of it.
+    /// Once all output is sent or the peer accepts no more of it.
     WrittenOrBlocked,
 }
 
@@ -44,7 +44,7 @@ pub(super) enum Finish {
 #[derive(Debug)]
 pub(super) enum Frame {
     Whole(Pieces),
-    /// The beginning of one that was too long.
+    /// The beginning of an oversized text.
     Overlong(Pieces),
 }
 
@@ -55,49 +55,49 @@ impl Frame {
     }
 }
 
-/// See [`Handler::is_passed_on`](super::Handler::is_passed_on).
+/// The function [`Handler::is_passed_on`](super::Handler::is_passed_on).
 pub(super) type IsPassedOn = fn(&[u8]) -> bool;
 
 pub(super) struct Conn {
     pub(super) id: ConnId,
     pub(super) info: ConnInfo,
     pub(super) channel: Channel<Segment>,
-    /// The handler does not want texts now.
+    /// The handler wants no texts for now.
     pub(super) is_paused: bool,
     /// A write left bytes unsent: nothing is read until they are sent.
     pub(super) is_blocked: bool,
-    /// The connection takes no more input and closes; `None`: it goes on.
+    /// When the connection, which takes no more input, closes; `None`: it stays open.
     pub(super) finish: Option<Finish>,
-    /// The connection is to be closed at the end of this wake-up.
+    /// The reason, if the connection is to be closed at the end of this wake-up.
     pub(super) closing: Option<CloseReason>,
-    /// Whether it is queued to be served.
+    /// Whether the connection is queued to be served.
     pub(super) is_scheduled: bool,
-    /// Whether it is queued for writing.
+    /// Whether the connection is queued for writing.
     pub(super) is_dirty: bool,
-    /// Whether the poll reports writability too.
+    /// Whether the poll also reports writability.
     pub(super) wants_writable: bool,
     /// When bytes were last received (or unsent output shrank), monotonic ms.
     pub(super) received_ms: u64,
-    /// Received since it was opened, bytes of the text protocol.
+    /// Bytes of the text protocol received since the connection was opened.
     pub(super) received_bytes: u64,
-    /// Sent since then.
+    /// Bytes sent since then.
     pub(super) sent_bytes: u64,
     pub(super) timer: Timer,
-    /// Ends the count of this connection when it is dropped.
+    /// Counts this connection until dropped.
     pub(super) guard: Option<ConnGuard>,
-    /// Texts cut but not delivered.
+    /// Texts that are complete but not delivered.
     pub(super) frames: VecDeque<Frame>,
     pub(super) input_end: Option<InputEnd>,
-    /// The end was reported to the handler, which may close later.
+    /// The end of input was reported to the handler, which may close later.
     pub(super) is_end_reported: bool,
     assembler: Assembler,
-    /// The incomplete text is too long: only its beginning is kept.
+    /// The incomplete text is oversized: only its beginning is kept.
     is_overlong: bool,
-    /// The charge for it, and for earlier texts until they are handled.
+    /// The charge for the incomplete text, and for earlier texts until they are handled.
     charge: Charge,
-    /// The bytes of a trusted peer, which are not charged.
+    /// The peer is trusted: its bytes are not charged.
     is_trusted: bool,
-    /// Its length when it was last checked.
+    /// The length of the incomplete text when it was last checked.
     checked: usize,
 }
 
@@ -146,7 +146,8 @@ impl Conn {
             && self.closing.is_none()
     }
 
-    /// Reads once and cuts texts; returns how many bytes came. Zero means that there is nothing more now.
+    /// Reads once and cuts texts. Returns the number of bytes received; zero means that there is no
+    /// more input for now.
     pub(super) fn read(&mut self, scratch: &mut [u8], is_passed_on: IsPassedOn) -> usize {
         let received = match self.channel.read(scratch) {
             Ok(Received::Bytes(received)) => received,
@@ -169,19 +170,19 @@ impl Conn {
         received
     }
 
-    /// Removes the limits on texts. Call before anything is received.
+    /// Removes the limits on texts. Must be called before anything is received.
     pub(super) fn trust(&mut self) {
         self.is_trusted = true;
         self.charge = Charge::new(&Arc::default(), self.charge.owner());
     }
 
-    /// Whether [`Conn::update_charge`] may lower the charge.
+    /// Whether [`Conn::update_charge`] might lower the charge.
     pub(super) fn is_charged(&self) -> bool {
         self.charge.bytes() > 0
     }
 
-    /// Charges the incomplete text and the bytes of earlier texts that the handler still holds.
-    /// True when the charge has become larger.
+    /// Charges the incomplete text, the undelivered texts, and the bytes of earlier texts that the
+    /// handler still holds. Returns true if the charge has grown.
     pub(super) fn update_charge(&mut self, now_ms: u64, held_bytes: usize) -> bool {
         if self.closing.is_some() {
             return false;
@@ -199,8 +200,8 @@ impl Conn {
         !self.is_trusted && self.charge.bytes() > before
     }
 
-    /// Charges what has been read before the rest of the turn: the handler holds the earlier texts,
-    /// and their charge is not lowered here.
+    /// Charges what has been read so far in this turn. The handler holds the earlier texts, so
+    /// their charge is not lowered here. Returns true if the charge has grown.
     pub(super) fn charge_partial(&mut self, now_ms: u64) -> bool {
         let before = self.charge.bytes();
         let begun_bytes = self.assembler.begun().len();
@@ -253,8 +254,8 @@ impl Conn {
             return Err(InputEnd::TooLong);
         }
         if self.charge.forbids(bytes - WRAPPING_BYTES.min(bytes)) {
-            // Its peer would send it again over the next connection, so the connection stays. The
-            // bytes that were kept are freed now, and nothing more of the text is kept.
+            // The peer would send the text again over its next connection, so the connection stays.
+            // The bytes kept so far are freed now, and nothing more of the text is kept.
             self.is_overlong = true;
             self.assembler.take();
             self.assembler.keep(&begun);
@@ -264,18 +265,18 @@ impl Conn {
         Ok(())
     }
 
-    /// The beginning of the incomplete text, as far as [`BEGINNING_BYTES`].
+    /// The beginning of the incomplete text, at most [`BEGINNING_BYTES`].
     fn beginning(&self) -> &[u8] {
         let first = self.assembler.begun().first();
         &first[..first.len().min(BEGINNING_BYTES)]
     }
 
-    /// Refuses a text that nests deeper than a client's may.
+    /// Rejects a text that nests deeper than a client's may.
     fn check_depth(&self, is_passed_on: IsPassedOn) -> Result<(), InputEnd> {
         if !self.assembler.is_deep() || is_passed_on(self.beginning()) {
             return Ok(());
         }
-        // In the words of the fault that a shallower framer would have found.
+        // Reports the fault that a shallower framer would have found, in its words.
         let text = self.assembler.begun().clone().into_bytes();
         match Reader::new(&text).skip() {
             Err(error) => Err(bad_framing(&error)),
@@ -283,8 +284,9 @@ impl Conn {
         }
     }
 
-    /// Finds bad bytes before the end of their text arrives, which may be never. Checks again only when the beginning has grown by a
-    /// thousandth, which keeps the cost below that of the reads; long texts are checked when they are complete.
+    /// Finds bad bytes before their text ends, which may be never. Checks again only after the text
+    /// has grown by a thousandth, which keeps the cost below that of the reads. Long texts are
+    /// checked when they are complete.
     fn check_partial(&mut self) -> Result<(), InputEnd> {
         let length = self.assembler.begun().len();
         if length > PARTIAL_CHECKED_BYTES_MAX || length < self.checked + self.checked / 1024 {
@@ -302,7 +304,8 @@ impl Conn {
         }
     }
 
-    /// Writes queued output. A write counts as activity of the peer only when earlier output was unsent.
+    /// Writes queued output. A write counts as activity of the peer only if earlier output was
+    /// unsent.
     pub(super) fn write(&mut self, now_ms: u64, limit: &mut usize) -> io::Result<Progress> {
         let (sent, progress) = self.channel.write(limit)?;
         self.sent_bytes += sent as u64;

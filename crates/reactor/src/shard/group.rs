@@ -1,4 +1,5 @@
-//! A group of shards: their threads, the remotes on which they listen, and the distribution of connections over them.
+//! A group of shards: their threads, the remotes on which they listen, and the distribution of
+//! connections over the shards.
 
 use std::io;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -16,20 +17,21 @@ use corvid_net::tls::Credentials;
 /// The token under which a shard's own waker reports.
 pub(super) const WAKER: mio::Token = mio::Token(usize::MAX);
 
-/// Shards that serve the same remotes. Made in two steps, because handlers need the handles of threads (their own shards
-/// included) that do not run yet.
+/// Shards that serve the same remotes. They are made in two steps, because handlers need the
+/// handles of threads (including their own shards') that do not run yet.
 #[derive(Debug)]
 pub struct Shards<M> {
     handles: Vec<ShardHandle<M>>,
-    /// Polls of shards that were not started yet.
+    /// The polls of shards that are not started yet.
     polls: Vec<mio::Poll>,
     threads: Mutex<Vec<JoinHandle<()>>>,
-    /// For remotes over TLS.
+    /// The credentials for remotes over TLS.
     credentials: Option<Arc<Credentials>>,
     accounts: Arc<Accounts>,
 }
 
-/// A listener from its owner's side. Dropping it does not close it; see [`Shards::unlisten`].
+/// A listener, for its owner. Dropping the handle does not close the listener; see
+/// [`Shards::unlisten`].
 #[derive(Debug)]
 pub struct ListenerHandle {
     id: ListenerId,
@@ -37,13 +39,13 @@ pub struct ListenerHandle {
 }
 
 impl ListenerHandle {
-    /// The name given to it.
+    /// The id given to the listener.
     #[must_use]
     pub fn id(&self) -> ListenerId {
         self.id
     }
 
-    /// Its present state.
+    /// The listener's current state.
     #[must_use]
     pub fn status(&self) -> &ListenerStatus {
         &self.status
@@ -51,7 +53,7 @@ impl ListenerHandle {
 }
 
 impl<M: Send + 'static> Shards<M> {
-    /// `count` shards (at least one) that can be sent to, but do not run.
+    /// `count` shards (at least one) that accept messages but do not run yet.
     ///
     /// # Errors
     /// No descriptor is left.
@@ -71,23 +73,24 @@ impl<M: Send + 'static> Shards<M> {
         })
     }
 
-    /// Sets the limits of clients. Call before [`Shards::start`].
+    /// Sets the limits on clients. Call before [`Shards::start`].
     pub fn set_limits(&mut self, limits: Limits) {
         self.accounts = Arc::new(Accounts::new(limits));
     }
 
-    /// Changes the limits while the shards run. Open connections stay open, also when they are more than the new limit.
+    /// Changes the limits while the shards run. Open connections stay open, even beyond the new
+    /// limit.
     pub fn change_limits(&self, limits: &Limits) {
         self.accounts.change(limits);
     }
 
-    /// Counts connections refused at the limit. Call after [`Shards::set_limits`].
+    /// The counts of refused connections. Call after [`Shards::set_limits`].
     #[must_use]
     pub fn refusals(&self) -> Refusals {
         Refusals::new(&self.accounts)
     }
 
-    /// Makes remotes over TLS possible. Call before [`Shards::start`].
+    /// Enables remotes over TLS. Call before [`Shards::start`].
     pub fn set_credentials(&mut self, credentials: Arc<Credentials>) {
         self.credentials = Some(credentials);
     }
@@ -101,7 +104,7 @@ impl<M: Send + 'static> Shards<M> {
     /// Starts the threads; `make` builds the handler of each shard, by number. Call once.
     ///
     /// # Errors
-    /// A thread cannot be made.
+    /// A thread cannot be created.
     pub fn start<H: Handler<Message = M>>(
         &mut self,
         mut make: impl FnMut(usize) -> H,
@@ -129,8 +132,8 @@ impl<M: Send + 'static> Shards<M> {
         Ok(())
     }
 
-    /// Listens on a remote, logged as `name`. The first attempt is made before this returns; when it fails (logged) there
-    /// are others until [`Shards::unlisten`].
+    /// Listens on a remote, which is logged as `name`. The first attempt is made before this
+    /// returns; if it fails (logged), more attempts follow until [`Shards::unlisten`].
     pub fn listen(&self, id: ListenerId, name: &str, target: Passive, dscp: u8) -> ListenerHandle {
         let mut acceptor = Acceptor::new(id, name, target, dscp, self.credentials.clone());
         acceptor.limit(&self.accounts);
@@ -140,14 +143,15 @@ impl<M: Send + 'static> Shards<M> {
         ListenerHandle { id, status }
     }
 
-    /// Stops listening. The address is free again when this returns, unless it was bound by a later attempt; the
-    /// connections that were accepted are closed soon after.
+    /// Stops listening. When this returns, the address is free again, unless a later attempt bound
+    /// it; the accepted connections are closed soon after.
     pub fn unlisten(&self, handle: &ListenerHandle) {
         handle.status.close();
         self.handles[0].extend([Envelope::Unlisten(handle.id)]);
     }
 
-    /// Ends all shards and waits for their threads. Connections are closed without sending what is queued.
+    /// Ends all shards and waits for their threads. Connections are closed without sending queued
+    /// output.
     pub fn shutdown(&self) {
         for handle in &self.handles {
             handle.extend([Envelope::Shutdown]);

@@ -1,7 +1,8 @@
-//! The queue from other threads into a shard: one lock, and one wake-up per batch.
+//! The queue from other threads to a shard: one lock, and at most one wake-up per batch.
 //!
-//! The queue has no limit of its own: each producer limits its own messages (a connection's requests are not read while
-//! its output is unsent, a database merges updates for connections that are behind).
+//! The queue has no limit of its own; each producer limits its own messages. A connection's
+//! requests are not read while its output is unsent, and a database merges updates for connections
+//! that fall behind.
 
 use std::sync::Arc;
 
@@ -15,11 +16,12 @@ pub(super) enum Envelope<M> {
     /// A connection that was accepted.
     Adopt(Accepted),
     Listen(Box<Acceptor>),
-    /// Sent to the accepting shard, which passes [`Envelope::CloseAll`] on once nothing can be accepted any more.
+    /// Sent to the accepting shard, which passes on [`Envelope::CloseAll`] once nothing more can be
+    /// accepted.
     Unlisten(ListenerId),
     /// Close the connections of a listener.
     CloseAll(ListenerId),
-    /// Close this connection, because the unfinished messages of all shards hold too much.
+    /// Close this connection, because the unfinished messages of all shards together hold too much.
     Evict(Evicted),
     Shutdown,
 }
@@ -66,17 +68,19 @@ impl<M> ShardHandle<M> {
 
     pub(super) fn extend(&self, envelopes: impl IntoIterator<Item = Envelope<M>>) {
         if self.0.queue.extend(envelopes) {
-            // Fails only when the eventfd was closed, because the shard has ended.
+            // Waking fails only if the shard has ended and closed the eventfd.
             let _ = self.0.waker.wake();
         }
     }
 
-    /// Moves everything into `spare`, which must be empty. The shard counts as awake until [`ShardHandle::sleep`].
+    /// Moves everything into `spare`, which must be empty. The shard counts as awake until
+    /// [`ShardHandle::sleep`].
     pub(super) fn take(&self, spare: &mut Vec<Envelope<M>>) {
         self.0.queue.take(spare);
     }
 
-    /// Announces that the shard goes to sleep and must be woken by the next message. Returns false when there is a message already.
+    /// Announces that the shard is about to sleep and must be woken by the next message. Returns
+    /// false if a message has already arrived.
     pub(super) fn sleep(&self) -> bool {
         self.0.queue.sleep()
     }

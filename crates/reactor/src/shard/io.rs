@@ -1,7 +1,7 @@
 //! The operations of a handler on its shard's connections.
 //!
-//! Calls only queue work; writing and closing happen at the end of the wake-up. The id of a closed connection is ignored everywhere, so a
-//! handler may use an old one.
+//! Calls only queue work; writing and closing happen at the end of the wake-up. The id of a closed
+//! connection is ignored everywhere, so a handler may use a stale one.
 
 use std::collections::VecDeque;
 use std::io;
@@ -23,19 +23,18 @@ use corvid_net::stream::{Resolve, Stream};
 use corvid_net::target::Active;
 use corvid_net::tls::Credentials;
 
-/// Connections per shard; the next one is refused. Far above any limit of descriptors.
+/// The maximum number of connections per shard, far above any limit of descriptors.
 pub(super) const CONNECTIONS_MAX: usize = 1 << ConnId::SLOT_BITS;
 
-/// The connections of a shard, and the work that is queued for them.
+/// The connections of a shard, and the work queued for them.
 pub struct Io {
     pub(super) registry: Registry,
-    /// For connections over TLS.
+    /// The credentials for connections over TLS.
     pub(super) credentials: Option<Arc<Credentials>>,
     pub(super) accounts: Arc<Accounts>,
     /// The number of this shard in its group.
     shard: usize,
-    /// Connections of other shards that are to be closed, because unfinished messages hold too
-    /// much.
+    /// Connections of other shards that must be closed, because unfinished messages hold too much.
     pub(super) evicted: Vec<Evicted>,
     pub(super) conns: Slab<Conn>,
     pub(super) timers: Timers,
@@ -77,7 +76,7 @@ impl Io {
         self.send_all(conn, [segment.into()]);
     }
 
-    /// Queues several pieces of output, to be sent in this order.
+    /// Queues several pieces of output, in this order.
     pub fn send_all(&mut self, conn: ConnId, segments: impl IntoIterator<Item = Segment>) {
         let Some(found) = self.conn(conn) else { return };
         segments
@@ -90,12 +89,12 @@ impl Io {
         }
     }
 
-    /// Closes; queued output is lost.
+    /// Closes the connection; its queued output is lost.
     pub fn close(&mut self, conn: ConnId) {
         self.close_with(conn, CloseReason::Local);
     }
 
-    /// Stops reading, sends what is queued and closes.
+    /// Stops reading, sends what is queued, and then closes.
     pub fn close_after_flush(&mut self, conn: ConnId) {
         if let Some(found) = self.conn(conn) {
             found.finish.get_or_insert(Finish::Written);
@@ -103,8 +102,8 @@ impl Io {
         }
     }
 
-    /// Stops reading, sends what the peer takes without waiting and closes. A peer that does not
-    /// read cannot delay the close.
+    /// Stops reading, sends what the peer accepts without waiting, and then closes. A peer that
+    /// does not read cannot delay the close.
     pub fn close_unless_blocked(&mut self, conn: ConnId) {
         if let Some(found) = self.conn(conn) {
             found.finish = Some(Finish::WrittenOrBlocked);
@@ -131,21 +130,23 @@ impl Io {
         }
     }
 
-    /// Whether the peer keeps up: no write has left bytes over. When false, [`Handler::drained`](super::Handler::drained)
-    /// will be called. Output queued during this wake-up does not count. True for a closed connection.
+    /// Whether the peer keeps up: no write has left bytes unsent. If false,
+    /// [`Handler::drained`](super::Handler::drained) will be called. Output queued during this
+    /// wake-up does not count. True for a closed connection.
     #[must_use]
     pub fn is_drained(&self, conn: ConnId) -> bool {
         self.get(conn).is_none_or(|found| !found.is_blocked)
     }
 
-    /// Bytes queued and not yet taken by the kernel.
+    /// The number of bytes queued and not yet accepted by the kernel.
     #[must_use]
     pub fn backlog_bytes(&self, conn: ConnId) -> usize {
         self.get(conn)
             .map_or(0, |found| found.channel.output.bytes())
     }
 
-    /// When the peer was last active (any byte received, or unsent output accepted), monotonic ms.
+    /// When the peer was last active (a byte was received, or unsent output was accepted),
+    /// monotonic ms.
     #[must_use]
     pub fn received_ms(&self, conn: ConnId) -> Option<u64> {
         self.get(conn).map(|found| found.received_ms)
@@ -157,12 +158,12 @@ impl Io {
         self.get(conn).map(|found| &found.info)
     }
 
-    /// Sets the connection's timer to a monotonic time, ms, in place of an earlier setting.
+    /// Sets the connection's timer to a monotonic time, ms. Replaces an earlier setting.
     pub fn set_timer(&mut self, conn: ConnId, at_ms: u64) {
         self.move_timer(conn, Some(at_ms));
     }
 
-    /// Switches the connection's timer off.
+    /// Disables the connection's timer.
     pub fn clear_timer(&mut self, conn: ConnId) {
         self.move_timer(conn, None);
     }
@@ -177,8 +178,9 @@ impl Io {
         }
     }
 
-    /// Begins to open a connection, logged as `name`. The handler gets `opened`, or `closed` with `ConnectFailed`. A host name is
-    /// looked up in the background: until it is resolved this fails with EAFNOSUPPORT; try again later.
+    /// Begins to open a connection, which is logged as `name`. The handler gets `opened`, or
+    /// `closed` with `ConnectFailed`. A host name is looked up in the background: until it is
+    /// resolved this fails with EAFNOSUPPORT; try again later.
     ///
     /// # Errors
     /// The attempt fails at once.
@@ -194,26 +196,26 @@ impl Io {
         self.insert(stream, info, false)
     }
 
-    /// Bytes that a connection has received and sent since it was opened.
+    /// The numbers of bytes received and sent since the connection was opened.
     #[must_use]
     pub fn traffic(&self, conn: ConnId) -> (u64, u64) {
         self.get(conn)
             .map_or((0, 0), |found| (found.received_bytes, found.sent_bytes))
     }
 
-    /// Input of this peer counts against no limit, because this server opened the connection.
+    /// Exempts this peer's input from all limits, because this process opened the connection.
     pub fn trust(&mut self, conn: ConnId) {
         if let Some(found) = self.conn(conn) {
             found.trust();
         }
     }
 
-    /// The connections of this shard, those being opened included.
+    /// The connections of this shard, including those that are being opened.
     pub fn connections(&self) -> impl Iterator<Item = (ConnId, &ConnInfo)> {
         self.conns.iter().map(|(_, conn)| (conn.id, &conn.info))
     }
 
-    /// Ends the shard's thread after this wake-up; all connections are closed.
+    /// Ends the shard's thread after this wake-up. All its connections are closed.
     pub fn shutdown(&mut self) {
         self.is_shutdown = true;
     }
@@ -281,7 +283,7 @@ impl Io {
             .for_each(|id| self.close_with(id, CloseReason::ListenerRemoved));
     }
 
-    /// Closes a connection at the end of this wake-up; the first reason counts.
+    /// Closes a connection at the end of this wake-up; the first reason wins.
     pub(super) fn close_with(&mut self, conn: ConnId, reason: CloseReason) {
         if let Some(found) = self.conn(conn).filter(|found| found.closing.is_none()) {
             found.closing = Some(reason);
@@ -307,8 +309,8 @@ impl Io {
         }
     }
 
-    /// Makes room if unfinished messages hold too much. The connections that give way may belong to
-    /// any shard of the group.
+    /// Makes room if unfinished messages hold too much. The evicted connections may belong to any
+    /// shard of the group.
     pub(super) fn check_unfinished(&mut self) {
         if !self.accounts.is_overdrawn() {
             return;
@@ -323,7 +325,7 @@ impl Io {
         }
     }
 
-    /// Disconnects a peer whose unfinished message has to make room.
+    /// Disconnects a peer whose unfinished message must make room.
     pub(super) fn evict(&mut self, evicted: Evicted) {
         static LIMIT: RateLimit = RateLimit::new(5, 5);
         let Evicted {
@@ -369,17 +371,19 @@ impl Io {
         self.conns.get(conn.slot()).filter(|found| found.id == conn)
     }
 
-    /// Whether a listener has accepted it; this server opened the others.
+    /// Whether a listener has accepted the connection; this process opened the others.
     pub(super) fn is_accepted(&self, conn: ConnId) -> bool {
         self.info(conn).is_some_and(|info| info.listener.is_some())
     }
 
-    /// Logs that an accepted connection ends because its peer violated the protocol. For the handler, which closes it.
+    /// Logs that an accepted connection ends because its peer violated the protocol. For the
+    /// handler, which closes the connection.
     pub fn log_protocol_error(&self, conn: ConnId) {
         self.log_dropped(conn, libc::EPROTO);
     }
 
-    /// Logs that an accepted connection ends because of an error. The owner of a connection that this server opened logs its errors itself.
+    /// Logs that an accepted connection ends because of an error. The owner of a connection that
+    /// this process opened logs its errors itself.
     pub(super) fn log_dropped(&self, conn: ConnId, code: i32) {
         static LIMIT: RateLimit = RateLimit::new(5, 5);
         if self.is_accepted(conn) {

@@ -1,16 +1,18 @@
-//! Limits of the memory that clients occupy in a group of shards: connections, incomplete texts, unread output.
+//! Limits on the memory that clients occupy in a group of shards: connections, incomplete texts,
+//! unread output.
 //!
-//! Invariants: no more than [`Limits::connections_max`] accepted connections are open at a time; incomplete texts hold at most
-//! [`Limits::unfinished_bytes_max`] together, plus the bytes that each shard reads in one turn. A
-//! text counts until its handler has finished with it
+//! Invariants: at most [`Limits::connections_max`] accepted connections are open at a time.
+//! Incomplete texts together hold at most [`Limits::unfinished_bytes_max`], plus the bytes that
+//! each shard reads in one turn. A text counts until its handler has finished with it
 //! ([`Handler::held_bytes`](super::Handler::held_bytes)), so a client cannot send faster than the
 //! handler reads. Texts count in multiples of [`GRAIN_BYTES`], so most connections touch the shared
 //! table only when they open and close.
 //!
-//! At a limit: a connection too many is closed at once, so that its client tries another server instead of waiting; a client that sends too
-//! long a text, or leaves too much output unread, is disconnected; when incomplete texts are too long together, the shard that notices it
-//! chooses connections of any shard ([`super::unfinished`]), and their shards close them. Limits
-//! may change while the shards run; open connections stay open. Peers that the handler trusts
+//! At a limit: an excess connection is closed at once, so that its client tries another server
+//! instead of waiting. A client that sends an oversized text, or leaves too much output unread, is
+//! disconnected. If incomplete texts together are too long, the shard that notices it chooses
+//! connections of any shard ([`super::unfinished`]), and their shards close them. Limits may change
+//! while the shards run; open connections stay open. Peers that the handler trusts
 //! ([`Io::trust`](super::Io::trust)) are not limited. Only shards use this file.
 
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
@@ -20,20 +22,20 @@ use super::ConnId;
 use super::unfinished::{Account, Evicted, Turn, Unfinished};
 use crate::events;
 
-/// The texts of a connection count in multiples of this, bytes: about what an idle connection
-/// takes.
+/// The texts of a connection count in multiples of this, bytes: about the memory of an idle
+/// connection.
 const GRAIN_BYTES: usize = 16 * 1024;
 
-/// Limits of a group of shards. The default is none.
+/// Limits of a group of shards. The default is unlimited.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Limits {
-    /// Accepted connections at a time.
+    /// The maximum number of accepted connections at a time.
     pub connections_max: usize,
-    /// Length of one JSON text, bytes.
+    /// The maximum length of one JSON text, bytes.
     pub text_bytes_max: usize,
-    /// Texts that are incomplete or not yet handled, all together, bytes.
+    /// The maximum of all texts that are incomplete or not yet handled, bytes.
     pub unfinished_bytes_max: usize,
-    /// Unsent output of one connection, bytes.
+    /// The maximum of unsent output of one connection, bytes.
     pub backlog_bytes_max: usize,
 }
 
@@ -48,7 +50,7 @@ impl Default for Limits {
     }
 }
 
-/// The present limits.
+/// The current limits.
 #[derive(Debug)]
 struct Current {
     connections_max: AtomicUsize,
@@ -85,14 +87,14 @@ impl Default for Current {
     }
 }
 
-/// The limits, and how much of them is used.
+/// The limits, and their current usage.
 #[derive(Debug, Default)]
 pub(super) struct Accounts {
     limits: Current,
     connections: AtomicUsize,
     refused: AtomicU64,
     unfinished: Mutex<Unfinished>,
-    /// [`Unfinished::bytes`], to be read without the lock.
+    /// A copy of [`Unfinished::bytes`] that is read without the lock.
     unfinished_bytes: AtomicUsize,
 }
 
@@ -109,17 +111,17 @@ impl Accounts {
         self.limits.set(limits);
     }
 
-    /// Accepted connections that may be open at a time.
+    /// The maximum number of accepted connections at a time.
     pub(super) fn connections_max(&self) -> usize {
         self.limits.connections_max.load(Ordering::Relaxed)
     }
 
-    /// How long a text may be, bytes.
+    /// The maximum length of a text, bytes.
     pub(super) fn text_bytes_max(&self) -> usize {
         self.limits.text_bytes_max.load(Ordering::Relaxed)
     }
 
-    /// How much unsent output a connection may have, bytes.
+    /// The maximum of a connection's unsent output, bytes.
     pub(super) fn backlog_bytes_max(&self) -> usize {
         self.limits.backlog_bytes_max.load(Ordering::Relaxed)
     }
@@ -137,18 +139,18 @@ impl Accounts {
         Some(permit)
     }
 
-    /// How long incomplete texts may be together, bytes.
+    /// The maximum of all incomplete texts together, bytes.
     fn unfinished_bytes_max(&self) -> usize {
         self.limits.unfinished_bytes_max.load(Ordering::Relaxed)
     }
 
-    /// Whether incomplete texts are longer together than they may be.
+    /// Whether incomplete texts together exceed their limit.
     pub(super) fn is_overdrawn(&self) -> bool {
         self.unfinished_bytes.load(Ordering::Relaxed) > self.unfinished_bytes_max()
     }
 
-    /// Chooses the connections that must be closed because incomplete texts are too long together.
-    /// They count no longer.
+    /// Chooses the connections that must be closed because incomplete texts together are too long.
+    /// They no longer count.
     pub(super) fn evict(&self, now_ms: u64) -> Vec<Evicted> {
         let mut evicted = Vec::new();
         if self.is_overdrawn() {
@@ -169,7 +171,7 @@ impl Accounts {
     }
 }
 
-/// How much of the limits is used, for metrics.
+/// The usage of the limits, for metrics.
 #[derive(Debug, Clone)]
 pub struct Refusals(Arc<Accounts>);
 
@@ -178,27 +180,27 @@ impl Refusals {
         Refusals(Arc::clone(accounts))
     }
 
-    /// Connections that were refused since the start.
+    /// The number of connections refused since the start.
     #[must_use]
     pub fn count(&self) -> u64 {
         self.0.refused.load(Ordering::Relaxed)
     }
 
-    /// Bytes of texts that are incomplete or not handled, and how many there may be.
+    /// The number of bytes of texts that are incomplete or not handled, and its limit.
     #[must_use]
     pub fn unfinished_bytes(&self) -> (usize, usize) {
         let bytes = self.0.unfinished_bytes.load(Ordering::Relaxed);
         (bytes, self.0.unfinished_bytes_max())
     }
 
-    /// How many may be open at a time; `None`: any number.
+    /// The limit of open connections; `None`: unlimited.
     #[must_use]
     pub fn connections_max(&self) -> Option<usize> {
         Some(self.0.connections_max()).filter(|max| *max != usize::MAX)
     }
 }
 
-/// Permits one accepted connection.
+/// A permit for one accepted connection.
 #[derive(Debug)]
 pub(super) struct Permit(Arc<Accounts>);
 
@@ -219,11 +221,11 @@ pub(super) struct Charge {
     turn: Turn,
     /// Bytes that have arrived and are not in the table yet.
     arrived: usize,
-    /// Its place in the table, while there are bytes that count.
+    /// The connection's key in the table, while it has bytes that count.
     key: Option<usize>,
 }
 
-/// The connection of a charge.
+/// The connection that a charge is for.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Owner {
     pub(super) conn: ConnId,
@@ -243,7 +245,7 @@ impl Charge {
         }
     }
 
-    /// The connection that it is for.
+    /// The connection that the charge is for.
     pub(super) fn owner(&self) -> Owner {
         self.owner
     }
@@ -252,7 +254,7 @@ impl Charge {
         self.bytes
     }
 
-    /// Bytes have arrived. They count as progress of the text that is set next.
+    /// Records that bytes have arrived. They count as progress of the text that is set next.
     pub(super) fn arrive(&mut self, bytes: usize) {
         self.arrived += bytes;
     }
@@ -287,7 +289,7 @@ impl Charge {
         (self.bytes, self.turn, self.arrived) = (bytes, turn, 0);
     }
 
-    /// Whether a text of this length is too long by itself.
+    /// Whether a single text of this length is too long.
     pub(super) fn forbids(&self, text_bytes: usize) -> bool {
         text_bytes > self.accounts.text_bytes_max()
     }

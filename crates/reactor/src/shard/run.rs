@@ -1,8 +1,9 @@
 //! The loop of one shard.
 //!
-//! One wake-up: record readiness, receive messages, serve connections that have input, fire timers, tell the handler that the batch is
-//! complete, receive the messages that answer it at once, write all queued output, close the connections that are to be closed. Work beyond a
-//! limit of fairness is done in the next wake-up, which then does not wait.
+//! One wake-up: record readiness, receive messages, serve connections that have input, fire timers,
+//! report the end of the batch to the handler, receive the messages that answer it at once, write
+//! all queued output, and close the connections that are to be closed. Work beyond a fairness limit
+//! is left to the next wake-up, which then does not wait.
 
 use std::io;
 use std::sync::Arc;
@@ -29,25 +30,27 @@ use corvid_net::errno;
 use corvid_net::logging::{self, Module, RateLimit};
 use corvid_net::tls::Credentials;
 
-/// Bytes read at a time.
+/// The number of bytes read at a time.
 const READ_BYTES: usize = 128 * 1024;
-/// Bytes read from one connection in one wake-up, so that others get their turn.
+/// The number of bytes read from one connection in one wake-up, so that others get their turn.
 const READ_BYTES_PER_TURN: usize = 4 * READ_BYTES;
-/// Texts delivered for one connection in one wake-up.
+/// The number of texts delivered for one connection in one wake-up.
 const FRAMES_PER_TURN: usize = 128;
-/// Output up to this length is written at once.
+/// Output up to this length is written at once, bytes.
 const SMALL_OUTPUT_BYTES: usize = 64 * 1024;
-/// Bytes of longer output written in one wake-up, to all connections together: some 500 us. A peer that reads as fast as the shard writes
-/// would otherwise occupy the shard until all its output is sent.
+/// The number of bytes of longer output written in one wake-up, to all connections together: about
+/// 500 us. Otherwise a peer that reads as fast as the shard writes would occupy the shard until all
+/// its output is sent.
 const LARGE_OUTPUT_BYTES_PER_TURN: usize = 2 << 20;
-/// How often in one wake-up the shard looks for replies to the batches that its handler sent. Replies that come at once are written together
-/// with the other output of the wake-up.
+/// How often in one wake-up the shard looks for replies to the batches that its handler sent.
+/// Replies that come at once are written together with the other output of the wake-up.
 const REPLY_ROUNDS: usize = 4;
-/// How long the handshake of an accepted connection may take, ms: as long as the default probe interval tolerates a silent peer.
+/// The maximum duration of an accepted connection's handshake, ms: as long as the default probe
+/// interval tolerates a silent peer.
 const HANDSHAKE_MS_MAX: u64 = 10_000;
-/// Events taken from the kernel at a time.
+/// The number of events taken from the kernel at a time.
 const EVENTS: usize = 1024;
-/// Tokens of listeners are above those of connections.
+/// Tokens of listeners lie above those of connections.
 const LISTENER_TOKENS: usize = super::io::CONNECTIONS_MAX;
 
 pub(super) struct Shard<H: Handler> {
@@ -118,7 +121,7 @@ impl<H: Handler> Shard<H> {
         self.reap_closed(Now::read());
     }
 
-    /// How long to wait for events; `None` is for ever.
+    /// The maximum time to wait for events; `None`: forever.
     fn wait(&self) -> Option<Duration> {
         let has_work = !self.io.scheduled.is_empty()
             || !self.io.dirty.is_empty()
@@ -146,6 +149,8 @@ impl<H: Handler> Shard<H> {
         self.record_readiness(events, now);
         self.receive(now);
         self.retry_listeners(now);
+        // Connections that schedule themselves again meanwhile wait for the next wake-up, so that one
+        // busy client cannot keep the shard here.
         for _ in 0..self.io.scheduled.len() {
             if let Some(conn) = self.io.scheduled.pop_front() {
                 self.serve(conn, now);
@@ -160,6 +165,8 @@ impl<H: Handler> Shard<H> {
         {
             self.handler.timeout(now, &mut self.io);
         }
+        // The handler posts its batches before the shard writes: databases work while the kernel
+        // copies, and replies that are ready at once share this wake-up's writes.
         for _ in 0..REPLY_ROUNDS {
             self.handler.batch_end(now, &mut self.io);
             if !self.receive(now) {
@@ -169,6 +176,7 @@ impl<H: Handler> Shard<H> {
         self.flush_all(now);
         self.handler.flushed(now, &mut self.io);
         self.closed_queue.reap();
+        // Last, because every step above may close connections.
         self.reap_closed(now);
     }
 
@@ -200,7 +208,7 @@ impl<H: Handler> Shard<H> {
         }
     }
 
-    /// Handles the messages of other threads; false when there were none.
+    /// Handles the messages of other threads. Returns false if there were none.
     fn receive(&mut self, now: Now) -> bool {
         let mut envelopes = std::mem::take(&mut self.envelopes);
         self.inbox.take(&mut envelopes);
@@ -309,7 +317,8 @@ impl<H: Handler> Shard<H> {
                 }
             } else if let Some(end) = conn.input_end.clone() {
                 if conn.channel.is_hung_up && end == InputEnd::EndOfFile {
-                    // The handler must not wait until the last request is answered: that may be never.
+                    // The peer reads no replies, so the handler gets no chance to delay the close
+                    // until its last request is answered, which may be never.
                     self.io.close_with(id, CloseReason::EndOfFile);
                 } else if !conn.is_end_reported {
                     self.input_ended(id, end, now);
@@ -331,7 +340,7 @@ impl<H: Handler> Shard<H> {
         }
     }
 
-    /// A peer has passed on a text that is too long. Its connection stays.
+    /// Handles an oversized text that a peer has passed on. The peer's connection stays.
     fn refuse_overlong(&mut self, id: ConnId, begun: Pieces, now: Now) {
         let limit = self.io.accounts.text_bytes_max();
         self.log_too_long(id, limit);
@@ -348,8 +357,8 @@ impl<H: Handler> Shard<H> {
         );
     }
 
-    /// Charges what a connection holds now: texts that the handler has finished with count no
-    /// longer, those that wait do.
+    /// Charges what a connection holds now: texts that the handler has finished with no longer
+    /// count, waiting texts do.
     fn update_charge(&mut self, id: ConnId, now: Now) {
         let held_bytes = self.handler.held_bytes(id);
         let conn = self.io.conn(id);
@@ -358,7 +367,7 @@ impl<H: Handler> Shard<H> {
         }
     }
 
-    /// Has other shards close their connections that must make room.
+    /// Asks other shards to close their connections that must make room.
     fn pass_on_evicted(&mut self) {
         for evicted in self.io.evicted.drain(..) {
             self.group[evicted.shard].extend([Envelope::Evict(evicted)]);
@@ -396,7 +405,7 @@ impl<H: Handler> Shard<H> {
         }
     }
 
-    /// Stops reading. The handler closes the connection when it has answered the earlier texts.
+    /// Stops reading. The handler closes the connection once it has answered the earlier texts.
     fn tell_end_of_input(&mut self, id: ConnId, now: Now) {
         if let Some(conn) = self.io.conn(id) {
             conn.is_end_reported = true;
@@ -424,7 +433,8 @@ impl<H: Handler> Shard<H> {
         }
     }
 
-    /// Writes queued output: short output first, then long output as far as the limit allows; the rest is written in the next wake-up.
+    /// Writes queued output: short output first, then long output up to the limit; the next wake-up
+    /// writes the rest.
     fn flush_all(&mut self, now: Now) {
         let is_large = |io: &Io, conn| io.backlog_bytes(conn) > SMALL_OUTPUT_BYTES;
         let mut much = Vec::new();
@@ -440,7 +450,7 @@ impl<H: Handler> Shard<H> {
         let paused = much
             .by_ref()
             .find(|conn| self.flush(*conn, now, &mut limit) == Some(Progress::Paused));
-        // Connections that had no turn come before those that had one.
+        // Connections that had no turn come before the one that was paused.
         for id in much.chain(paused) {
             if let Some(conn) = self.io.conn(id) {
                 conn.is_blocked = true;
@@ -450,7 +460,7 @@ impl<H: Handler> Shard<H> {
         }
     }
 
-    /// How far the write got, if it did not fail.
+    /// Writes a connection's output. Returns how far the write got, if it did not fail.
     fn flush(&mut self, id: ConnId, now: Now, limit: &mut usize) -> Option<Progress> {
         static LIMIT: RateLimit = RateLimit::new(5, 5);
         let conn = self.io.conn(id)?;
@@ -557,7 +567,7 @@ impl<H: Handler> Shard<H> {
             let acceptor = self.acceptors.remove(key);
             acceptor.listening.close(&self.io.registry);
         }
-        // Connections that were distributed earlier arrive at their shards before this.
+        // Connections that were distributed earlier reach their shards before this message.
         for shard in &self.group {
             shard.extend([Envelope::CloseAll(listener)]);
         }
@@ -581,7 +591,8 @@ impl<H: Handler> Shard<H> {
         let Some(acceptor) = self.acceptors.get_mut(key) else {
             return;
         };
-        // Through the queues, also to this shard: messages that were posted before a client connected are received before its connection.
+        // Accepted connections go through the queues, even to this shard: messages posted before a
+        // client connected are then received before its connection.
         for accepted in acceptor.accept(now.mono_ms) {
             let turn = self.next_in_group;
             self.next_in_group = (turn + 1) % self.group.len();

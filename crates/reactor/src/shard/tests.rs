@@ -1,4 +1,4 @@
-//! Shards with real sockets: an echo handler and clients that misbehave.
+//! Shards with real sockets: an echo handler, and clients that misbehave.
 
 use std::io::{Read, Write};
 use std::net::{Shutdown, TcpStream};
@@ -31,7 +31,8 @@ enum Order {
     Finish(ConnId),
     FinishUnlessBlocked(ConnId),
     CloseAll,
-    /// Reports the end of a wake-up; the next one begins when the other end is dropped.
+    /// Reports the end of a wake-up on the first channel; the next wake-up begins when the other
+    /// end of the second is dropped.
     Hold(Sender<()>, Receiver<()>),
 }
 
@@ -62,7 +63,8 @@ impl Handler for Probe {
     fn end_of_input(&mut self, _: Now, conn: ConnId, io: &mut Io) {
         self.seen.send(Seen::Ended(conn)).unwrap();
         if self.lingers {
-            // A handler that still owes replies keeps the connection; resuming must not report the end again.
+            // A handler that still owes replies keeps the connection; resuming must not report the
+            // end again.
             io.resume_reading(conn);
             io.set_timer(conn, io.received_ms(conn).unwrap() + 20);
         } else {
@@ -71,7 +73,7 @@ impl Handler for Probe {
     }
 
     fn closed(&mut self, _: Now, conn: ConnId, reason: CloseReason, _: &mut Io) {
-        // The receiver is gone when a test ends before its shards.
+        // The receiver is gone if a test ends before its shards.
         let _ = self.seen.send(Seen::Closed(conn, reason));
     }
 
@@ -293,7 +295,7 @@ fn a_peer_that_does_not_read_cannot_delay_its_close() {
     let long = || vec![Segment::Shared(Arc::clone(&long))];
     let fixture = Fixture::new(1, false);
 
-    // The order comes before the first write, and after one that left bytes over.
+    // The order arrives before the first write, and then after a write that left bytes unsent.
     let _deaf = fixture.client();
     let conn = fixture.opened();
     let (held, is_held) = channel();
@@ -316,7 +318,7 @@ fn a_peer_that_does_not_read_cannot_delay_its_close() {
     fixture.order(Order::FinishUnlessBlocked(conn));
     assert_eq!(fixture.next(), Seen::Closed(conn, CloseReason::Local));
 
-    // A close that waits for the output no longer does when it is asked for at once.
+    // A close that waits for output stops waiting when an immediate close is requested.
     let _deaf = fixture.client();
     let conn = fixture.opened();
     fixture.order(Order::Send(conn, long()));
@@ -372,7 +374,8 @@ fn a_connection_with_unsent_output_is_not_read() {
     let mut seen = Vec::new();
     while left > 0 {
         seen.extend(fixture.seen.try_iter());
-        // The kernel's buffers hold bytes that have left the shard; more than that would mean that output was unsent.
+        // The kernel's buffers hold bytes that have left the shard. If more than that are unread,
+        // output is still unsent.
         assert!(
             seen.is_empty() || left < 32 << 20,
             "read while output was waiting: {seen:?}"
@@ -430,7 +433,7 @@ fn messages_posted_before_a_connection_are_received_before_it() {
     let (release, released) = channel();
     fixture.order(Order::Hold(held, released));
     is_held.recv_timeout(Duration::from_secs(20)).unwrap();
-    // Both are queued when the shard continues.
+    // Both are queued by the time the shard continues.
     fixture.order(Order::CloseAll);
     let mut client = fixture.client();
     drop(release);

@@ -1,7 +1,8 @@
 //! One timer per connection, kept in a heap with lazy removal.
 //!
-//! A timer that is only ever moved later (the inactivity probe) costs one comparison per move: the heap keeps the early
-//! entry and queues it again when its time comes. Each timer has one live heap entry; others are stale and skipped.
+//! A timer that is only ever moved later (the inactivity probe) costs one comparison per move: the
+//! heap keeps the early entry and requeues it when its time comes. Each timer has one live heap
+//! entry; other entries are stale and are skipped.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -11,7 +12,7 @@ use super::ConnId;
 /// The timer of one connection; lives with the connection.
 #[derive(Debug, Default)]
 pub(super) struct Timer {
-    /// When it should fire.
+    /// When the timer should fire.
     wanted_ms: Option<u64>,
     /// The live heap entry.
     queued_ms: Option<u64>,
@@ -37,7 +38,7 @@ impl Timers {
         self.0.peek().map(|Reverse((at_ms, _))| *at_ms)
     }
 
-    /// Removes an entry whose time has come; [`Timers::fires`] says whether it is live.
+    /// Removes an entry whose time has come; [`Timers::fires`] tells whether it is live.
     pub(super) fn pop(&mut self, now_ms: u64) -> Option<(u64, ConnId)> {
         let Reverse((at_ms, conn)) = *self.0.peek()?;
         if at_ms > now_ms {
@@ -47,7 +48,8 @@ impl Timers {
         Some((at_ms, conn))
     }
 
-    /// Whether the entry `at_ms` of this connection's timer fires now; queues it again when it was moved later.
+    /// Whether the entry `at_ms` of this connection's timer fires now. Requeues the timer if it was
+    /// moved later.
     pub(super) fn fires(
         &mut self,
         conn: ConnId,

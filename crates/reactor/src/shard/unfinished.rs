@@ -1,16 +1,16 @@
-//! The messages of clients that are not handled yet, in a whole group of shards: how many bytes
-//! each connection holds, and which connection gives way when all of them together hold too much.
+//! The unhandled messages of clients in a whole group of shards: how many bytes each connection
+//! holds, and which connection is evicted if all of them together hold too much.
 //!
-//! A table with one entry for each connection that holds something worth counting. An entry belongs
-//! to an account: the remote that accepted the connection, and the address of its peer. Invariant:
-//! `bytes` is the sum of all entries that are not evicted. An evicted entry counts no longer,
-//! because its shard is about to close the connection; it stays until the shard has done so, and is
+//! A table with one entry for each connection that holds enough to count. An entry belongs to an
+//! account: the remote that accepted the connection, and the address of its peer. Invariant:
+//! `bytes` is the sum of all entries that are not evicted. An evicted entry no longer counts,
+//! because its shard is about to close the connection. It stays until the shard has done so, and is
 //! not chosen twice.
 //!
-//! [`corvid_json::unfinished`] chooses. Strangers on one remote cannot push out clients of another,
-//! such as the local socket, nor one peer with many connections the others.
+//! [`corvid_json::unfinished`] chooses. Strangers on one remote cannot evict clients of another,
+//! such as the local socket, nor can one peer with many connections evict the others.
 //!
-//! `limits` owns the table; knows no sockets.
+//! `limits` owns the table, which knows no sockets.
 
 use std::net::{IpAddr, Ipv6Addr};
 
@@ -19,18 +19,18 @@ use slab::Slab;
 
 use super::{ConnId, ListenerId};
 
-/// The owner of memory: a remote, and a peer of it.
+/// The owner of memory: a remote, and one of its peers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Account {
-    /// The listener that accepted the connection; `None`: this server opened it.
+    /// The listener that accepted the connection; `None`: this process opened it.
     pub(super) remote: Option<ListenerId>,
-    /// The peer's network address: all clients of a Unix socket are one peer.
+    /// The peer's network address. All clients of a Unix socket are one peer.
     peer: Option<IpAddr>,
 }
 
 impl Account {
-    /// Of a peer with this address. An IPv6 peer owns at least the 64-bit network that its address
-    /// is in.
+    /// The account of a peer with this address. An IPv6 peer owns at least the 64-bit network of
+    /// its address.
     pub(super) fn new(remote: Option<ListenerId>, address: Option<IpAddr>) -> Account {
         let peer = address.map(|address| match address.to_canonical() {
             IpAddr::V6(v6) => {
@@ -43,12 +43,13 @@ impl Account {
     }
 }
 
-/// The side that has to act before a connection holds less.
+/// The side that must act before a connection holds less.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Turn {
-    /// The client's: a message is incomplete.
+    /// The client must act: a message is incomplete.
     Client,
-    /// The server's: the messages are whole, or it does not read from this client now.
+    /// The server must act: the messages are complete, or the server is not reading from this
+    /// client.
     Server,
 }
 
@@ -64,19 +65,19 @@ struct Entry {
     is_evicted: bool,
 }
 
-/// A connection that has to be closed to make room.
+/// A connection that must be closed to make room.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Evicted {
     pub(super) conn: ConnId,
-    /// The shard that owns it.
+    /// The shard that owns the connection.
     pub(super) shard: usize,
-    /// The bytes that it holds.
+    /// The bytes that the connection holds.
     pub(super) bytes: usize,
-    /// Time since it last made progress, ms.
+    /// Milliseconds since the connection last made progress.
     pub(super) idle_ms: u64,
 }
 
-/// The table.
+/// The entries of all connections that count.
 #[derive(Debug, Default)]
 pub(super) struct Unfinished {
     entries: Slab<Entry>,
@@ -84,12 +85,12 @@ pub(super) struct Unfinished {
 }
 
 impl Unfinished {
-    /// All bytes that count.
+    /// The sum of all bytes that count.
     pub(super) fn bytes(&self) -> usize {
         self.bytes
     }
 
-    /// Adds a connection without bytes; returns its key.
+    /// Adds a connection without bytes. Returns its key.
     pub(super) fn insert(
         &mut self,
         now_ms: u64,
@@ -108,7 +109,7 @@ impl Unfinished {
         })
     }
 
-    /// Sets what a connection holds, after `arrived` more bytes of it.
+    /// Sets the bytes that a connection holds, after `arrived` more bytes of it.
     pub(super) fn set(
         &mut self,
         now_ms: u64,
@@ -119,7 +120,7 @@ impl Unfinished {
     ) {
         let entry = &mut self.entries[key];
         entry.growth.arrive(now_ms, arrived);
-        // The client had no part in the time that the server took.
+        // The server's time does not count against the client.
         if entry.turn == Turn::Server && turn == Turn::Client {
             entry.growth.restart(now_ms);
         }
@@ -145,7 +146,7 @@ impl Unfinished {
     /// Chooses the connections to be closed so that the others hold at most `bytes_max`.
     pub(super) fn evict(&mut self, now_ms: u64, bytes_max: usize) -> Vec<Evicted> {
         let mut evicted = Vec::new();
-        // Choosing one costs as much.
+        // Affordable here: choosing one connection costs as much.
         let counting = self.entries.iter().filter(|(_, entry)| !entry.is_evicted);
         let sum: usize = counting.map(|(_, entry)| entry.bytes).sum();
         assert_eq!(self.bytes, sum, "the bytes are those of the connections");
@@ -166,7 +167,7 @@ impl Unfinished {
         evicted
     }
 
-    /// The entry that gives way next; `None`: none is left. Linear in the number of entries.
+    /// The entry to evict next; `None`: none is left. Linear in the number of entries.
     fn choose(&self, now_ms: u64) -> Option<usize> {
         let entries = self.entries.iter();
         let counting = entries.filter(|(_, entry)| !entry.is_evicted);
@@ -204,7 +205,7 @@ mod tests {
     }
 
     impl Play {
-        /// A connection whose incomplete message has this length.
+        /// Adds a connection whose incomplete message has this length.
         fn begin(&mut self, account: Account, bytes: usize) -> usize {
             self.conns += 1;
             let conn = ConnId(self.conns);
@@ -213,7 +214,7 @@ mod tests {
             key
         }
 
-        /// The message grows.
+        /// Lets a message grow.
         fn grow(&mut self, key: usize, by: usize) {
             let bytes = self.table.entries[key].bytes + by;
             self.table.set(self.now_ms, key, bytes, Turn::Client, by);
@@ -243,7 +244,7 @@ mod tests {
             .map(|_| play.begin(network("192.0.2.1"), 650 * KIB))
             .collect();
         play.now_ms += 10 * STALLED_MS;
-        // From the same address, so only time tells them apart.
+        // Both have the same address, so only time distinguishes them.
         let honest = play.begin(network("192.0.2.1"), 128 * KIB);
         for _ in 0..24 {
             play.now_ms += 10;
@@ -261,7 +262,7 @@ mod tests {
         let client = play.begin(local(), 3 * MIB);
         for number in 0..200 {
             play.now_ms += 1;
-            // Each has an address of its own and the newest progress.
+            // Each has its own address, and the newest progress.
             play.begin(network(&format!("192.0.2.{number}")), MIB);
             play.evict(20 * MIB);
         }
@@ -291,7 +292,7 @@ mod tests {
         play.now_ms += 10 * STALLED_MS;
         assert_eq!(play.evict(MIB), 1);
         assert!(play.is_evicted(stalled) && !play.is_evicted(served));
-        // It is the client's turn again, and its time begins then.
+        // From here it is the client's turn again, and its time starts.
         play.table.set(play.now_ms, served, MIB, Turn::Client, 0);
         let other = play.begin(local(), MIB);
         play.now_ms += STALLED_MS / 2;
