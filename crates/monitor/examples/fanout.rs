@@ -1,7 +1,8 @@
-//! The cost of a commit with many sessions: run with `cargo run --release -p corvid-monitor --example fanout`.
+//! Measures the cost of a commit with many sessions: run
+//! `cargo run --release -p corvid-monitor --example fanout`.
 //!
-//! The cost must not depend on the number of sessions that are behind, nor on the number of groups whose clauses name other values, nor on
-//! the size of a set of which one element changed.
+//! The cost must not depend on the number of sessions that are behind, on the number of groups
+//! whose clauses name other values, or on the size of a set of which one element changed.
 
 use std::time::Instant;
 
@@ -37,7 +38,7 @@ fn main() {
     }
 }
 
-/// One subscription; every session is flushed after every commit.
+/// One subscription. Every session is flushed after every commit.
 fn flushed_each_commit(sessions: u32) {
     let mut fixture = Fixture::new();
     for session in 0..sessions {
@@ -51,7 +52,7 @@ fn flushed_each_commit(sessions: u32) {
     );
 }
 
-/// One subscription; no session is ever ready.
+/// One subscription. No session is ever ready.
 fn never_flushed(sessions: u32) {
     let mut fixture = Fixture::new();
     for session in 0..sessions {
@@ -64,7 +65,7 @@ fn never_flushed(sessions: u32) {
     );
 }
 
-/// Each session asks for rows of its own host; the commit concerns one of them.
+/// Each session monitors rows of its own host. The commit concerns one of them.
 fn by_value(groups: u32) {
     let mut fixture = Fixture::new();
     for group in 0..groups {
@@ -80,7 +81,7 @@ fn by_value(groups: u32) {
     );
 }
 
-/// One element of a set comes and goes.
+/// One element of a set is added and removed.
 fn large_set(elements: i64) {
     let mut fixture = Fixture::new();
     fixture.monitor(0, r#"{"T":{"columns":["tags"]}}"#);
@@ -93,7 +94,7 @@ fn large_set(elements: i64) {
     );
 }
 
-/// A condition of many clauses gets one more; the remaining cost is parsing the request.
+/// A condition of many clauses gets one more. The remaining cost is parsing the request.
 fn grown_condition(clauses: usize) {
     let mut fixture = Fixture::new();
     let mut condition: Vec<String> = (0..clauses)
@@ -151,8 +152,8 @@ impl Fixture {
             .expect("started");
     }
 
-    /// Commits modifications of one row and flushes ready sessions; returns us per commit. `scalar`: its `size` changes, else one of its
-    /// `tags`.
+    /// Commits modifications of one row, and flushes ready sessions. Returns microseconds per
+    /// commit. If `scalar`, its `size` changes, else one of its `tags`.
     fn run(&mut self, scalar: bool) -> f64 {
         let mut row = Arc::new(Row {
             uuid: Uuid([1; 16]),
@@ -178,7 +179,7 @@ impl Fixture {
     }
 }
 
-/// Makes the next version of `row`.
+/// Builds the next version of `row`.
 fn next(row: &mut Arc<Row>, commit: i64, scalar: bool) -> Arc<Delta> {
     let mut columns = row.columns.clone();
     let column = if scalar { 1 } else { 2 };

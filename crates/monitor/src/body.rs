@@ -1,24 +1,26 @@
-//! Writes `<table-updates>` objects: tables by name, in each its rows by identity (docs/spec/protocol.md 4.6, 4.7).
+//! Writes `<table-updates>` objects: tables by name, and in each its rows by UUID
+//! (docs/spec/protocol.md 4.6, 4.7).
 //!
-//! Invariant: a table is opened with its first row, so tables without events never appear, and a row without visible changes is removed
-//! whole. Long contents are cut into pieces between rows, so bytes are never copied again. Used by both encoders; knows nothing of events.
+//! Invariant: the first row of a table opens the table, so tables without events never appear; a
+//! row without visible changes is removed whole. Long bodies are cut into pieces between rows, so
+//! bytes are never copied again. Both encoders use this file, which knows nothing of events.
 
 use std::sync::Arc as StdArc;
 
 use corvid_data::{AtomRef, ColumnId, Datum, Row, TableSchema, Uuid, wire};
 
-/// Size of a piece, bytes: large enough to be worth a system call, small enough for the cache.
+/// Size of a piece in bytes: large enough to be worth a system call, small enough for the cache.
 const PIECE_BYTES: usize = 256 << 10;
 
 /// A `<table-updates>` object under construction.
 #[derive(Debug)]
 pub(crate) struct Body {
-    /// Pieces that are cut off already; `out` continues them.
+    /// Finished pieces; `out` continues them.
     pieces: Vec<StdArc<[u8]>>,
-    /// Length of `pieces`, bytes.
+    /// Length of `pieces` in bytes.
     cut_bytes: usize,
     out: Vec<u8>,
-    /// A row of the present table has been written.
+    /// A row of the current table has been written.
     is_table_open: bool,
 }
 
@@ -30,7 +32,7 @@ pub(crate) struct Mark {
 }
 
 impl Body {
-    /// Nothing written yet.
+    /// An object in which nothing is written yet.
     pub(crate) fn new() -> Body {
         Body {
             pieces: Vec::new(),
@@ -40,8 +42,9 @@ impl Body {
         }
     }
 
-    /// Writes `"<uuid>":`, opening the table before its first row; the caller appends the row's value to [`Body::out`].
-    /// Rows of a table must come together, [`Body::end_table`] after them.
+    /// Writes `"<uuid>":`, and opens the table before its first row. The caller appends the row's
+    /// value to [`Body::out`]. Rows of a table must be written together, followed by
+    /// [`Body::end_table`].
     pub(crate) fn begin_row(&mut self, table: &TableSchema, uuid: Uuid) {
         if self.is_table_open {
             self.out.push(b',');
@@ -49,7 +52,7 @@ impl Body {
             if self.out.len() > 1 || !self.pieces.is_empty() {
                 self.out.push(b',');
             }
-            // Names of tables and columns are identifiers: nothing to escape.
+            // Names of tables and columns are identifiers, so there is nothing to escape.
             write_name(&mut self.out, &table.name);
             self.out.push(b'{');
             self.is_table_open = true;
@@ -59,12 +62,12 @@ impl Body {
         self.out.extend_from_slice(b"\":");
     }
 
-    /// Where values are appended.
+    /// The buffer to which values are appended.
     pub(crate) fn out(&mut self) -> &mut Vec<u8> {
         &mut self.out
     }
 
-    /// Ends the rows of a table, if there were any.
+    /// Closes the table, if any of its rows was written.
     pub(crate) fn end_table(&mut self) {
         if self.is_table_open {
             self.out.push(b'}');
@@ -72,7 +75,7 @@ impl Body {
         }
     }
 
-    /// Cuts off a piece if it is long enough. Invalidates earlier marks.
+    /// Cuts off a piece if the buffer is long enough. Invalidates earlier marks.
     pub(crate) fn cut(&mut self) {
         if self.out.len() >= PIECE_BYTES {
             self.pieces.push(StdArc::from(&*self.out));
@@ -86,7 +89,7 @@ impl Body {
         self.cut_bytes + self.out.len()
     }
 
-    /// The present state, for [`Body::rewind`].
+    /// The current state, for [`Body::rewind`].
     pub(crate) fn mark(&self) -> Mark {
         Mark {
             length: self.out.len(),
@@ -100,7 +103,7 @@ impl Body {
         self.is_table_open = mark.is_table_open;
     }
 
-    /// The whole object; `{}` when no row was written.
+    /// The whole object; `{}` if no row was written.
     pub(crate) fn finish(mut self) -> Vec<u8> {
         debug_assert!(!self.is_table_open);
         if !self.pieces.is_empty() {
@@ -119,7 +122,7 @@ impl Body {
     }
 }
 
-/// Writes a `<row>` member by member.
+/// Writes a `<row>`, member by member.
 #[derive(Debug)]
 pub(crate) struct RowWriter<'a> {
     out: &'a mut Vec<u8>,
@@ -138,7 +141,7 @@ impl<'a> RowWriter<'a> {
         }
     }
 
-    /// Writes a column as it is in `row`.
+    /// Writes a column with its value in `row`.
     pub(crate) fn cell(&mut self, row: &Row, column: ColumnId) {
         match column {
             ColumnId::UUID => self.identity(column, row.uuid),
@@ -153,7 +156,7 @@ impl<'a> RowWriter<'a> {
         wire::write_datum(self.out, datum, is_map);
     }
 
-    /// Closes the row; returns whether it is empty.
+    /// Closes the row. Returns whether it is empty.
     pub(crate) fn end(self) -> bool {
         self.out.push(b'}');
         self.is_empty
@@ -164,7 +167,7 @@ impl<'a> RowWriter<'a> {
         wire::write_atom(self.out, AtomRef::Uuid(uuid));
     }
 
-    /// Writes `"<column>":` and returns whether the column holds a map.
+    /// Writes `"<column>":`. Returns whether the column holds a map.
     fn name(&mut self, column: ColumnId) -> bool {
         if !self.is_empty {
             self.out.push(b',');

@@ -1,7 +1,7 @@
 //! The parameters of `monitor_cond_change` (docs/spec/protocol.md 4.8).
 //!
-//! Invariant: everything is checked before anything is applied. The checks of ids, which need the session, come between the two steps here
-//! and belong to the caller.
+//! Invariant: everything is checked before anything is applied. Parsing has two steps. The caller
+//! checks the ids between them, because that needs the session.
 
 use std::sync::Arc as StdArc;
 
@@ -16,24 +16,24 @@ use crate::params;
 use crate::request::find_table;
 use crate::subscription::Subscription;
 
-/// Ids, and conditions as text.
+/// The ids, and the conditions as raw text.
 #[derive(Debug)]
 pub(crate) struct ChangeRequest<'a> {
-    /// Canonical.
+    /// Canonical JSON.
     pub(crate) old_id: StdArc<[u8]>,
-    /// Canonical.
+    /// Canonical JSON.
     pub(crate) new_id: StdArc<[u8]>,
     requests: &'a [u8],
 }
 
-/// New conditions by table; tables with unchanged conditions are absent.
+/// New conditions by table. Tables whose conditions do not change are absent.
 pub(crate) type Conditions = Vec<(TableId, StdArc<TableCondition>)>;
 
 impl<'a> ChangeRequest<'a> {
     /// Splits the `params`.
     ///
     /// # Errors
-    /// There are not three.
+    /// `params` does not have three elements.
     pub(crate) fn parse(raw: &'a [u8]) -> Result<ChangeRequest<'a>, WireError> {
         match *params::elements(raw)? {
             [old_id, new_id, requests] => Ok(ChangeRequest {
@@ -45,10 +45,11 @@ impl<'a> ChangeRequest<'a> {
         }
     }
 
-    /// Parses the conditions for a monitor of `version` and `subscription`. Those of a [`Version::V1`] monitor are ignored.
+    /// Parses the conditions for a monitor of `version` and `subscription`. A [`Version::V1`]
+    /// monitor ignores them.
     ///
     /// # Errors
-    /// The texts of docs/spec/protocol.md 4.8 from the third parameter on.
+    /// Those of docs/spec/protocol.md 4.8 from the third parameter on.
     pub(crate) fn conditions(
         &self,
         schema: &Schema,
@@ -74,6 +75,8 @@ impl<'a> ChangeRequest<'a> {
                 let details = format!("table {} no monitor-cond-change JSON array", table.name);
                 return Err(WireError::new(Tag::SyntaxError, details));
             }
+            // Every element is checked, but only the last one counts. An empty array changes
+            // nothing.
             let mut last = None;
             for element in params::elements(raw)? {
                 last = Some(parse_element(table, seed, version, element)?);
@@ -89,7 +92,7 @@ impl<'a> ChangeRequest<'a> {
     }
 }
 
-/// Reads one element; an absent `where` is true.
+/// Parses one element. An absent `where` means true.
 fn parse_element(
     table: &TableSchema,
     seed: HashSeed,

@@ -1,12 +1,15 @@
-//! A change set: the net effect of consecutive commits on the rows in view of one group (docs/spec/protocol.md 1.10).
+//! A change set: the net effect of consecutive commits on the rows in view of one group
+//! (docs/spec/protocol.md 1.10).
 //!
-//! An entry holds a row as the client has it (`old`) and as it is now (`new`), where a version out of view counts as absent. The rules of
-//! merging follow from keeping the first `old` and the last `new`: insert then modify is an insert of the last content, insert then delete
-//! is nothing, delete then insert is a modification, and leaving and entering the view are deletion and insertion.
+//! An entry holds a row as the client has it (`old`) and as it is now (`new`). A version out of
+//! view counts as absent. The merge rules follow from keeping the first `old` and the last `new`:
+//! insert then modify is an insert of the last content, insert then delete is nothing, delete then
+//! insert is a modification. Leaving and entering the view are deletion and insertion.
 //!
-//! Cost: adding the changes of a single commit is a push each; the index by row identity is made when a second commit merges. Memory: one
-//! entry per distinct row that differs from the client's, whatever the number of commits. Invariant: a table has at most one entry per row.
-//! Filled by groups, read by the encoders; knows neither columns nor conditions.
+//! Cost: each change of a single commit is one push; the index by UUID is built when a second
+//! commit merges. Memory: one entry per distinct row that differs from the client's, however many
+//! commits there were. Invariant: a table has at most one entry per row. Groups fill change sets
+//! and the encoders read them. This file knows neither columns nor conditions.
 
 use corvid_data::{Arc, AtomRef, Datum, HashSeed, Row, TableId, Uuid};
 use hashbrown::HashTable;
@@ -14,21 +17,21 @@ use std::hash::BuildHasher;
 
 use crate::subscription::Event;
 
-/// A row's net change; at least one version is present.
+/// A row's net change. At least one version is present.
 #[derive(Clone, Debug)]
 pub(crate) struct Entry {
-    /// Its identity.
+    /// The row's UUID.
     pub(crate) uuid: Uuid,
-    /// In view before the first commit.
+    /// The version in view before the first commit.
     pub(crate) old: Option<Arc<Row>>,
-    /// In view after the last commit.
+    /// The version in view after the last commit.
     pub(crate) new: Option<Arc<Row>>,
-    /// Index of the change in its delta; meaningful while the set covers that delta alone.
+    /// Index of the change in its delta. Meaningful only while the set covers that delta alone.
     pub(crate) change: usize,
 }
 
 impl Entry {
-    /// The event that reports it.
+    /// The event that reports the change.
     pub(crate) fn event(&self) -> Event {
         match (&self.old, &self.new) {
             (None, _) => Event::Insert,
@@ -37,7 +40,7 @@ impl Entry {
         }
     }
 
-    /// See [`ChangeSet::text_bytes`]. O(columns).
+    /// Estimated length of the entry's text in bytes: see [`ChangeSet::text_bytes`]. O(columns).
     fn text_bytes(&self) -> u64 {
         let columns = match (&self.old, &self.new) {
             (None, Some(new)) => new.columns.iter().map(|value| text_bytes(value, 0)).sum(),
@@ -54,12 +57,13 @@ impl Entry {
     }
 }
 
-/// Text of a row without columns: its identity and the event.
+/// Text of a row without columns, in bytes: its UUID and the event.
 const ROW_BYTES: u64 = 64;
-/// Text of an atom besides the characters of a string.
+/// Text of an atom in bytes, apart from the characters of a string.
 const ATOM_BYTES: u64 = 8;
 
-/// About the text of those atoms of a value that it has more or fewer than `known`. All count as long as the first. O(1).
+/// Estimates the text, in bytes, of the atoms by which a value's count differs from `known`.
+/// Assumes that all atoms are as long as the first. O(1).
 fn text_bytes(value: &Datum, known: u64) -> u64 {
     let characters = match value.first() {
         Some(AtomRef::String(text)) => text.len() as u64,
@@ -74,9 +78,9 @@ pub(crate) struct TableChanges {
     /// The table.
     pub(crate) table: TableId,
     seed: HashSeed,
-    /// In order of first change, except that removal moves the last entry up.
+    /// In the order of their first change, except that a removal moves the last entry into the gap.
     entries: Vec<Entry>,
-    /// Positions in `entries` by row identity; empty until the first merge.
+    /// Positions in `entries` by UUID; empty until the first merge.
     index: HashTable<usize>,
 }
 
@@ -89,7 +93,7 @@ pub(crate) struct ChangeSet {
 }
 
 impl ChangeSet {
-    /// No changes; entries are found by hashes of `seed`.
+    /// An empty set. Its index hashes UUIDs with `seed`.
     pub(crate) fn new(seed: HashSeed) -> ChangeSet {
         ChangeSet {
             seed,
@@ -97,7 +101,7 @@ impl ChangeSet {
         }
     }
 
-    /// Adds a change of a row without an entry, which is certain within one commit.
+    /// Adds a change of a row without an entry. Changes of one commit always qualify.
     pub(crate) fn push(&mut self, table: TableId, entry: Entry) {
         self.table_mut(table).push(entry);
     }
@@ -107,10 +111,12 @@ impl ChangeSet {
         self.table_mut(table).merge(entry);
     }
 
-    /// Adds all of `later`, which covers the commits after this set's. O(the smaller set).
+    /// Appends `later`, which covers the commits after this set's. O(smaller set).
     pub(crate) fn append(&mut self, later: ChangeSet) {
         for changes in later.tables {
             let own = self.table_mut(changes.table);
+            // Walk the smaller set. Either way an entry ends up with the earlier `old` and the
+            // later `new`.
             if own.entries.len() >= changes.entries.len() {
                 for entry in changes.entries {
                     own.merge(entry);
@@ -124,8 +130,9 @@ impl ChangeSet {
         }
     }
 
-    /// About how many bytes an update with these changes has: texts of new rows, and what changed columns have gained or lost. Replaced
-    /// elements count nothing. Stops at `enough`. O(rows).
+    /// Estimates the length of an update with these changes in bytes: the texts of new rows, and
+    /// what changed columns have gained or lost. Replaced elements count nothing. Stops at
+    /// `enough`. O(rows).
     pub(crate) fn text_bytes(&self, enough: u64) -> u64 {
         let mut bytes = 0;
         for entry in self.tables.iter().flat_map(|table| &table.entries) {
@@ -142,15 +149,15 @@ impl ChangeSet {
         self.tables.iter().map(|table| table.entries.len()).sum()
     }
 
-    /// The tables with their changes, by id; a table may have none left.
+    /// The tables with their changes, by id. A table may have no changes left.
     pub(crate) fn tables(&self) -> &[TableChanges] {
         &self.tables
     }
 
-    /// Checks the order of tables, and that a row has one entry. O(rows): for simulations.
+    /// Checks the order of tables, and that each row has one entry. O(rows): for simulations.
     ///
     /// # Panics
-    /// They are wrong.
+    /// If a check fails.
     pub(crate) fn check(&self) {
         assert!(
             self.tables.is_sorted_by(|one, next| one.table < next.table),
@@ -198,7 +205,7 @@ impl TableChanges {
         }
     }
 
-    /// The changes, each row once.
+    /// The changes, one entry per row.
     pub(crate) fn entries(&self) -> &[Entry] {
         &self.entries
     }
@@ -235,7 +242,7 @@ impl TableChanges {
         }
     }
 
-    /// The position of the row's entry; makes the index when there is none.
+    /// The position of the row's entry. Builds the index if it is missing.
     fn position(&mut self, uuid: Uuid) -> Option<usize> {
         let entries = &self.entries;
         if self.index.is_empty() {
@@ -253,7 +260,8 @@ impl TableChanges {
             .copied()
     }
 
-    /// Drops an entry without old and new version; else short-lived rows would pile up behind a client that never reads.
+    /// Drops an entry that has neither an old nor a new version. Otherwise short-lived rows would
+    /// pile up for a client that never reads.
     fn drop_if_void(&mut self, position: usize) {
         let entry = &self.entries[position];
         if entry.old.is_some() || entry.new.is_some() {
@@ -264,6 +272,7 @@ impl TableChanges {
         if position != last {
             let moved = self.entries[last].uuid;
             self.remove_from_index(moved, last);
+            // The removal moves the last entry to `position`, so its index entry has to follow.
             self.entries.swap_remove(position);
             let entries = &self.entries;
             self.index
@@ -285,7 +294,7 @@ impl TableChanges {
     }
 }
 
-/// Row identities are made by clients too, so they are hashed.
+/// Clients may choose row UUIDs, so they are hashed with a secret seed.
 fn hash(seed: HashSeed, uuid: Uuid) -> u64 {
     seed.hash_one(uuid)
 }
@@ -322,7 +331,7 @@ mod tests {
         row.and_then(|row| row.columns[0].first()?.as_integer())
     }
 
-    /// (row, old value, new value), sorted.
+    /// Row, old value and new value, sorted.
     fn content(set: &ChangeSet) -> Vec<(u8, Option<i64>, Option<i64>)> {
         let mut content: Vec<_> = set
             .tables()

@@ -1,7 +1,9 @@
-//! The condition of one table of a subscription, in canonical form: a disjunction (docs/spec/protocol.md 4.7).
+//! The condition of one table of a subscription, in canonical form: a disjunction
+//! (docs/spec/protocol.md 4.7).
 //!
-//! Invariant: clauses are sorted and distinct, and none is constant, so equal conditions compare equal in any order of clauses. Knows
-//! clauses only: the engine finds rows and evaluates clauses.
+//! Invariant: clauses are sorted and distinct, and none is constant. So equal conditions compare
+//! equal in any order of clauses. This file only knows clauses; the engine finds rows and evaluates
+//! clauses.
 
 use std::borrow::Cow;
 
@@ -9,27 +11,28 @@ use corvid_data::{HashSeed, Row, TableSchema};
 use corvid_engine::Condition;
 use corvid_engine::condition::{Clause, Function};
 
-/// A check of this many clauses counts as one step; most of them are found together by a hash.
+/// Checking this many clauses counts as one step, because a hash finds most of them together.
 const CLAUSES: usize = 16;
 
-/// Bytes of a clause in use besides itself: its place in the set by which rows are checked, and in
-/// the table by which changes find the groups that see them.
+/// Bytes that a clause in use takes in addition to itself: its slots in the set that checks rows,
+/// and in the table that finds the groups for a change.
 const INDEXED_BYTES: usize = 176;
 
-/// Which rows of a table are in view.
+/// The rows of a table that are in view.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum TableCondition {
     /// Every row: no `where`, an empty one, or one with a true clause.
     Always,
-    /// No row: only false clauses.
+    /// No row: all clauses are false.
     Never,
-    /// Rows that match some clause; at least one clause.
+    /// Rows that match at least one of the clauses. There is at least one clause.
     Any(Condition),
 }
 
 impl TableCondition {
-    /// The condition of the requests for one table: the union of their clauses; an absent `where` (`None`) is true. Without
-    /// any request it is true as well (such a table has nothing selected).
+    /// The condition of the requests for one table: the union of their clauses. An absent `where`
+    /// (`None`) means true. Without any request the condition is true as well; such a table has
+    /// nothing selected.
     pub(crate) fn of_requests(requests: Vec<Option<Condition>>) -> TableCondition {
         let mut clauses = Vec::new();
         let mut seed = HashSeed::FIXED;
@@ -58,7 +61,7 @@ impl TableCondition {
         }
         clauses.sort_unstable();
         clauses.dedup();
-        // It may stay for days.
+        // A condition may be kept for days.
         clauses.shrink_to_fit();
         TableCondition::Any(Condition::new(clauses, seed))
     }
@@ -72,7 +75,7 @@ impl TableCondition {
         }
     }
 
-    /// The memory that it takes in use, bytes.
+    /// The memory that the condition takes in use, in bytes.
     pub(crate) fn bytes(&self) -> usize {
         match self {
             TableCondition::Always | TableCondition::Never => 0,
@@ -83,7 +86,7 @@ impl TableCondition {
         }
     }
 
-    /// An upper bound for the steps of checking a row.
+    /// Upper bound on the steps of checking a row.
     pub(crate) fn steps(&self) -> u64 {
         match self {
             TableCondition::Always | TableCondition::Never => 1,
@@ -91,7 +94,7 @@ impl TableCondition {
         }
     }
 
-    /// The engine's query for all rows in view; `None`: there are none.
+    /// The engine's query for all rows in view; `None` if there are none.
     pub(crate) fn query(&self) -> Option<Cow<'_, Condition>> {
         match self {
             TableCondition::Always => Some(Cow::Owned(Condition::always())),
@@ -100,8 +103,9 @@ impl TableCondition {
         }
     }
 
-    /// The engine's query for every row that is in view here and not in `other`. It may also find rows in view of both, which the caller
-    /// skips; clauses of both conditions are left out, so the cost is proportional to the change. `None`: there are no such rows.
+    /// The engine's query for every row that is in view here and not in `other`; `None` if there
+    /// are none. The query may also find rows in view of both, which the caller skips. Clauses of
+    /// both conditions are left out, so the cost is proportional to the change.
     pub(crate) fn query_beyond(&self, other: &TableCondition) -> Option<Cow<'_, Condition>> {
         match (self, other) {
             (TableCondition::Never, _) | (_, TableCondition::Always) => None,

@@ -1,10 +1,11 @@
 //! Initial contents of a monitor: everything in view, as the reply to the request that starts it.
 //!
-//! Short contents are written at once, from the database. Long ones become an order, [`Contents`], which any thread carries out on a
-//! snapshot, slice by slice: once for all equal requests that come meanwhile or later, until the group sees a change.
+//! Short contents are written at once, from the database. Long ones become an order, [`Contents`],
+//! which any thread carries out on a snapshot, slice by slice. One order serves all equal requests
+//! that arrive until the group sees a change.
 //!
-//! Invariant: the text depends on the snapshot and the subscription only. Called by groups and by the threads that carry orders out; knows
-//! no sessions.
+//! Invariant: the text depends only on the snapshot and the subscription. Groups and the threads
+//! that carry out orders use this file, which knows no sessions.
 
 use std::sync::Arc as StdArc;
 
@@ -17,7 +18,7 @@ use crate::frame::{Guard, SharedBody};
 use crate::group::{Encoding, GroupId};
 use crate::subscription::{Event, Subscription, TableSubscription};
 
-/// Numbers contents that are being written; numbers are not reused.
+/// The id of contents that are being written. Ids are not reused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct ContentsId(pub u64);
 
@@ -30,25 +31,25 @@ pub struct Contents {
     subscription: StdArc<Subscription>,
     snapshot: Snapshot,
     body: Body,
-    /// Tables of the subscription already written, and the next slot of the table after them.
+    /// Tables of the subscription that are finished, and the next slot of the table after them.
     tables: usize,
     from: usize,
     /// Rows visited.
     rows: usize,
 }
 
-/// Contents that are written.
+/// Contents that have been written.
 #[derive(Debug)]
 pub struct Written {
     pub(crate) group: GroupId,
-    /// Their number.
+    /// The id of their order.
     pub id: ContentsId,
-    /// The text, cut into pieces; `None`: there was no room for it.
+    /// The text, cut into pieces; `None` if there was no room for it.
     pub text: Option<SharedBody>,
 }
 
 impl Contents {
-    /// The contents of `snapshot`.
+    /// Orders the contents of `snapshot`.
     pub(crate) fn new(
         id: ContentsId,
         group: GroupId,
@@ -69,13 +70,13 @@ impl Contents {
         }
     }
 
-    /// Their number.
+    /// The id of the order.
     #[must_use]
     pub fn id(&self) -> ContentsId {
         self.id
     }
 
-    /// Rows that remain to be visited. O(tables of the subscription).
+    /// Number of rows still to visit. O(tables of the subscription).
     #[must_use]
     pub fn rows_left(&self) -> usize {
         let asked = self.subscription.tables().iter();
@@ -101,7 +102,8 @@ impl Contents {
         }
     }
 
-    /// Writes another slice; true when everything is written. In total O(rows of the subscribed tables).
+    /// Writes another slice. Returns true once everything is written. In total O(rows of the
+    /// subscribed tables).
     pub fn advance(&mut self, slice: &mut Slice) -> bool {
         let encoding = self.encoding;
         let body = &mut self.body;
@@ -110,6 +112,8 @@ impl Contents {
                 let table = self.snapshot.schema().table(asked.table);
                 let steps = asked.condition.steps();
                 for (next, row) in self.snapshot.rows_from(asked.table, self.from) {
+                    // A slice ends only between rows. `from` is the next row, so no row is skipped
+                    // or repeated.
                     if slice.is_over() {
                         return false;
                     }
@@ -130,7 +134,8 @@ impl Contents {
         true
     }
 
-    /// Carries out the whole order. `guard` gets the length of the text in bytes and returns a value to be kept as long as the text.
+    /// Carries out the whole order. `guard` gets the length of the text in bytes, and returns a
+    /// value that is kept as long as the text.
     #[must_use]
     pub fn write(mut self, guard: impl FnOnce(usize) -> Guard) -> Written {
         while !self.advance(&mut Slice::unlimited()) {}
@@ -138,7 +143,7 @@ impl Contents {
         self.finish(guard)
     }
 
-    /// The result, when everything is written. `guard` is kept as long as the text.
+    /// The result, once everything is written. `guard` is kept as long as the text.
     #[must_use]
     pub fn finish(self, guard: Guard) -> Written {
         assert_eq!(
@@ -154,12 +159,12 @@ impl Contents {
     }
 }
 
-/// Whether rows of this table are in the contents.
+/// Whether the contents include rows of this table.
 fn is_written(asked: &TableSubscription) -> bool {
     asked.select.has(Event::Initial) && *asked.condition != TableCondition::Never
 }
 
-/// Writes the present contents as one piece.
+/// Writes the current contents as one piece.
 pub(crate) fn write_whole(
     schema: &Schema,
     subscription: &Subscription,
@@ -182,8 +187,8 @@ pub(crate) fn write_whole(
     body.finish_pieces().concat()
 }
 
-/// Number of rows to visit for writing the contents now; if only some rows of a table must be visited, counted up to `max`. Columns that
-/// would allow a look-up get an index for the next time.
+/// Number of rows to visit to write the contents now. If a look-up narrows a table's rows, they are
+/// counted only up to `max`. Requests an index for columns that would allow a look-up next time.
 pub(crate) fn rows_visited(
     subscription: &Subscription,
     database: &mut Database,

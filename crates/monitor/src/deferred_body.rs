@@ -1,6 +1,8 @@
-//! Bodies that are ordered now and written later, by another thread: updates of commits that change many rows.
+//! Bodies that are ordered now and written later, by another thread: updates of commits that change
+//! many rows.
 //!
-//! Invariant: the text is determined when it is ordered; when and where it is written makes no difference.
+//! Invariant: the order determines the text. When and where the text is written makes no
+//! difference.
 
 use std::fmt::Debug;
 use std::sync::Arc as StdArc;
@@ -19,16 +21,17 @@ pub trait DeferredBody: Debug + Send + Sync {
     /// The text in pieces. Writes the missing part first, which takes long.
     fn pieces(&self) -> &[StdArc<[u8]>];
 
-    /// Writes another slice. Returns about how many rows remain; 0: [`DeferredBody::pieces`] returns at once.
+    /// Writes another slice. Returns the approximate number of rows left; 0 means that
+    /// [`DeferredBody::pieces`] returns at once.
     fn advance(&self, slice: &mut Slice) -> usize;
 
     /// Whether [`DeferredBody::pieces`] returns at once.
     fn is_written(&self) -> bool;
 
-    /// Rows to visit for writing it, at most; takes no time.
+    /// Upper bound on the rows to visit to write the text. Cheap.
     fn rows(&self) -> usize;
 
-    /// The value to be kept as long as the pieces.
+    /// The value to keep as long as the pieces.
     fn guard(&self) -> Option<Guard> {
         None
     }
@@ -83,7 +86,7 @@ impl LongUpdate {
 #[derive(Debug)]
 pub(crate) struct UpdateWriter {
     body: Body,
-    /// Tables of the changes already written, and entries of the next one.
+    /// Tables of the changes that are finished, and finished entries of the next table.
     tables: usize,
     entries: usize,
     /// Rows written.
@@ -112,7 +115,8 @@ impl UpdateWriter {
         self.rows
     }
 
-    /// Writes another slice; returns the text when it is complete. The other arguments are the same in every call.
+    /// Writes another slice. Returns the text once it is complete. The other arguments are the same
+    /// in every call.
     pub(crate) fn advance(
         &mut self,
         schema: &Schema,
@@ -126,6 +130,8 @@ impl UpdateWriter {
             if let Some(asked) = subscription.table(of_table.table) {
                 let table = schema.table(of_table.table);
                 while let Some(entry) = of_table.entries().get(self.entries) {
+                    // A slice ends only between rows. `entries` is the next one, so no row is
+                    // skipped or repeated.
                     if slice.is_over() {
                         return None;
                     }
@@ -148,7 +154,8 @@ impl UpdateWriter {
     }
 }
 
-/// All selected events of `changes`. `delta`: the only commit in `changes`, if there is only one.
+/// Encodes all selected events of `changes`. `delta` is the only commit in `changes`, if there is
+/// only one.
 pub(crate) fn encode(
     schema: &Schema,
     subscription: &Subscription,

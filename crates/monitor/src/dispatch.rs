@@ -1,12 +1,14 @@
-//! From a changed row to the groups that can see it.
+//! Finds the groups that can see a changed row.
 //!
-//! Groups are filed by table in one of three ways. Without a condition: every change of the table visits them. With clauses that name a
-//! value (`==`, `includes`): under each value, so a change visits only groups that name a value of the old or the new version; five hundred
-//! groups with `host == X`, each with its own X, cost one hash probe per version. With any other clause (`<`, `!=`, `excludes`): every
-//! change of the table evaluates them.
+//! Groups are filed by table in one of three ways. Without a condition: every change of the table
+//! visits them. With only clauses that name a value (`==`, `includes`): the group is filed under
+//! each value, so a change visits only groups that name a value of the old or the new version. Five
+//! hundred groups with `host == X`, each with its own X, cost one hash probe per version. With any
+//! other clause (`<`, `!=`, `excludes`): every change of the table evaluates the condition.
 //!
-//! Cost per changed row and indexed column: the smaller of the column's elements and the subscribed values, in probes. Invariant: a group
-//! is filed once per table, in one way. Does not know what a group does with a change.
+//! Cost per changed row and indexed column, in probes: the smaller of the number of the column's
+//! elements and of the subscribed values. Invariant: a group is filed once per table, in one way.
+//! This file does not know what a group does with a change.
 
 use std::hash::BuildHasher;
 
@@ -22,32 +24,32 @@ use crate::group::GroupId;
 use crate::subscription::{Select, Subscription, TableSubscription};
 use crate::view::Match;
 
-/// A group that a change may affect, and what is known of the two versions.
+/// A group that a change may affect, and what is known about the two versions of the row.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Hit {
     /// The group.
     pub(crate) group: GroupId,
-    /// About the old version.
+    /// What is known about the old version.
     pub(crate) old: Match,
-    /// About the new version.
+    /// What is known about the new version.
     pub(crate) new: Match,
 }
 
 /// All groups of one database, by table and value.
 #[derive(Debug)]
 pub(crate) struct Dispatch {
-    /// By table id.
+    /// Indexed by table id.
     tables: Vec<TableDispatch>,
     seed: HashSeed,
 }
 
 #[derive(Debug, Default)]
 struct TableDispatch {
-    /// Sorted.
+    /// Groups without a condition, sorted.
     always: Vec<GroupId>,
-    /// Sorted.
+    /// Groups whose conditions every change evaluates, sorted.
     evaluated: Vec<GroupId>,
-    /// Columns named by the clauses of the other groups.
+    /// One index per column that clauses of the other groups name.
     columns: Vec<ColumnIndex>,
 }
 
@@ -67,8 +69,8 @@ struct Posting {
     groups: Postings,
 }
 
-/// Sorted by group. `Yes`: holding the value puts a row in view; `Maybe`: the condition must be evaluated.
-/// Most values are named by one group, which then needs no allocation of its own.
+/// Sorted by group. `Yes`: a row with the value is in view. `Maybe`: the condition must be
+/// evaluated. Most values are named by one group, and then need no allocation of their own.
 type Postings = SmallVec<[(GroupId, Match); 1]>;
 
 /// The value of its column that a clause names.
@@ -79,7 +81,7 @@ enum Key<'a> {
 }
 
 impl Dispatch {
-    /// No groups.
+    /// A dispatch without groups.
     pub(crate) fn new(schema: &Schema, seed: HashSeed) -> Dispatch {
         let tables = schema.tables().iter().map(|_| TableDispatch::default());
         Dispatch {
@@ -133,6 +135,7 @@ impl Dispatch {
     pub(crate) fn candidates(&self, change: &RowChange, hits: &mut Vec<Hit>) {
         hits.clear();
         let table = &self.tables[usize::from(change.table.0)];
+        // An inserted row has no old version and a deleted one no new version: out of every view.
         let of = |known: Match| {
             let of_version = |is_there: bool| if is_there { known } else { Match::No };
             (
@@ -147,6 +150,10 @@ impl Dispatch {
         all(&table.always, Match::Yes, hits);
         all(&table.evaluated, Match::Maybe, hits);
         let first = hits.len();
+        // Each version is looked up on its own. Example: a row's host changes from A to B. The
+        // group `host == A` is hit by the old version only and sees a deletion; the group
+        // `host == B` is hit by the new version only and sees an insertion. A group that names both
+        // is hit twice.
         for index in &table.columns {
             if let Some(old) = &change.old {
                 index.find(old, |group, old| {
@@ -171,7 +178,7 @@ impl Dispatch {
     }
 }
 
-/// Merges the hits from `first` on to one per group, keeping the strongest knowledge.
+/// Merges the hits from `first` on into one per group, keeping the strongest knowledge.
 fn unite(hits: &mut Vec<Hit>, first: usize) {
     if hits.len() - first < 2 {
         return;
@@ -228,8 +235,8 @@ impl Filing<'_> {
     }
 }
 
-/// The value under which a clause is filed, and whether the value alone decides the clause. A clause with several elements is filed under
-/// the first: a matching row holds it.
+/// The value under which a clause is filed, and whether the value alone decides the clause. A
+/// clause with several elements is filed under the first one, which every matching row holds.
 fn key_of<'a>(table: &TableSchema, clause: &'a Clause) -> Option<(ColumnId, Key<'a>, Match)> {
     let Clause::Compare {
         column,
@@ -318,7 +325,7 @@ impl ColumnIndex {
         }
     }
 
-    /// Calls `visit` for each group under a value of `row`; a group can be visited more than once.
+    /// Calls `visit` for each group under a value of `row`. A group may be visited more than once.
     fn find(&self, row: &Row, mut visit: impl FnMut(GroupId, Match)) {
         let mut visit_all = |postings: &Postings| {
             for (group, known) in postings {
@@ -342,6 +349,7 @@ impl ColumnIndex {
         };
         if datum.is_empty() {
             visit_all(&self.empty);
+        // Iterate over the smaller side: the row's elements, or the values that groups name.
         } else if datum.len() <= self.values.len() {
             for element in datum.keys() {
                 self.probe(element).into_iter().for_each(&mut visit_all);

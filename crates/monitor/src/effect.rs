@@ -1,7 +1,9 @@
-//! The visible effect of a change of conditions: rows that come into view and rows that leave it (docs/spec/protocol.md 4.8).
+//! The visible effect of a condition change: rows that enter the view and rows that leave it
+//! (docs/spec/protocol.md 4.8).
 //!
-//! Cost: the rows that match a clause of only one of the two conditions, which the engine finds through its indexes; it makes missing ones.
-//! Clauses of both conditions cost nothing. Called when every pending update has been sent.
+//! Cost: the rows that match a clause of only one of the two conditions. The engine finds them
+//! through its indexes, and missing indexes are requested for the next time. Clauses of both
+//! conditions cost nothing. The update goes out only after every pending update of the session.
 
 use corvid_data::Schema;
 use corvid_engine::Database;
@@ -10,8 +12,9 @@ use crate::body::Body;
 use crate::group::Encoding;
 use crate::subscription::{Event, Subscription, TableSubscription};
 
-/// `<table-updates2>` that lead from the view of `old` to that of `new`, which differ in conditions only; `{}` without visible effect.
-/// Never a modification, never a row that is in both views.
+/// Encodes `<table-updates2>` that lead from the view of `old` to that of `new`, which differ only
+/// in conditions; `{}` without a visible effect. Contains neither modifications nor rows that are
+/// in both views.
 pub(crate) fn encode(
     schema: &Schema,
     database: &mut Database,

@@ -1,12 +1,13 @@
-//! Rows of `<table-updates>`, in either encoding:
+//! Encodes rows of `<table-updates>`, in one of two encodings:
 //!
-//! - [`Encoding::Rows`], of `monitor` and `update` (docs/spec/protocol.md 4.6): whole rows, old and new. Every selected column of a changed
-//!   row, as the format requires.
-//! - [`Encoding::Differences`], of `monitor_cond`, `update2`, `monitor_cond_since` and `update3` (docs/spec/protocol.md 4.7): new rows
-//!   without defaults, modifications as differences. Proportional to the change. A single commit's differences come from its delta; those of
+//! - [`Encoding::Rows`], for `monitor` and `update` (docs/spec/protocol.md 4.6): whole rows, old
+//!   and new. Includes every selected column of a changed row, as the format requires.
+//! - [`Encoding::Differences`], for `monitor_cond`, `update2`, `monitor_cond_since` and `update3`
+//!   (docs/spec/protocol.md 4.7): new rows without defaults, modifications as differences.
+//!   Proportional to the change. The differences of a single commit come from its delta. Those of
 //!   merged commits are computed here, skipping the parts that old and new share.
 //!
-//! Called once per group and set of changes, for the selected events.
+//! Called once per group and change set, for the selected events.
 
 use corvid_data::{ColumnId, Datum, Delta, Row, TableSchema, Uuid};
 
@@ -16,7 +17,7 @@ use crate::group::Encoding;
 use crate::subscription::{Event, TableSubscription};
 
 impl Encoding {
-    /// Appends one row of the initial content.
+    /// Appends one row of the initial contents.
     pub(crate) fn initial(
         self,
         body: &mut Body,
@@ -27,7 +28,7 @@ impl Encoding {
         self.whole(body, table, asked, Event::Initial, row);
     }
 
-    /// Appends a row that comes into view.
+    /// Appends a row that enters the view.
     pub(crate) fn insert(
         self,
         body: &mut Body,
@@ -55,7 +56,8 @@ impl Encoding {
         }
     }
 
-    /// Appends one row's net change. `delta`: the commit of which `entry` is a change, if the change set has only one.
+    /// Appends one row's net change. `delta` is the commit that contains the change, if the change
+    /// set covers only one.
     pub(crate) fn change(
         self,
         body: &mut Body,
@@ -72,7 +74,7 @@ impl Encoding {
         }
     }
 
-    /// One member with a whole row.
+    /// Writes one member with a whole row.
     fn whole(
         self,
         body: &mut Body,
@@ -111,7 +113,8 @@ impl Encoding {
         writer.end();
     }
 
-    /// `{"old":ROW1,"new":ROW2}` or `{"modify":ROW}`, or nothing when no column that reports modifications differs.
+    /// Writes `{"old":ROW1,"new":ROW2}` or `{"modify":ROW}`, or nothing if no column differs whose
+    /// modifications are selected.
     fn modify(
         self,
         body: &mut Body,
@@ -141,6 +144,8 @@ impl Encoding {
                 write_differences(&mut writer, table, asked, entry, (old, new), delta);
             }
         }
+        // Nothing may be left: merged commits can cancel out, and changed columns can be
+        // deselected.
         if writer.end() {
             return body.rewind(mark);
         }

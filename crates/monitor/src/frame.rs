@@ -1,6 +1,8 @@
-//! An outgoing message in pieces: a small head of its own and a body shared by all clients of a group.
+//! An outgoing message in pieces: a small head of its own, and a body that all clients of a group
+//! share.
 //!
-//! Invariant: a body is never copied or changed after it is shared. Made by this crate, written to sockets by the shards.
+//! Invariant: a shared body is never copied or changed. This crate builds frames, and the shards
+//! write them to sockets.
 
 use std::any::Any;
 use std::sync::{Arc, Weak};
@@ -10,23 +12,23 @@ use corvid_data::Uuid;
 use crate::Version;
 use crate::deferred_body::DeferredBody;
 
-/// A value that is kept as long as the bytes of a text: it counts them.
+/// A value that lives as long as the bytes of a text. It accounts for their memory.
 pub type Guard = Arc<dyn Any + Send + Sync>;
 
-/// A text that many messages share; cloning it increments a count.
+/// A text that many messages share. Cloning it increments a reference count.
 #[derive(Clone, Debug)]
 pub enum SharedBody {
-    /// As one piece.
+    /// One piece.
     Whole(Arc<[u8]>),
-    /// As several pieces, to be sent one after the other: initial contents, which can be long.
+    /// Several pieces, to be sent one after the other: initial contents, which can be long.
     Pieces(Arc<[Arc<[u8]>]>),
-    /// The same, with a value to be kept as long as any piece.
+    /// Several pieces, with a value that lives as long as any of them.
     Guarded(Arc<[Arc<[u8]>]>, Guard),
     /// A text that may not be written yet.
     Deferred(Arc<dyn DeferredBody>),
 }
 
-/// A body that others may still hold.
+/// A body that some message may still hold.
 #[derive(Clone, Debug)]
 pub(crate) enum WeakBody {
     Whole(Weak<[u8]>),
@@ -35,7 +37,7 @@ pub(crate) enum WeakBody {
 }
 
 impl WeakBody {
-    /// The body, if some message has it.
+    /// The body, if some message still holds it.
     pub(crate) fn upgrade(&self) -> Option<SharedBody> {
         match self {
             WeakBody::Whole(text) => text.upgrade().map(SharedBody::Whole),
@@ -46,7 +48,7 @@ impl WeakBody {
 }
 
 impl SharedBody {
-    /// The same without keeping it; `None` for a body with a guard.
+    /// A weak reference to the body; `None` for a body with a guard.
     pub(crate) fn downgrade(&self) -> Option<WeakBody> {
         match self {
             SharedBody::Whole(text) => Some(WeakBody::Whole(Arc::downgrade(text))),
@@ -66,7 +68,7 @@ impl SharedBody {
         }
     }
 
-    /// The value to be kept as long as the pieces.
+    /// The value that lives as long as the pieces.
     #[must_use]
     pub fn guard(&self) -> Option<&Guard> {
         match self {
@@ -75,7 +77,7 @@ impl SharedBody {
         }
     }
 
-    /// The text, if it is a deferred one.
+    /// The text, if it is deferred.
     #[must_use]
     pub fn deferred(&self) -> Option<&Arc<dyn DeferredBody>> {
         match self {
@@ -93,7 +95,8 @@ impl SharedBody {
         }
     }
 
-    /// Turns a deferred body that is written into its pieces, and returns its source, which may take long to free.
+    /// Replaces a written deferred body by its pieces. Returns its source, which may take long to
+    /// free.
     pub fn detach_source(&mut self) -> Option<Arc<dyn DeferredBody>> {
         let SharedBody::Deferred(text) = self else {
             return None;
@@ -127,19 +130,20 @@ impl From<Arc<[u8]>> for SharedBody {
     }
 }
 
-/// One JSON-RPC message; its text is `head`, `body`, `tail` one after the other.
+/// One JSON-RPC message. Its text is `head`, `body` and `tail`, one after the other.
 #[derive(Clone, Debug)]
 pub struct Frame {
-    /// Up to the body: method, monitor id, transaction id.
+    /// Everything before the body: method, monitor id, transaction id.
     pub head: Vec<u8>,
     /// Encoded once per group and version.
     pub body: SharedBody,
-    /// After the body, usually `]}`.
+    /// Everything after the body, usually `]}`.
     pub tail: &'static [u8],
 }
 
 impl Frame {
-    /// An `update`, `update2` or `update3` notification for the monitor `id` (canonical JSON). Only [`Version::V3`] uses `last_txn`.
+    /// An `update`, `update2` or `update3` notification for the monitor `id` (canonical JSON). Only
+    /// [`Version::V3`] uses `last_txn`.
     pub(crate) fn update(version: Version, id: &[u8], last_txn: Uuid, body: SharedBody) -> Frame {
         let mut head = Vec::with_capacity(80 + id.len());
         head.extend_from_slice(b"{\"id\":null,\"method\":\"");
@@ -162,7 +166,7 @@ impl Frame {
         }
     }
 
-    /// The whole text, copied together.
+    /// The whole text, copied into one buffer.
     #[must_use]
     pub fn to_bytes(&self) -> Vec<u8> {
         join(&self.head, &self.body, self.tail)
@@ -183,7 +187,7 @@ pub struct ResultHead {
 }
 
 impl ResultHead {
-    /// For `monitor` and `monitor_cond`: nothing.
+    /// The head for `monitor` and `monitor_cond`: empty.
     pub(crate) fn plain() -> ResultHead {
         ResultHead {
             head: Vec::new(),
@@ -191,7 +195,7 @@ impl ResultHead {
         }
     }
 
-    /// For `monitor_cond_since`: `[FOUND, LAST-TXN, BODY]`.
+    /// The head for `monitor_cond_since`: `[FOUND, LAST-TXN, BODY]`.
     pub(crate) fn since(found: bool, last_txn: Uuid) -> ResultHead {
         let mut head = Vec::with_capacity(48);
         head.extend_from_slice(if found { b"[true," } else { b"[false," });
@@ -203,14 +207,15 @@ impl ResultHead {
         }
     }
 
-    /// The result around these contents.
+    /// The result with these contents.
     #[must_use]
     pub fn with(self, body: SharedBody) -> MonitorResult {
         MonitorResult { head: self, body }
     }
 }
 
-/// The result of a monitor request; its JSON text is `head`, `body`, `tail` one after the other.
+/// The result of a monitor request. Its JSON text is `head`, `body` and `tail`, one after the
+/// other.
 #[derive(Clone, Debug)]
 pub struct MonitorResult {
     head: ResultHead,
@@ -218,8 +223,8 @@ pub struct MonitorResult {
 }
 
 impl MonitorResult {
-    /// The reply to the request `id` (raw JSON), its body still shared: the contents of a database may have hundreds of megabytes and be
-    /// requested by hundreds of clients at once.
+    /// The reply to the request `id` (raw JSON). The body stays shared: the contents of a database
+    /// may be hundreds of megabytes long, and hundreds of clients may request them at once.
     #[must_use]
     pub fn into_reply(self, id: &[u8]) -> Frame {
         let mut head = Vec::with_capacity(32 + id.len() + self.head.head.len());
@@ -238,7 +243,7 @@ impl MonitorResult {
         }
     }
 
-    /// Bytes of the body, unless it is long: then they are counted elsewhere.
+    /// Length of the body in bytes; 0 for a long body, which is accounted for elsewhere.
     #[must_use]
     pub fn whole_len(&self) -> usize {
         match &self.body {
@@ -247,7 +252,7 @@ impl MonitorResult {
         }
     }
 
-    /// The result alone as JSON text, copied together.
+    /// The result alone as JSON text, copied into one buffer.
     #[must_use]
     pub fn to_bytes(&self) -> Vec<u8> {
         let tail: &[u8] = if self.head.is_since { b"]" } else { b"" };

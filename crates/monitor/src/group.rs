@@ -1,10 +1,12 @@
-//! A group: the monitors with equal subscriptions and the same encoding. Changes are recorded and encoded once for all of them.
+//! A group: the monitors with equal subscriptions and the same encoding. Changes are recorded and
+//! encoded once for all of them.
 //!
-//! A member is clean (it has been sent everything) or behind: it holds the segment at which its pending changes begin. Invariants: while
-//! there are no segments all members are clean; a group has members.
+//! A member is clean (everything has been sent to it) or behind: then it holds the segment at which
+//! its pending changes begin. Invariants: while there are no segments, all members are clean; a
+//! group has members.
 //!
-//! Cost of a commit: the rows in view, plus one step per clean member, which becomes behind; members that are behind already cost nothing.
-//! Owned by `groups`; knows no sessions.
+//! Cost of a commit: the rows in view, plus one step per clean member, which falls behind. Members
+//! that are already behind cost nothing. `groups` owns this type, which knows no sessions.
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::{Arc as StdArc, Weak};
@@ -22,18 +24,18 @@ use crate::speculation::AsOf;
 use crate::subscription::Subscription;
 use crate::{Version, view};
 
-/// The body of an update without changes; it is not sent.
+/// The body of an update without changes. Never sent.
 pub const NOTHING: &[u8] = b"{}";
 
-/// Names a group.
+/// The id of a group.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(crate) struct GroupId(pub(crate) usize);
 
-/// Names a monitor.
+/// The id of a monitor.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct MonitorKey(pub(crate) usize);
 
-/// How changes are written: `update2` and `update3` differ in their heads only.
+/// How changes are written. `update2` and `update3` differ only in their heads.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum Encoding {
     /// `<table-updates>`
@@ -51,10 +53,10 @@ impl From<Version> for Encoding {
     }
 }
 
-/// How much a member has been sent.
+/// How much has been sent to a member.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum MemberState {
-    /// Everything; its index in the group's list of clean members.
+    /// Everything. Carries the member's index in the group's list of clean members.
     Clean(usize),
     /// Everything before this segment.
     Behind(SegmentId),
@@ -63,14 +65,14 @@ pub(crate) enum MemberState {
 /// The limits of one update.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct UpdateLimits {
-    /// An update of more rows is written later, by another thread.
+    /// An update of more rows than this is written later, by another thread.
     pub(crate) rows_max: usize,
-    /// About this much text is a step.
+    /// Approximate length of a step's text, in bytes.
     pub(crate) step_bytes: u64,
 }
 
 impl UpdateLimits {
-    /// 1,000 rows, which take some 300 us; 1 MiB.
+    /// 1,000 rows, which take about 300 us; 1 MiB.
     pub(crate) const USUAL: UpdateLimits = UpdateLimits {
         rows_max: 1000,
         step_bytes: 1 << 20,
@@ -80,18 +82,18 @@ impl UpdateLimits {
 /// An update for a member that lacks changes.
 #[derive(Debug)]
 pub(crate) struct Update {
-    /// `None` when its net change is invisible.
+    /// `None` if its net change is invisible.
     pub(crate) body: Option<SharedBody>,
-    /// How much the member has been sent with it.
+    /// The member's state once the update is sent.
     pub(crate) state: MemberState,
-    /// The last commit that it covers; `None`: the newest one.
+    /// The last commit that the update covers; `None` for the newest one.
     pub(crate) txn: Option<Uuid>,
 }
 
 /// A commit that a group records.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Commit<'a> {
-    /// Its number, greater each time.
+    /// The commit's number, greater than all earlier ones.
     pub(crate) number: u64,
     pub(crate) txn: Uuid,
     pub(crate) delta: &'a Arc<Delta>,
@@ -108,53 +110,55 @@ pub(crate) struct Group {
     seed: HashSeed,
     /// Number of the last recorded commit.
     commit: u64,
-    /// Number of recorded commits: a text encoded at one count is current until the next.
+    /// Count of recorded commits. A text encoded at one count is current until the next.
     version: u64,
-    /// Updates with everything, encoded since the last commit, by the segment at which they begin; `None`: no visible change.
+    /// Bodies encoded since the last commit that cover everything pending, by the segment at which
+    /// they begin; `None`: no visible change.
     bodies: HashMap<SegmentId, Option<SharedBody>, TrustedKeys>,
     /// The update of a commit that is not recorded yet, or is the last recorded one.
     precomputed: Option<StdArc<PrecomputedUpdate>>,
     initial: Option<Shared>,
     long: Long,
     since: Option<(Uuid, Shared)>,
-    /// Counts the memory of the subscription.
+    /// Accounts for the memory of the subscription.
     _guard: Guard,
 }
 
-/// Contents that are too long to be written at once.
+/// The state of contents that are too long to be written at once.
 #[derive(Debug)]
 enum Long {
-    /// Nowhere.
+    /// There are none.
     None,
     /// They are being written, from this state.
     Underway(ContentsId, StateVersion),
-    /// They are cached; dropped with the next change.
+    /// They are cached. Dropped with the next change.
     Cached(SharedBody, StateVersion),
 }
 
 /// The state from which a text was written.
 #[derive(Clone, Copy, Debug)]
 struct StateVersion {
-    /// The last commit that it includes.
+    /// The last commit that the text includes.
     commit: u64,
-    /// [`Group::version`] as of that commit, once it is recorded; until then as of the last recorded commit.
+    /// [`Group::version`] as of that commit once it is recorded; until then, as of the last
+    /// recorded commit.
     version: u64,
 }
 
 /// The answer to a request for long contents.
 #[derive(Debug)]
 pub(crate) enum ContentsState {
-    /// Here they are.
+    /// The contents.
     Cached(SharedBody),
-    /// They are being written, from the present state.
+    /// They are being written, from the current state.
     Underway(ContentsId),
     /// They are being written, from an earlier state.
     Stale(ContentsId),
-    /// They must be ordered, with the number that was passed in.
+    /// They must be ordered, under the id that the caller passed.
     Missing,
 }
 
-/// A body that lives as long as some client's frame holds it; other clients get the same one meanwhile.
+/// A body that lives as long as some client's frame holds it. Meanwhile other clients share it.
 #[derive(Debug)]
 struct Shared {
     state: StateVersion,
@@ -162,7 +166,7 @@ struct Shared {
 }
 
 impl Group {
-    /// No members yet.
+    /// A group without members yet.
     pub(crate) fn new(
         encoding: Encoding,
         subscription: StdArc<Subscription>,
@@ -187,23 +191,23 @@ impl Group {
         }
     }
 
-    /// How its updates are written.
+    /// How the group's updates are written.
     pub(crate) fn encoding(&self) -> Encoding {
         self.encoding
     }
 
-    /// The subscription of its members.
+    /// The subscription of the group's members.
     pub(crate) fn subscription(&self) -> &StdArc<Subscription> {
         &self.subscription
     }
 
-    /// Adds a member that has the present state.
+    /// Adds a member that has the current state.
     pub(crate) fn join(&mut self, key: MonitorKey) -> MemberState {
         self.members += 1;
         self.make_clean(key)
     }
 
-    /// Removes a member. Returns the clean member that moved to its index, if one did.
+    /// Removes a member. Returns the clean member that moved to its index, if any.
     pub(crate) fn leave(&mut self, state: MemberState) -> Option<(MonitorKey, MemberState)> {
         assert!(self.members > 0, "only members leave");
         self.members -= 1;
@@ -220,20 +224,20 @@ impl Group {
         }
     }
 
-    /// Whether a member in this state is one of the group.
+    /// Whether the group has a member in this state.
     pub(crate) fn has(&self, key: MonitorKey, state: MemberState) -> bool {
         match state {
             MemberState::Clean(position) => self.clean.get(position) == Some(&key),
-            // Its segment is checked when it is released.
+            // The segment is checked when the member releases it.
             MemberState::Behind(_) => self.clean.len() < self.members,
         }
     }
 
-    /// Checks the group, whose members are in these `states`. O(members and their changes): for
+    /// Checks the group against the `states` of its members. O(members and their changes): for
     /// simulations.
     ///
     /// # Panics
-    /// They are not.
+    /// If they disagree.
     pub(crate) fn check(&self, states: &[(MonitorKey, MemberState)]) {
         assert!(self.members > 0, "a group has members");
         assert_eq!(self.members, states.len(), "each member is counted once");
@@ -257,13 +261,13 @@ impl Group {
         );
     }
 
-    /// Whether there are no members.
+    /// Whether the group has no members.
     pub(crate) fn is_empty(&self) -> bool {
         self.members == 0
     }
 
-    /// Records a visible change. At the first change of a commit, all clean members are appended to
-    /// `woken`, with the segment at which their unsent changes begin.
+    /// Records a visible change. The first change of a commit appends all clean members to `woken`,
+    /// with the segment at which their unsent changes begin.
     pub(crate) fn record(
         &mut self,
         commit: Commit<'_>,
@@ -272,19 +276,24 @@ impl Group {
         woken: &mut Vec<(MonitorKey, SegmentId)>,
     ) {
         let Commit { number, txn, delta } = commit;
+        // The commit's first change that is visible here: everything encoded so far is out of date.
         if self.commit != number {
             assert!(self.commit < number, "commits are recorded in order");
             self.commit = number;
             self.version += 1;
             self.bodies.clear();
+            // An update precomputed for another commit is now useless: either its commit was
+            // recorded earlier, or it comes later and members may get it together with this one.
             self.precomputed
                 .take_if(|precomputed| !precomputed.is_of(delta));
             self.advance_texts(number);
+            // Clean members fall behind together, so they share a new segment.
             if !self.clean.is_empty() {
                 let segment = self.segments.open(delta, txn, self.clean.len());
                 woken.extend(self.clean.drain(..).map(|key| (key, segment)));
             } else {
-                // All members are behind, so none of them gets this commit alone.
+                // All members are already behind, so none of them will get this commit alone. It
+                // extends the last segment, and nobody is woken.
                 self.precomputed = None;
                 if let Some(last) = self.segments.last_mut() {
                     last.extend(txn);
@@ -292,7 +301,7 @@ impl Group {
             }
         }
         let last = self.segments.last_mut();
-        // A member with pending changes holds one, and one was opened for clean members.
+        // Members that are behind hold a segment, and clean members have just got one.
         assert!(
             last.is_some(),
             "a change has a segment, so members are sent it"
@@ -302,8 +311,9 @@ impl Group {
         }
     }
 
-    /// Orders the update for `delta`, which will be recorded when it is stored. `None` when all members are behind, because they will get
-    /// more than this commit, or when the group has an unused precomputed update.
+    /// Orders the update for `delta`, which will be recorded once it is stored. `None` if all
+    /// members are behind, because they will get more than this commit. `None` also if the group
+    /// has an unused precomputed update.
     pub(crate) fn precompute(
         &mut self,
         schema: &Arc<Schema>,
@@ -323,8 +333,10 @@ impl Group {
         Some(precomputed)
     }
 
-    /// All groups that see `delta`, the commit of that number, have recorded it. Drops its precomputed update if it is invisible here: it
-    /// will not be sent, and it would keep the commit in memory. Returns whether the update of a later commit remains.
+    /// Called when all groups that see `delta`, the commit with that number, have recorded it.
+    /// Drops its precomputed update if the commit is invisible here: the update will not be sent,
+    /// and it would keep the commit in memory. Returns whether the update of a later commit
+    /// remains.
     pub(crate) fn finish_precomputed(&mut self, commit: u64, delta: &Arc<Delta>) -> bool {
         match &self.precomputed {
             Some(precomputed) if !precomputed.is_of(delta) => true,
@@ -342,8 +354,8 @@ impl Group {
         self.precomputed = None;
     }
 
-    /// The next update for the member `key`, whose pending changes begin at `segment`: everything, or
-    /// a step. A long body is written later, and may turn out to be [`NOTHING`].
+    /// The next update for the member `key`, whose pending changes begin at `segment`: everything,
+    /// or one step. A long body is written later, and may turn out to be [`NOTHING`].
     pub(crate) fn update_for(
         &mut self,
         schema: &Arc<Schema>,
@@ -351,6 +363,8 @@ impl Group {
         segment: SegmentId,
         limits: UpdateLimits,
     ) -> Update {
+        // Members at the same segment need the same text: look for the full update, then for a step
+        // that some message still holds, and encode only if there is neither.
         let (body, next) = if let Some(body) = self.bodies.get(&segment) {
             (body.clone(), None)
         } else if let Some((body, next)) = self.segments.step(segment) {
@@ -366,6 +380,8 @@ impl Group {
             }
             (body, next)
         };
+        // The body is cached before the release. The last member to release the segment also drops
+        // the cached body; a body inserted after that would outlive its segment.
         let Some(next) = next else {
             self.release(segment);
             let state = self.make_clean(key);
@@ -375,6 +391,7 @@ impl Group {
                 txn: None,
             };
         };
+        // A step sends the member only to `next`, so its notification names the step's last commit.
         let (txn, is_removed) = self.segments.move_on(segment, next);
         if is_removed {
             self.bodies.remove(&segment);
@@ -386,7 +403,8 @@ impl Group {
         }
     }
 
-    /// Everything in view now, as the reply to a monitor request. Encoded once for all requests before the next change.
+    /// Everything in view now, as the reply to a monitor request. Encoded once for all requests
+    /// before the next change.
     pub(crate) fn initial(
         &mut self,
         schema: &Schema,
@@ -403,8 +421,8 @@ impl Group {
         body
     }
 
-    /// Looks up the contents of the present state, if they are long. On `Missing` the caller must have them written under the number
-    /// `next`.
+    /// Looks up the contents of the current state, if they are long. On `Missing` the caller must
+    /// have them written under the id `next`.
     pub(crate) fn long_contents(&mut self, next: ContentsId, as_of: AsOf) -> ContentsState {
         let version = self.version;
         match &self.long {
@@ -441,7 +459,8 @@ impl Group {
         }
     }
 
-    /// Commits after `last` are undone: drops every text that may include them. If one is being written, no request will get it.
+    /// Drops every text that may include a commit after `last`: those commits are undone. If such a
+    /// text is being written, no request will get it.
     pub(crate) fn undo(&mut self, last: u64) {
         let is_undone = |state: &StateVersion| state.commit > last;
         self.initial.take_if(|shared| is_undone(&shared.state));
@@ -454,8 +473,8 @@ impl Group {
         }
     }
 
-    /// The net change of `commits`, all those after `txn`. Encoded once for all clients that reconnect with this `txn` before the next
-    /// change.
+    /// The net change of `commits`, which are all commits after `txn`. Encoded once for all clients
+    /// that reconnect with this `txn` before the next change.
     pub(crate) fn since<'a>(
         &mut self,
         schema: &Schema,
@@ -479,9 +498,12 @@ impl Group {
         body
     }
 
-    /// The commit of that number is visible here. Texts that include it get the new version; cached contents without it are dropped.
+    /// Notes that the commit with that number is visible here. Texts that include it get the new
+    /// version. Cached contents without it are dropped.
     fn advance_texts(&mut self, commit: u64) {
         let version = self.version;
+        // Texts may be ahead of the recorded commits, because requests see executed ones. Example:
+        // contents written after commit 7 was executed stay current when 6 and 7 are recorded.
         let age = |state: &mut StateVersion| {
             if state.commit >= commit {
                 state.version = version;
@@ -507,7 +529,7 @@ impl Group {
         }
     }
 
-    /// A member that is behind gets the present state in a reply: drops its pending changes.
+    /// Drops the pending changes of a member whose reply will contain the current state.
     pub(crate) fn skip_pending(&mut self, key: MonitorKey, segment: SegmentId) -> MemberState {
         self.release(segment);
         self.make_clean(key)
@@ -544,6 +566,7 @@ impl Group {
         limits: UpdateLimits,
     ) -> Option<SharedBody> {
         let is_long = changes.len() > limits.rows_max;
+        // A precomputed update covers one commit, so it fits only members for which that is all.
         let is_alone = |precomputed: &mut StdArc<PrecomputedUpdate>| {
             delta.as_ref().is_some_and(|delta| precomputed.is_of(delta))
         };
@@ -554,6 +577,8 @@ impl Group {
             }
             _ => {}
         }
+        // A precomputed update that is not begun is dropped: it would visit every change of the
+        // commit, whereas `changes` has only those in view.
         let (subscription, encoding) = (&self.subscription, self.encoding);
         if is_long {
             return Some(SharedBody::Deferred(StdArc::new(LongUpdate {
@@ -571,7 +596,7 @@ impl Group {
     }
 }
 
-/// A body to be shared; `None` without changes.
+/// A body to share; `None` without changes.
 fn shared(pieces: Vec<StdArc<[u8]>>) -> Option<SharedBody> {
     match &pieces[..] {
         [only] if **only == *NOTHING => None,
@@ -581,8 +606,9 @@ fn shared(pieces: Vec<StdArc<[u8]>>) -> Option<SharedBody> {
 }
 
 impl StateVersion {
-    /// Whether a text written from this state equals one written from `as_of`, in a group at `version`: either no commit since has touched
-    /// a subscribed table, or all of them are recorded and none was visible.
+    /// Whether a text written from this state equals one written from `as_of`, in a group at
+    /// `version`. That holds if no commit since has touched a subscribed table. It also holds if
+    /// all of them are recorded and none was visible.
     fn holds(&self, version: u64, as_of: AsOf) -> bool {
         let are_recorded = self.commit.max(as_of.touched) <= as_of.stored;
         as_of.touched <= self.commit || (are_recorded && self.version == version)

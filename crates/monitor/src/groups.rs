@@ -1,6 +1,8 @@
-//! All groups of one database: found by subscription when a monitor starts, by changed row when a commit comes.
+//! All groups of one database: found by subscription when a monitor starts, and by changed row when
+//! a commit arrives.
 //!
-//! Invariant: no two groups have the same subscription and encoding; a group without members is removed. Knows no sessions and no ids.
+//! Invariant: no two groups have the same subscription and encoding, and a group without members is
+//! removed. This file knows neither sessions nor ids.
 
 use std::collections::BTreeMap;
 use std::hash::BuildHasher;
@@ -18,7 +20,7 @@ use crate::segments::SegmentId;
 use crate::subscription::{ColumnMask, Subscription};
 use crate::view;
 
-/// With more groups, no updates are precomputed.
+/// With more groups than this, no updates are precomputed.
 const PRECOMPUTED_GROUPS_MAX: usize = 8;
 
 /// The groups of one database.
@@ -26,7 +28,8 @@ const PRECOMPUTED_GROUPS_MAX: usize = 8;
 pub(crate) struct Groups {
     seed: HashSeed,
     slab: Slab<Group>,
-    /// By subscription and encoding, with the hash of both: conditions can be long.
+    /// By subscription and encoding. Each entry keeps the hash of both, because conditions can be
+    /// long.
     by_subscription: HashTable<(u64, GroupId)>,
     dispatch: Dispatch,
     /// Groups with a precomputed update whose commit is not recorded yet.
@@ -36,7 +39,7 @@ pub(crate) struct Groups {
 }
 
 impl Groups {
-    /// None yet.
+    /// No groups yet.
     pub(crate) fn new(schema: &Schema, seed: HashSeed) -> Groups {
         Groups {
             seed,
@@ -48,9 +51,9 @@ impl Groups {
         }
     }
 
-    /// The group for a subscription, made when there is none. The caller must add a member before
-    /// anything else. `guard` counts the memory of the subscription as long as the group exists; an
-    /// equal subscription counts once.
+    /// The group for a subscription, created if it is missing. The caller must add a member before
+    /// it does anything else. `guard` accounts for the memory of the subscription as long as the
+    /// group exists; equal subscriptions count once.
     pub(crate) fn find_or_add(
         &mut self,
         schema: &Schema,
@@ -77,11 +80,11 @@ impl Groups {
         id
     }
 
-    /// Checks that every group is found, and none twice; `members` are the members of all.
+    /// Checks that every group is found exactly once. `members` has the members of all groups.
     /// O(members and their changes): for simulations.
     ///
     /// # Panics
-    /// It is not so.
+    /// If a check fails.
     pub(crate) fn check(&self, members: &BTreeMap<usize, Vec<(MonitorKey, MemberState)>>) {
         assert_eq!(
             self.by_subscription.len(),
@@ -104,7 +107,7 @@ impl Groups {
         &mut self.slab[id.0]
     }
 
-    /// A group that may be removed already.
+    /// A group that may already have been removed.
     pub(crate) fn find_mut(&mut self, id: GroupId) -> Option<&mut Group> {
         self.slab.get_mut(id.0)
     }
@@ -114,7 +117,8 @@ impl Groups {
         self.slab.iter_mut().map(|(_, group)| group)
     }
 
-    /// Removes a member, and its group with the last one. Returns the member that moved, as [`Group::leave`] does.
+    /// Removes a member, and its group with the last member. Returns the member that moved, as
+    /// [`Group::leave`] does.
     pub(crate) fn leave(
         &mut self,
         schema: &Schema,
@@ -130,7 +134,7 @@ impl Groups {
             let entry = self
                 .by_subscription
                 .find_entry(hash, |(_, other)| *other == id);
-            // The next monitor would join a group that does not exist.
+            // Otherwise the next monitor would join a group that does not exist.
             assert!(entry.is_ok(), "a group is found by its subscription");
             if let Ok(entry) = entry {
                 entry.remove();
@@ -140,8 +144,8 @@ impl Groups {
         moved
     }
 
-    /// Records a commit in every group that sees it. Members that were clean until now are appended to `woken` with the
-    /// segment at which they are behind.
+    /// Records a commit in every group that sees it. Appends members that were clean until now to
+    /// `woken`, with the segment at which their unsent changes begin.
     pub(crate) fn commit(
         &mut self,
         schema: &Schema,
@@ -170,6 +174,7 @@ impl Groups {
             }
         }
         self.hits = hits;
+        // Only now is it known in which groups the commit was invisible.
         if !self.precomputed.is_empty() {
             let slab = &mut self.slab;
             self.precomputed.retain(|id| {
@@ -179,7 +184,8 @@ impl Groups {
         }
     }
 
-    /// Orders the updates for a commit that will be recorded, for groups that subscribe to its tables. O(rows changed).
+    /// Orders the updates for a commit that will be recorded, for groups that subscribe to its
+    /// tables. O(rows changed).
     pub(crate) fn precompute(
         &mut self,
         schema: &Arc<Schema>,

@@ -1,20 +1,24 @@
-//! The transaction history: the newest commits by id. A client that reconnects gets the changes since the last one that it has seen
-//! (docs/spec/protocol.md 4.9).
+//! The transaction history: the newest commits by id. A client that reconnects gets the changes
+//! since the last commit that it has seen (docs/spec/protocol.md 4.9).
 //!
-//! Invariant: entries are consecutive and the newest commit is the last; there is always one unless the database keeps no history. Bounded
-//! by 100 entries and by as many atoms as the database holds. Ids are random, so a client can only ask for an id that a client was sent.
-//! While every id that was sent is too old for the history, no commit is kept, and its memory is free when its transaction ends. That holds
-//! for ids of this process; where other processes send the same ids, as members of a cluster do, every id counts as sent
-//! ([`crate::Monitors::share_ids`]). Knows deltas, not subscriptions.
+//! Invariant: entries are consecutive and the newest commit is last. There is always an entry,
+//! unless the database keeps no history. The history is limited to 100 entries, and to as many
+//! atoms as the database holds.
+//!
+//! Ids are random, so a client can only name an id that was sent to some client. If every id that
+//! was sent is too old for the history, no commit is kept, and a commit's memory is free when its
+//! transaction ends. That rule applies to ids of this process. If other processes send the same
+//! ids, as the members of a cluster do, every id counts as sent ([`crate::Monitors::share_ids`]).
+//! The history knows deltas, not subscriptions.
 
 use std::collections::VecDeque;
 
 use corvid_data::{Arc, Datum, Delta, Row, Uuid};
 
-/// Maximum number of entries; a client's id is found if at most one fewer commits came after it.
+/// Limit on entries. A client's id is found if at most one fewer commits came after it.
 const ENTRIES_MAX: usize = 100;
 
-/// A commit with more atoms is large: freeing it takes some 100 us and more.
+/// A commit with more atoms than this is large: freeing it takes 100 us or more.
 const LARGE_ATOMS: u64 = 4096;
 
 /// The newest commits of one database.
@@ -23,7 +27,7 @@ pub(crate) struct History {
     entries: VecDeque<Entry>,
     /// Sum over `entries`.
     atoms: u64,
-    /// Commits since an id may have been sent to a client, counted up to [`ENTRIES_MAX`].
+    /// Commits since an id may last have been sent to a client, counted up to [`ENTRIES_MAX`].
     unsent: usize,
     /// Large commits that were dropped, with their atoms.
     dropped: Vec<(Arc<Delta>, u64)>,
@@ -38,7 +42,7 @@ struct Entry {
 }
 
 impl History {
-    /// A history that begins with the state after `last_txn`; all zeros: an empty one.
+    /// A history that begins with the state after `last_txn`, or an empty one if that is all zeros.
     pub(crate) fn new(last_txn: Uuid) -> History {
         let mut history = History {
             unsent: ENTRIES_MAX,
@@ -54,13 +58,14 @@ impl History {
         history
     }
 
-    /// The id of the newest commit is about to be sent to a client.
+    /// Called when the id of the newest commit is about to be sent to a client.
     pub(crate) fn mark_sent(&mut self) {
         self.unsent = 0;
     }
 
-    /// Adds a commit. `database_atoms` is the size of the database after it; `is_sent`: ids of commits are sent to some client. An all-zero
-    /// `txn` ends the history: later states have no ids.
+    /// Adds a commit. `database_atoms` is the size of the database after it. `is_sent` tells
+    /// whether ids of commits are sent to some client. An all-zero `txn` ends the history, because
+    /// later states have no ids.
     pub(crate) fn record(
         &mut self,
         txn: Uuid,
@@ -72,6 +77,8 @@ impl History {
             *self = History::default();
             return;
         }
+        // A client may have an id for as long as the history could still hold it. After
+        // `ENTRIES_MAX` commits without a client that gets ids, no id in the history can be named.
         if is_sent {
             self.unsent = 0;
         } else if self.unsent == ENTRIES_MAX {
@@ -86,19 +93,21 @@ impl History {
             delta: Some(delta.clone()),
             atoms,
         });
+        // The newest entry always stays: its id is the one that replies carry.
         while self.entries.len() > 1
             && (self.entries.len() > ENTRIES_MAX || self.atoms > database_atoms)
         {
             self.drop_first();
         }
         assert!(self.entries.len() <= ENTRIES_MAX, "the history is bounded");
+        // Comes after the trimming, which decides the first entry.
         self.release_first();
     }
 
-    /// Checks the account of atoms, and that no changes are missing. O(entries): for simulations.
+    /// Checks the atom count, and that no changes are missing. O(entries): for simulations.
     ///
     /// # Panics
-    /// They are wrong.
+    /// If a check fails.
     pub(crate) fn check(&self) {
         let atoms: u64 = self.entries.iter().map(|entry| entry.atoms).sum();
         assert_eq!(self.atoms, atoms, "the atoms are their sum");
@@ -109,9 +118,9 @@ impl History {
         );
     }
 
-    /// Lets go of the changes of the first entry: the history begins with the state after it, so
-    /// nobody can ask for them. Its atoms stay counted until it is dropped. Without this, a large
-    /// deletion that nothing follows would keep all that it freed.
+    /// Drops the changes of the first entry: the history begins with the state after it, so no
+    /// client can ask for them. Its atoms stay counted until the entry is dropped. Otherwise a
+    /// large deletion that no commit follows would keep all that it freed.
     fn release_first(&mut self) {
         if let Some(first) = self.entries.front_mut()
             && let Some(delta) = first.delta.take()
@@ -122,8 +131,8 @@ impl History {
         }
     }
 
-    /// Skips a commit, because no client has an id of a commit before it. The history will begin with the state after it, if it begins
-    /// again.
+    /// Skips a commit, because no client has an id of a commit before it. If the history begins
+    /// again, it begins with the state after this commit.
     fn skip(&mut self, txn: Uuid, delta: &Arc<Delta>) {
         while !self.entries.is_empty() {
             self.drop_first();
@@ -148,13 +157,15 @@ impl History {
         }
     }
 
-    /// Number of commits that a client can be sent, and the atoms in them. The first entry is the state before those.
+    /// Number of commits that can be sent to a client, and their atoms. The first entry is the
+    /// state before those.
     pub(crate) fn size(&self) -> (usize, u64) {
         let first = self.entries.front().map_or(0, |entry| entry.atoms);
         (self.entries.len().saturating_sub(1), self.atoms - first)
     }
 
-    /// Large deltas that were dropped since the last call, each with its atoms, for another thread to free.
+    /// Large deltas that were dropped since the last call, with their atoms, for another thread to
+    /// free.
     pub(crate) fn take_dropped(&mut self) -> Vec<(Arc<Delta>, u64)> {
         std::mem::take(&mut self.dropped)
     }
@@ -169,7 +180,7 @@ impl History {
         self.entries.iter().any(|entry| entry.txn == txn)
     }
 
-    /// The commits after `txn`, oldest first; `None` when it is unknown.
+    /// The commits after `txn`, oldest first; `None` if it is unknown.
     pub(crate) fn since(&self, txn: Uuid) -> Option<impl Iterator<Item = &Arc<Delta>>> {
         let found = self.entries.iter().rposition(|entry| entry.txn == txn)?;
         let later = self.entries.iter().skip(found + 1);
@@ -181,7 +192,7 @@ impl History {
     }
 }
 
-/// Atoms charged to an entry: both versions of every changed row.
+/// Atoms that count for an entry: both versions of every changed row.
 fn atoms_of(delta: &Delta) -> u64 {
     let of_row = |row: &Arc<Row>| 2 + row.columns.iter().map(Datum::atom_count).sum::<u64>();
     let versions = delta
@@ -191,7 +202,8 @@ fn atoms_of(delta: &Delta) -> u64 {
     versions.map(of_row).sum()
 }
 
-/// Whether the replaced versions of a fresh commit have more than [`LARGE_ATOMS`]; the new versions stay in their tables.
+/// Whether the replaced versions of a fresh commit have more than [`LARGE_ATOMS`]. The new versions
+/// stay in their tables.
 fn replaces_much(delta: &Delta) -> bool {
     let mut atoms = 0;
     let olds = delta
@@ -207,8 +219,9 @@ fn replaces_much(delta: &Delta) -> bool {
     false
 }
 
-/// Whether freeing a delta frees more than [`LARGE_ATOMS`]. Versions of a large column share most of it, so this is rarely true of a commit
-/// that changed a few elements; waking another thread for those would cost more than freeing them.
+/// Whether freeing a delta frees more than [`LARGE_ATOMS`]. Versions of a large column share most
+/// of it, so this is rarely true of a commit that changed a few elements. Waking another thread for
+/// those would cost more than freeing them.
 fn frees_much(delta: &Delta) -> bool {
     let versions = delta
         .changes
@@ -216,7 +229,7 @@ fn frees_much(delta: &Delta) -> bool {
         .flat_map(|change| change.old.iter().chain(&change.new));
     let mut atoms = 0;
     for row in versions {
-        // If the row is shared, dropping it only decrements a count.
+        // Dropping a shared row only decrements a count.
         atoms += 2;
         if row.is_unique() {
             let columns = row.columns.iter();
@@ -240,7 +253,7 @@ mod tests {
         Uuid([number; 16])
     }
 
-    /// Inserts one row of `atoms` atoms, `_uuid` and `_version` among them.
+    /// Inserts one row of `atoms` atoms, including `_uuid` and `_version`.
     fn delta(atoms: u64) -> Arc<Delta> {
         let mut set = Datum::empty();
         for atom in 2..atoms {
@@ -367,7 +380,7 @@ mod tests {
         }
         assert_eq!(history.last_txn(), txn(3));
         assert_eq!((history.size(), later(&history, 2)), ((0, 0), None));
-        // A client is sent the id of the third commit, sees the fourth, and leaves.
+        // A client gets the id of the third commit, sees the fourth, and leaves.
         history.mark_sent();
         history.record(txn(4), &delta(3), 10_000, true);
         for number in 5..104 {
@@ -380,7 +393,7 @@ mod tests {
         assert_eq!(later(&history, 4), None);
         history.record(txn(105), &delta(3), 10_000, false);
         assert_eq!((history.size(), history.last_txn()), ((0, 0), txn(105)));
-        // And this one leaves before the next commit.
+        // This client leaves before the next commit.
         history.mark_sent();
         history.record(txn(106), &delta(3), 10_000, false);
         assert_eq!(later(&history, 105), Some(1));

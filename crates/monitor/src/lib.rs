@@ -1,22 +1,24 @@
-//! Monitors of one database: subscription groups, pending changes and their coalescing, encoders, transaction history.
+//! Monitors of one database: subscription groups, pending changes and their coalescing, encoders,
+//! and the transaction history.
 //!
-//! Invariant: committed deltas and requests come in; results and notification frames go out as bytes. This crate knows no sockets and no
-//! log; a session is a number here.
+//! Invariant: committed deltas and requests come in; results and notification frames go out as
+//! bytes. This crate knows neither sockets nor the log. A session is a number here.
 //!
 //! The files, in the order in which data flows:
 //!
 //! ```text
 //! requests   params --> request, change_request --> subscription, condition
-//!                       monitors/start: joins a group; initial contents (contents) or the changes since a transaction (history)
-//!                       monitors/change: moves to another group; rows that come and go (effect)
+//!                monitors/start     joins a group; initial contents (contents)
+//!                                   or the changes since a transaction (history)
+//!                monitors/change    moves to another group; rows that enter or leave the view (effect)
 //! commits    monitors --> speculation     executed, not stored yet
 //!            monitors --> history         stored, for clients that reconnect
-//!                     --> groups --> dispatch --> group        the groups that can see a changed row
-//!                                    view --> segments --> change_set    the pending changes of their members
-//! updates    monitors (session): which sessions have pending changes
-//!            group --> encode --> body                         encoded once for a group
-//!                      precomputed, deferred_body              long updates, written by another thread
-//!                  --> frame                                   a head for each client, the body shared
+//!                     --> groups --> dispatch --> group        groups that can see a changed row
+//!                         view --> segments --> change_set     pending changes of their members
+//! updates    monitors (session)              which sessions have pending changes
+//!            group --> encode --> body       encoded once for a group
+//!                  precomputed, deferred_body    long updates, written by another thread
+//!                  --> frame                 a head for each client, the body shared
 //! ```
 
 mod body;

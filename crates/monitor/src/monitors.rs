@@ -1,15 +1,19 @@
-//! All monitors of one database, and the notifications that each session has not been sent yet.
+//! All monitors of one database, and the notifications that have not been sent to each session yet.
 //!
-//! Groups record commits (see `group`). This file finds the sessions of the members that a commit affects, and composes their updates when
-//! the caller asks. Cost of a commit: the groups that see it and their up-to-date members; a session that is behind already is not visited
-//! again, however many commits come before its next flush.
+//! Groups record commits (see `group`). This file finds the sessions of the members that a commit
+//! affects, and composes their updates when the caller asks for them. Cost of a commit: the groups
+//! that see it, and their up-to-date members. A session that is already behind is not visited
+//! again, however many commits arrive before its next flush.
 //!
-//! A commit comes twice: when it is executed ([`Monitors::execute`]), and when its record is stored ([`Monitors::stored`]), in the same
-//! order. Sessions are notified of stored commits only. Requests are answered from the state after the last executed commit; their changes
-//! to monitors take effect when the commits before them are stored ([`Monitors::mark_contents_stored`], [`Monitors::apply`]).
+//! Each commit is reported twice, in the same order: when it is executed ([`Monitors::execute`]),
+//! and when its record is stored ([`Monitors::stored`]). Sessions are notified only of stored
+//! commits. Requests are answered from the state after the last executed commit. Their changes to
+//! monitors take effect once the commits before them are stored
+//! ([`Monitors::mark_contents_stored`], [`Monitors::apply`]).
 //!
-//! Invariant kept by the caller: the database passed in is at the last executed commit, so a reply with its content and the later updates
-//! fit together. Knows no sockets; `service` calls it.
+//! Invariant that the caller keeps: the database passed in is at the last executed commit, so a
+//! reply with its contents and the later updates fit together. This file does not know sockets;
+//! `service` calls it.
 
 mod change;
 mod start;
@@ -33,23 +37,23 @@ use crate::{Frame, MonitorResult};
 
 pub use change::{ConditionChange, ConditionChanged};
 
-/// A session, numbered by the server; numbers are not reused.
+/// A session, numbered by the server. Numbers are not reused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct SessionId(pub u64);
 
-/// Admits the memory of a subscription, bytes: returns the value that counts it as long as the
-/// subscription is in use.
+/// Admits the memory of a subscription, in bytes. Returns the value that accounts for it as long as
+/// the subscription is in use.
 ///
 /// # Errors
-/// There is no room; the client gets this error.
+/// There is no room. The client gets this error.
 pub type Admit<'a> = &'a dyn Fn(usize) -> Result<Guard, WireError>;
 
-/// Judgements of the caller about a request.
+/// The caller's decisions about a request.
 #[derive(Clone, Copy)]
 pub struct RequestContext<'a> {
     /// Whether the session has this canonical id on another database.
     pub id_in_use: &'a dyn Fn(&[u8]) -> bool,
-    /// Asked for the memory of a subscription.
+    /// Admits the memory of a subscription.
     pub admit: Admit<'a>,
 }
 
@@ -83,56 +87,58 @@ pub struct Monitors {
     listed: Vec<SessionId>,
     history: History,
     speculation: Speculation,
-    /// Monitors whose notifications carry ids of commits.
+    /// Number of monitors whose notifications carry ids of commits.
     update3_monitors: usize,
-    /// The number of the next long contents.
+    /// The id of the next long contents.
     next_contents: ContentsId,
     limits: UpdateLimits,
     /// Kept to reuse its memory.
     woken: Vec<(MonitorKey, SegmentId)>,
     /// Notifications composed so far, by version.
     notification_counts: [u64; 3],
-    /// See [`Monitors::share_ids`].
+    /// Other servers send the same transaction ids: see [`Monitors::share_ids`].
     are_ids_shared: bool,
 }
 
-/// Outcome of a successful `monitor`, `monitor_cond` or `monitor_cond_since`.
+/// The outcome of a successful `monitor`, `monitor_cond` or `monitor_cond_since`.
 #[derive(Debug)]
 pub struct Started {
-    /// Canonical JSON of the monitor's id.
+    /// The monitor's id as canonical JSON.
     pub id: StdArc<[u8]>,
     /// The result for the reply.
     pub result: MonitorResult,
 }
 
-/// The outcome of a valid request to monitor. Except for `Retry`, the monitor exists from now on; it is sent nothing before
-/// [`Monitors::mark_replied`].
+/// The outcome of a valid monitor request. Except for `Retry`, the monitor exists from now on, and
+/// nothing is sent to it before [`Monitors::mark_replied`].
 #[derive(Debug)]
 pub enum StartOutcome {
     /// The reply is complete.
     Started(Started),
     /// The reply is complete once its contents are written.
     ContentsPending(PendingStart),
-    /// Equal contents of an earlier state are being written: no monitor was made, repeat the request when they are written.
+    /// Equal contents of an earlier state are being written. No monitor was created: repeat the
+    /// request once they are written.
     Retry(ContentsId),
 }
 
 /// A monitor whose initial contents are being written.
 #[derive(Debug)]
 pub struct PendingStart {
-    /// Canonical JSON of the monitor's id.
+    /// The monitor's id as canonical JSON.
     pub id: StdArc<[u8]>,
     /// The contents of its reply.
     pub contents: ContentsId,
     /// The reply without the contents.
     pub head: ResultHead,
-    /// To be carried out; `None`: an earlier request ordered them.
+    /// The order to carry out; `None` if an earlier request ordered the contents.
     pub order: Option<Contents>,
 }
 
 impl Monitors {
-    /// No monitors; the history begins with the state after `last_txn` (all zeros: this database keeps no history, as long as commits have
-    /// no ids either). Hashes use `seed`; no update depends on it.
+    /// No monitors. The history begins with the state after `last_txn`; all zeros mean that this
+    /// database keeps no history, as long as its commits have no ids either. Hashes use `seed`; no
+    /// update depends on it.
     #[must_use]
     pub fn new(schema: Arc<Schema>, last_txn: Uuid, seed: HashSeed) -> Monitors {
         Monitors {
@@ -153,8 +159,8 @@ impl Monitors {
         }
     }
 
-    /// Other servers send the same transaction ids: from now on the history keeps every commit, whether or not a client here was sent its
-    /// id.
+    /// Keeps every commit in the history from now on, whether or not a client of this server got
+    /// its id: other servers send the same transaction ids.
     pub fn share_ids(&mut self) {
         self.are_ids_shared = true;
     }
@@ -172,14 +178,17 @@ impl Monitors {
         self.groups.iter_mut().for_each(Group::drop_contents);
     }
 
-    /// All commits that the contents of a monitor include are stored: from now on it is notified of later ones only. False when the monitor
-    /// does not exist.
+    /// Called once all commits that the contents of a monitor include are stored: from now on the
+    /// monitor is notified only of later ones. Returns false if the monitor does not exist.
     pub fn mark_contents_stored(&mut self, session: SessionId, id: &[u8]) -> bool {
         let Some(key) = self.find(session, id) else {
             return false;
         };
         let monitor = &mut self.monitors[key.0];
         assert!(monitor.awaits_reply, "its reply comes before its updates");
+        // The monitor joined when its request was executed. Since then, commits that its contents
+        // already include were stored and recorded for it. They are dropped, or the client would
+        // get them twice.
         if let MemberState::Behind(segment) = monitor.state {
             monitor.state = self
                 .groups
@@ -189,7 +198,8 @@ impl Monitors {
         true
     }
 
-    /// The reply to a monitor's request is sent: from now on the monitor gets updates, first those that it has missed.
+    /// Called when the reply to a monitor's request is sent: from now on the monitor gets updates,
+    /// first those that it has missed.
     pub fn mark_replied(&mut self, session: SessionId, id: &[u8]) {
         let Some(state) = self.sessions.get_mut(&session) else {
             return;
@@ -208,7 +218,7 @@ impl Monitors {
         }
     }
 
-    /// Whether a session has a monitor of this canonical id.
+    /// Whether a session has a monitor with this canonical id.
     #[must_use]
     pub fn contains(&self, session: SessionId, id: &[u8]) -> bool {
         self.find(session, id).is_some()
@@ -219,17 +229,19 @@ impl Monitors {
     }
 
     fn leave(&mut self, key: MonitorKey, group: GroupId, state: MemberState) {
-        // Another member would be taken for the one that leaves, and get no updates any more.
+        // Otherwise another member would be removed in its place, and would get no further updates.
         assert!(
             self.groups.get(group).has(key, state),
             "a group knows the states of its members"
         );
+        // The group filled the gap in its list with another clean member, which has a new index.
         if let Some((moved, state)) = self.groups.leave(&self.schema, group, state) {
             self.monitors[moved.0].state = state;
         }
     }
 
-    /// Removes a monitor by canonical id; false when unknown. Its pending changes are dropped.
+    /// Removes a monitor by its canonical id, and drops its pending changes. Returns false if it is
+    /// unknown.
     pub fn cancel(&mut self, session: SessionId, id: &[u8]) -> bool {
         let Some(session) = self.sessions.get_mut(&session) else {
             return false;
@@ -242,7 +254,7 @@ impl Monitors {
         true
     }
 
-    /// Removes a session.
+    /// Removes a session and its monitors.
     pub fn remove_session(&mut self, session: SessionId) {
         if let Some(session) = self.sessions.remove(&session) {
             for key in session.monitors.into_values() {
@@ -257,12 +269,14 @@ impl Monitors {
         self.leave(key, monitor.group, monitor.state);
     }
 
-    /// Removes every monitor (database removed or converted) and returns them as (session, canonical id). Nothing is pending afterwards;
-    /// the readiness of sessions is kept. Monitors without a reply yet are not returned.
+    /// Removes every monitor, because the database was removed or converted, and returns them as
+    /// (session, canonical id). No update is pending afterwards; whether sessions are ready is
+    /// kept. Monitors that have no reply yet are not returned.
     pub fn remove_all(&mut self) -> Vec<(SessionId, StdArc<[u8]>)> {
         self.groups = Groups::new(&self.schema, self.seed);
         self.update3_monitors = 0;
         self.listed.clear();
+        // An unknown session counts as ready, so only those that are not ready must be kept.
         self.sessions.retain(|_, session| {
             session.monitors.clear();
             session.dirty.clear();
@@ -277,8 +291,8 @@ impl Monitors {
             .collect()
     }
 
-    /// Switches to another schema (docs/spec/protocol.md 4.15): removes every monitor as [`Monitors::remove_all`] does, and begins the
-    /// history anew with the conversion, `last_txn`.
+    /// Switches to another schema (docs/spec/protocol.md 4.15). Removes every monitor, as
+    /// [`Monitors::remove_all`] does, and restarts the history with the conversion, `last_txn`.
     pub fn convert(
         &mut self,
         schema: Arc<Schema>,
@@ -291,29 +305,32 @@ impl Monitors {
         self.remove_all()
     }
 
-    /// Drops the history. It begins with the state after `last_txn`; all zeros: there is no history.
+    /// Restarts the history with the state after `last_txn`; all zeros mean that there is no
+    /// history.
     pub fn restart_history(&mut self, last_txn: Uuid) {
         self.history = History::new(last_txn);
     }
 
-    /// A commit is executed and stored at once.
+    /// Records a commit that is executed and stored at once.
     pub fn commit(&mut self, delta: &Arc<Delta>, txn: Uuid, atoms: u64) {
         self.execute(delta, txn);
         self.stored(delta, atoms);
     }
 
-    /// A commit is executed. `txn` is its id, all zeros where no history is kept. An empty delta is no commit.
+    /// Records that a commit is executed. `txn` is its id, all zeros if no history is kept. An
+    /// empty delta is not a commit.
     pub fn execute(&mut self, delta: &Arc<Delta>, txn: Uuid) {
         if !delta.is_empty() {
             self.speculation.execute(delta, txn);
         }
     }
 
-    /// The oldest commit that was only executed is stored. Visits only groups that it can affect. `atoms` is the number of atoms in the
-    /// database now; it bounds the history (docs/spec/protocol.md 4.9).
+    /// Records that the oldest commit that was only executed is stored. Visits only groups that the
+    /// commit can affect. `atoms` is the number of atoms in the database now; it limits the history
+    /// (docs/spec/protocol.md 4.9).
     ///
     /// # Panics
-    /// The oldest commit is not `delta`.
+    /// If the oldest commit is not `delta`.
     pub fn stored(&mut self, delta: &Arc<Delta>, atoms: u64) {
         if delta.is_empty() {
             return;
@@ -323,6 +340,7 @@ impl Monitors {
         else {
             unreachable!("commits are stored in the order of their execution");
         };
+        // The history comes before any flush, which takes the newest transaction id from it.
         let is_sent = self.are_ids_shared || self.update3_monitors > 0;
         self.history.record(txn, &delta, atoms, is_sent);
         let mut woken = std::mem::take(&mut self.woken);
@@ -331,6 +349,9 @@ impl Monitors {
             txn,
             delta: &delta,
         };
+        // From here on the commit is pending for every member that sees it. Only members that were
+        // clean are woken: the others are in line already, and their next flush includes the
+        // commit.
         self.groups.commit(&self.schema, commit, &mut woken);
         for (key, segment) in woken.drain(..) {
             let monitor = &mut self.monitors[key.0];
@@ -339,6 +360,7 @@ impl Monitors {
                 "a member that is behind keeps its segment"
             );
             monitor.state = MemberState::Behind(segment);
+            // Nothing may precede the reply. `mark_replied` puts the monitor in line.
             if monitor.awaits_reply {
                 continue;
             }
@@ -354,26 +376,32 @@ impl Monitors {
         self.woken = woken;
     }
 
-    /// The commits that were only executed are undone. The caller cancels monitors that joined since the first of them.
+    /// Records that the commits that were only executed are undone. The caller cancels monitors
+    /// that joined since the first of them.
     pub fn undo(&mut self) {
+        // Members need no undo: they are notified only of stored commits. Only texts that were made
+        // ahead of time may include an undone commit.
         self.groups.drop_precomputed();
         let last = self.speculation.undo();
         self.groups.iter_mut().for_each(|group| group.undo(last));
     }
 
-    /// Orders updates of a long commit to be composed while its record is written. Another thread carries the orders out, or drops them.
-    /// Empty where there are so many different groups that an update would serve few members.
+    /// Orders updates of a long commit to be composed while its record is written. Another thread
+    /// carries out or drops the orders. Returns nothing if there are so many different groups that
+    /// each update would serve few members.
     pub fn precompute_updates(&mut self, delta: &Arc<Delta>) -> Vec<StdArc<dyn DeferredBody>> {
         self.groups.precompute(&self.schema, delta)
     }
 
-    /// Large commits that the history has dropped since the last call, each with its atoms. Freeing them takes long.
+    /// Large commits that the history has dropped since the last call, with their atoms. Freeing
+    /// them takes long.
     pub fn take_dropped(&mut self) -> Vec<(Arc<Delta>, u64)> {
         self.history.take_dropped()
     }
 
-    /// Appends the sessions that are ready and have pending updates, each once. The caller flushes each of them; a session that it does not
-    /// flush comes again after [`Monitors::set_ready`], not with the next commit.
+    /// Appends the sessions that are ready and have pending updates, each once. The caller flushes
+    /// each of them. A session that it does not flush is listed again after
+    /// [`Monitors::set_ready`], not with the next commit.
     pub fn take_pending(&mut self, sessions: &mut Vec<SessionId>) {
         for id in self.listed.drain(..) {
             if let Some(session) = self.sessions.get_mut(&id) {
@@ -385,13 +413,13 @@ impl Monitors {
         }
     }
 
-    /// An upper bound for the number of sessions that [`Monitors::take_pending`] visits.
+    /// Upper bound on the number of sessions that [`Monitors::take_pending`] visits.
     #[must_use]
     pub fn pending_len(&self) -> usize {
         self.listed.len()
     }
 
-    /// Whether changes merge for a session that is not ready. Its next update may be long.
+    /// Whether changes are merging for a session that is not ready. Its next update may be long.
     #[must_use]
     pub fn is_behind(&self, session: SessionId) -> bool {
         let found = self.sessions.get(&session);
@@ -405,8 +433,10 @@ impl Monitors {
         found.is_none_or(|session| session.is_ready)
     }
 
-    /// Sets whether a session's output is drained, so that updates may be composed for it; until then changes merge.
+    /// Sets whether a session's output is drained, so that updates may be composed for it. Until
+    /// then its changes merge.
     pub fn set_ready(&mut self, session: SessionId, ready: bool) {
+        // Unknown sessions are ready by default, so only the opposite is worth an entry.
         if ready && !self.sessions.contains_key(&session) {
             return;
         }
@@ -417,24 +447,25 @@ impl Monitors {
         }
     }
 
-    /// Sets how many rows an update may have and still be written at once.
+    /// Sets the number of rows up to which an update is written at once.
     pub fn set_update_rows_max(&mut self, rows: usize) {
         self.limits.rows_max = rows;
     }
 
-    /// Sets how much text, in bytes, ends an update of [`Monitors::flush_step`].
+    /// Sets the length of text, in bytes, that ends an update of [`Monitors::flush_step`].
     pub fn set_step_bytes(&mut self, bytes: u64) {
         self.limits.step_bytes = bytes;
     }
 
-    /// Composes all pending updates of a session, ready or not (they must precede a reply). Updates of many rows get a body that is written
-    /// later ([`DeferredBody`]) and may turn out to be [`NOTHING`].
+    /// Composes all pending updates of a session, whether or not it is ready: they must precede a
+    /// reply. Updates of many rows get a body that is written later ([`DeferredBody`]) and may turn
+    /// out to be [`NOTHING`].
     pub fn flush(&mut self, session: SessionId, frames: &mut Vec<Frame>) {
         while self.flush_step(session, frames) {}
     }
 
-    /// Composes the next update of each monitor of a session: all that is pending, or a part of it where much is and members stand at
-    /// different positions. Returns whether anything is left.
+    /// Composes the next update of each monitor of a session: all that is pending, or a step if
+    /// much is pending and members stand at different positions. Returns whether anything is left.
     pub fn flush_step(&mut self, session: SessionId, frames: &mut Vec<Frame>) -> bool {
         let Some(session) = self.sessions.get_mut(&session) else {
             return false;
@@ -450,8 +481,10 @@ impl Monitors {
             };
             let group = self.groups.get_mut(monitor.group);
             let update = group.update_for(&self.schema, *key, segment, self.limits);
+            // The member moves on even if its changes cancel out and nothing is sent.
             monitor.state = update.state;
             if let Some(body) = update.body {
+                // Without a step the update covers every stored commit, so its id is the newest.
                 let txn = update.txn.unwrap_or_else(|| self.history.last_txn());
                 self.notification_counts[monitor.version.index()] += 1;
                 frames.push(Frame::update(monitor.version, &monitor.id, txn, body));
@@ -468,23 +501,23 @@ impl Monitors {
         executed.unwrap_or_else(|| self.history.last_txn())
     }
 
-    /// Commits in the transaction history, and the atoms in them.
+    /// Number of commits in the transaction history, and their atoms.
     #[must_use]
     pub fn history_size(&self) -> (usize, u64) {
         self.history.size()
     }
 
-    /// Number of `update`, `update2` and `update3` notifications composed so far.
+    /// Numbers of `update`, `update2` and `update3` notifications composed so far.
     #[must_use]
     pub fn notification_counts(&self) -> [u64; 3] {
         self.notification_counts
     }
 
-    /// Checks that monitors, their groups and their sessions agree, between two calls. O(monitors
+    /// Checks between two calls that monitors, their groups and their sessions agree. O(monitors
     /// and their changes): for simulations.
     ///
     /// # Panics
-    /// They do not.
+    /// If they disagree.
     pub fn check(&self) {
         let mut members: BTreeMap<usize, Vec<(MonitorKey, MemberState)>> = BTreeMap::new();
         for (key, monitor) in &self.monitors {
@@ -534,7 +567,7 @@ impl Monitors {
         self.monitors.len()
     }
 
-    /// Whether there are none.
+    /// Whether there are no monitors.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.len() == 0

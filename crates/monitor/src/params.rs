@@ -1,7 +1,8 @@
-//! The raw pieces of a monitor request's `params`, before anything is looked up.
+//! The raw pieces of a monitor request's `params`, before any name is looked up.
 //!
-//! Invariant: the input is JSON text that was validated when its message was read. A parse error here would be a bug elsewhere and is
-//! answered as `invalid parameters`. Used by both kinds of requests; knows no schema.
+//! Invariant: the input is JSON text that was validated when its message was read. A parse error
+//! here would be a bug elsewhere, and is answered as `invalid parameters`. Both kinds of requests
+//! use this file, which knows no schema.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -26,7 +27,8 @@ pub(crate) fn elements(raw: &[u8]) -> Result<SmallVec<[&[u8]; 4]>, WireError> {
     Ok(elements)
 }
 
-/// The members of the object `raw` as raw text, by name; `None` when it is not an object. The last of repeated names wins.
+/// The members of the object `raw` as raw text, by name; `None` if it is not an object. The last of
+/// repeated names wins.
 pub(crate) fn members(raw: &[u8]) -> Option<BTreeMap<Cow<'_, [u8]>, &[u8]>> {
     let mut reader = Reader::trusted(raw);
     let mut members = BTreeMap::new();
@@ -42,10 +44,11 @@ pub(crate) fn is_array(raw: &[u8]) -> bool {
     matches!(Reader::trusted(raw).peek(), Ok(Kind::Array))
 }
 
-/// Bytes of a monitor's id, at most: every update repeats it.
+/// Limit on a monitor's id in bytes. Every update repeats the id.
 pub(crate) const ID_BYTES_MAX: usize = 4096;
 
-/// A monitor id in the form in which ids are compared and echoed: compact, members sorted, numbers by value.
+/// A monitor id in the form in which ids are compared and echoed: compact, members sorted, numbers
+/// by value.
 pub(crate) fn canonical_id(raw: &[u8]) -> Result<StdArc<[u8]>, WireError> {
     let mut id = Vec::new();
     write_canonical(&mut Reader::new(raw), &mut id).map_err(|_| invalid(raw))?;

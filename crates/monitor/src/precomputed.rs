@@ -1,9 +1,9 @@
-//! Updates that are composed before their commit is stored: composing the update of a long commit takes as long as writing its record, and
-//! two threads can do both at once.
+//! Updates that are composed before their commit is stored. Composing the update of a long commit
+//! takes as long as writing its record, and two threads can do both at once.
 //!
-//! Invariant: the text equals the update that would be composed for members which get this commit alone, so using it makes no visible
-//! difference. It is sent only after the commit is stored, and dropped if the commit is undone. Made by groups, which keep at most one
-//! each.
+//! Invariant: the text equals the update for members that get this commit alone, so using it makes
+//! no visible difference. It is sent only after the commit is stored, and dropped if the commit is
+//! undone. Groups create precomputed updates, and keep at most one each.
 
 use std::sync::Arc as StdArc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -17,7 +17,7 @@ use crate::group::Encoding;
 use crate::subscription::Subscription;
 use crate::view;
 
-/// Steps that visiting a change counts for.
+/// Steps for visiting one change.
 const LOOK_STEPS: u64 = 8;
 
 /// The update of one group for one commit.
@@ -41,7 +41,7 @@ struct Writer {
 }
 
 impl PrecomputedUpdate {
-    /// Nothing is written yet.
+    /// An update in which nothing is written yet.
     pub(crate) fn new(
         schema: Arc<Schema>,
         subscription: StdArc<Subscription>,
@@ -68,7 +68,7 @@ impl PrecomputedUpdate {
         Arc::ptr_eq(&self.delta, delta)
     }
 
-    /// Whether writing has begun: finishing it takes no longer than writing the update anew.
+    /// Whether writing has begun. If so, finishing the update takes no longer than writing it anew.
     pub(crate) fn is_begun(&self) -> bool {
         self.is_begun.load(Ordering::Relaxed)
     }
@@ -103,7 +103,7 @@ impl DeferredBody for PrecomputedUpdate {
 }
 
 impl Writer {
-    /// Writes another slice; returns the text when it is complete.
+    /// Writes another slice. Returns the text once it is complete.
     fn advance(
         &mut self,
         text: &PrecomputedUpdate,

@@ -1,7 +1,8 @@
-//! The parameters of `monitor`, `monitor_cond` and `monitor_cond_since` (docs/spec/protocol.md 4.5.2, 4.5.3, 4.9).
+//! The parameters of `monitor`, `monitor_cond` and `monitor_cond_since` (docs/spec/protocol.md
+//! 4.5.2, 4.5.3, 4.9).
 //!
-//! Invariant: checks come in the order of docs/spec/protocol.md 4.5.2, and a request that fails changes nothing. Called by `Monitors`;
-//! knows schemas and ids in use, no rows.
+//! Invariant: checks come in the order of docs/spec/protocol.md 4.5.2, and a request that fails
+//! changes nothing. Called by `Monitors`. This file knows schemas and the ids in use, but no rows.
 
 use std::sync::Arc as StdArc;
 
@@ -19,11 +20,11 @@ use crate::subscription::{Event, Select, SubscribedColumn, Subscription, TableSu
 /// A request to start a monitor.
 #[derive(Debug)]
 pub(crate) struct MonitorRequest {
-    /// Canonical.
+    /// Canonical JSON.
     pub(crate) id: StdArc<[u8]>,
     /// Its subscription.
     pub(crate) subscription: Subscription,
-    /// The newest transaction that the client has; all zeros: none.
+    /// The newest transaction that the client has; all zeros for none.
     pub(crate) last_txn: Uuid,
 }
 
@@ -31,7 +32,7 @@ impl MonitorRequest {
     /// Parses the `params` of a request of `version`.
     ///
     /// # Errors
-    /// The texts of docs/spec/protocol.md 4.5.2, 4.5.3 and 4.9.
+    /// Those of docs/spec/protocol.md 4.5.2, 4.5.3 and 4.9.
     pub(crate) fn parse(
         schema: &Schema,
         seed: HashSeed,
@@ -73,7 +74,7 @@ impl MonitorRequest {
     }
 }
 
-/// A table by its name in a request.
+/// Looks up a table by its name in a request.
 pub(crate) fn find_table(schema: &Schema, name: &[u8]) -> Option<TableId> {
     schema.table_id(std::str::from_utf8(name).ok()?)
 }
@@ -85,7 +86,7 @@ fn parse_txn(raw: &[u8]) -> Result<Uuid, WireError> {
     Uuid::parse(&text).ok_or_else(|| WireError::syntax(raw, "last-txn-id must be UUID format."))
 }
 
-/// The requests for one table that are parsed so far.
+/// The requests for one table that have been parsed so far.
 #[derive(Debug)]
 struct TableRequests {
     seed: HashSeed,
@@ -163,7 +164,7 @@ impl TableRequests {
         Ok(())
     }
 
-    /// The columns of a request without `columns`: all but `_uuid`.
+    /// Adds the columns of a request without `columns`: all except `_uuid`.
     fn add_all_columns(&mut self, table: &TableSchema, select: Select) -> Result<(), WireError> {
         for (column, _) in table.iter() {
             self.add_column(table, column, select)?;

@@ -1,7 +1,8 @@
 //! The pending changes of one group's members, as segments of the commit sequence.
 //!
-//! A segment is the net change of consecutive commits. A commit goes to the last segment only. A member that is behind holds the segment at
-//! which its own pending changes begin; its next update covers that segment and all after it:
+//! A segment is the net change of consecutive commits. Each commit goes to the last segment only. A
+//! member that is behind holds the segment at which its own pending changes begin. Its next update
+//! covers that segment and all later ones:
 //!
 //! ```text
 //! commits    1 2 3   4 5   6 7
@@ -9,13 +10,15 @@
 //! holders    slow    B     C, D      slow gets a+b+c, B b+c, C and D c
 //! ```
 //!
-//! Invariant: every segment has a holder. When B has got its update, no member begins at b any more and it merges into a. So the number of
-//! segments is at most the number of distinct positions of members, and the memory behind a member that never reads is bounded by the
-//! number of distinct rows. Owned by a group; knows no members, only how many hold a segment.
+//! Invariant: every segment has a holder. Once B has got its update, no member begins at b any
+//! more, and b merges into a. So there are at most as many segments as distinct positions of
+//! members. The memory for a member that never reads is limited by the number of distinct rows. A
+//! group owns its segments, which know no members, only how many members hold each segment.
 //!
-//! A member whose pending changes are long gets them in steps: an update ends with the first segment that makes it longer than a step,
-//! and the member then holds the next segment. Slow members at different positions so share the texts that they are sent. In one update
-//! each, the text of a commit would be in memory once for each position before it.
+//! A member whose pending changes are long gets them in steps. An update ends with the first
+//! segment that makes it longer than a step, and the member then holds the next segment. So slow
+//! members at different positions share the texts that are sent to them. With one update each, the
+//! text of a commit would be in memory once for each position before it.
 
 use std::collections::BTreeMap;
 use std::sync::Arc as StdArc;
@@ -25,7 +28,7 @@ use corvid_data::{Arc, Delta, HashSeed, Uuid};
 use crate::change_set::ChangeSet;
 use crate::frame::{SharedBody, WeakBody};
 
-/// Names a segment; later ones are greater. Valid while a member holds it.
+/// The id of a segment. Later segments have greater ids. Valid while a member holds the segment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(crate) struct SegmentId(u64);
 
@@ -39,7 +42,7 @@ pub(crate) struct Segment {
     /// The id of the last commit.
     txn: Uuid,
     holders: usize,
-    /// The last step that was composed from here, with its end.
+    /// The last step that was composed from this segment, with its end.
     step: Option<(WeakBody, SegmentId)>,
 }
 
@@ -48,9 +51,9 @@ pub(crate) struct Segment {
 pub(crate) struct Unsent {
     /// The net changes.
     pub(crate) changes: StdArc<ChangeSet>,
-    /// The only commit among them.
+    /// The commit, if there is only one.
     pub(crate) delta: Option<Arc<Delta>>,
-    /// The segment after them; `None`: they are all.
+    /// The segment after the changes; `None` if they are all that is pending.
     pub(crate) next: Option<SegmentId>,
 }
 
@@ -63,7 +66,7 @@ pub(crate) struct Segments {
 }
 
 impl Segments {
-    /// Every member is clean.
+    /// No segments: every member is clean.
     pub(crate) fn new(seed: HashSeed) -> Segments {
         Segments {
             seed,
@@ -78,7 +81,8 @@ impl Segments {
         self.by_id.is_empty()
     }
 
-    /// Begins a segment with the commit `delta` of that id, held by `holders` members (at least one).
+    /// Begins a segment with the commit `delta`, whose id is `txn`. It is held by `holders` members
+    /// (at least one).
     pub(crate) fn open(&mut self, delta: &Arc<Delta>, txn: Uuid, holders: usize) -> SegmentId {
         assert!(holders > 0, "a segment has a holder");
         let id = SegmentId(self.next);
@@ -94,25 +98,27 @@ impl Segments {
         id
     }
 
-    /// The segment of the present commit. `None` when there is none.
+    /// The segment of the current commit; `None` if there is none.
     pub(crate) fn last_mut(&mut self) -> Option<&mut Segment> {
         self.by_id
             .last_entry()
             .map(std::collections::btree_map::OccupiedEntry::into_mut)
     }
 
-    /// The changes of the next update from `from` on: everything, or a step of `step_bytes` or more. `None` when no member holds it.
+    /// The changes of the next update from `from` on: everything, or a step of at least
+    /// `step_bytes`. `None` if no member holds `from`.
     pub(crate) fn unsent(&self, from: SegmentId, step_bytes: u64) -> Option<Unsent> {
         let mut segments = self.by_id.range(from..);
         let (begin, first) = segments.next()?;
-        // A later one would leave changes out that the member has not been sent.
+        // Starting at a later segment would omit changes that the member has not received.
         assert_eq!(*begin, from, "a member holds a segment that exists");
         let mut unsent = Unsent {
             changes: first.changes.clone(),
             delta: first.delta.clone(),
             next: None,
         };
-        // Nothing is measured while nobody stands in between, so members that keep pace cost nothing here.
+        // The first segment is always sent whole, and only segments after it are measured. Members
+        // that keep up hold the last segment, so they cost nothing here.
         let mut bytes = 0;
         let mut last = first;
         for (id, segment) in segments {
@@ -128,16 +134,16 @@ impl Segments {
         Some(unsent)
     }
 
-    /// The step from `from` that some member is still being sent, with its end.
+    /// The step from `from` that some message still holds, with its end.
     pub(crate) fn step(&self, from: SegmentId) -> Option<(SharedBody, SegmentId)> {
         let (body, next) = self.by_id.get(&from)?.step.as_ref()?;
-        // The changes before a segment stay the same while the segment exists: commits go to the last one, and a segment that
-        // merges stays on its side.
+        // The changes between two existing segments never change: commits go to the last segment,
+        // and a segment that merges stays on its side of `next`.
         self.by_id.contains_key(next).then_some(())?;
         Some((body.upgrade()?, *next))
     }
 
-    /// Remembers a step, for other members at `from`.
+    /// Keeps a step for other members at `from`.
     pub(crate) fn keep_step(&mut self, from: SegmentId, body: &SharedBody, next: SegmentId) {
         assert!(from < next, "a step goes forward");
         if let Some(segment) = self.by_id.get_mut(&from) {
@@ -145,29 +151,30 @@ impl Segments {
         }
     }
 
-    /// A member has been sent the step from one segment to another. Returns the id of the last
-    /// commit in the step, and whether the first segment is removed.
+    /// Moves a member that was sent a step to its end. Returns the id of the last commit in the
+    /// step, and whether the first segment is removed.
     ///
     /// # Panics
-    /// The step does not end at a later segment that exists. The member would lose the commits in
-    /// between, or name a commit that it has not seen when it reconnects.
+    /// If the step does not end at a later segment that exists. The member would lose the commits
+    /// in between, or on reconnecting would name a commit that it has not seen.
     pub(crate) fn move_on(&mut self, from: SegmentId, to: SegmentId) -> (Uuid, bool) {
         assert!(from < to, "a step goes forward");
         let before = self.by_id.range(from..to).next_back();
         let Some((_, before)) = before else {
             unreachable!("a member holds the segment at which its step begins");
         };
-        // Not the newest commit: a client that reconnects with this id is sent all later ones.
+        // Not the newest commit: a client that reconnects with this id must get all later ones.
         let txn = before.txn;
         let Some(segment) = self.by_id.get_mut(&to) else {
             unreachable!("a step ends at a segment that exists");
         };
-        // Before the release, which would let the segment merge into the one before.
+        // Comes before the release. In the other order `to` could lose its last holder and merge
+        // into the segment before.
         segment.holders += 1;
         (txn, self.release(from))
     }
 
-    /// Releases one hold of `id`. Returns whether it was the last, which removes the segment.
+    /// Releases one hold on `id`. Returns whether it was the last one, which removes the segment.
     pub(crate) fn release(&mut self, id: SegmentId) -> bool {
         let Some(segment) = self.by_id.get_mut(&id) else {
             unreachable!("a member holds a segment that exists");
@@ -177,6 +184,9 @@ impl Segments {
         if segment.holders > 0 {
             return false;
         }
+        // No member begins here any more. Members at earlier segments still need these changes, so
+        // they merge into the segment before. Without one, every member has them, and they are
+        // dropped.
         if let Some(retired) = self.by_id.remove(&id)
             && let Some((_, before)) = self.by_id.range_mut(..id).next_back()
         {
@@ -188,11 +198,11 @@ impl Segments {
         true
     }
 
-    /// Checks every segment: `held` has, for each, how many members begin there. O(changes): for
+    /// Checks every segment. `held` has the number of members that begin at each. O(changes): for
     /// simulations.
     ///
     /// # Panics
-    /// They differ.
+    /// If they disagree.
     pub(crate) fn check(&self, held: &BTreeMap<SegmentId, usize>) {
         let own = self
             .by_id
@@ -213,15 +223,16 @@ impl Segments {
 }
 
 impl Segment {
-    /// Prepares for changes of another commit than the first.
+    /// Prepares the segment for changes of a further commit.
     pub(crate) fn extend(&mut self, txn: Uuid) {
         self.delta = None;
         self.txn = txn;
     }
 
-    /// Adds a change of the present commit.
+    /// Adds a change of the current commit.
     pub(crate) fn add(&mut self, table: corvid_data::TableId, entry: crate::change_set::Entry) {
         let changes = StdArc::make_mut(&mut self.changes);
+        // Within its only commit a row changes once, so there is no entry to merge with.
         if self.delta.is_some() {
             changes.push(table, entry);
         } else {
@@ -261,7 +272,7 @@ mod tests {
         }
     }
 
-    /// A segment of one change.
+    /// Opens a segment with one change.
     fn open(segments: &mut Segments, holders: usize, entry: Entry) -> SegmentId {
         let id = segments.open(
             &Arc::new(Delta::default()),
@@ -339,7 +350,8 @@ mod tests {
         let (found, next) = segments.step(slow).expect("some message has it");
         assert!(found.ptr_eq(&body) && next == other);
 
-        // Both at `other` go on, so it merges into `slow`, and the step from there has another end.
+        // Both members at `other` move on, so it merges into `slow`, and the step from there has
+        // another end.
         assert_eq!(segments.move_on(other, last), (Uuid([1; 16]), false));
         assert!(segments.release(other));
         assert!(segments.step(slow).is_none());

@@ -1,6 +1,7 @@
-//! The state of one session: its monitors, and those of them with pending changes.
+//! The state of one session: its monitors, and which of them have pending changes.
 //!
-//! Invariant: a monitor is in `dirty` exactly once while it is behind and its request is answered. Owned by `Monitors`.
+//! Invariant: a monitor is in `dirty` exactly once while it is behind and its request is answered.
+//! Owned by `Monitors`.
 
 use std::collections::BTreeMap;
 use std::sync::Arc as StdArc;
@@ -13,33 +14,33 @@ use crate::{SessionId, Version};
 pub(crate) struct Monitor {
     /// The session that it belongs to.
     pub(crate) session: SessionId,
-    /// Canonical.
+    /// Canonical JSON.
     pub(crate) id: StdArc<[u8]>,
     /// The kind of its notifications.
     pub(crate) version: Version,
-    /// The group in which it shares them.
+    /// The group that it belongs to.
     pub(crate) group: GroupId,
-    /// How much it has been sent.
+    /// How much has been sent to it.
     pub(crate) state: MemberState,
-    /// Its request has no reply yet: until then it is sent nothing.
+    /// Its request has no reply yet, so nothing else may be sent to it.
     pub(crate) awaits_reply: bool,
 }
 
 /// One session.
 #[derive(Debug)]
 pub(crate) struct Session {
-    /// Its monitors by canonical id; ordered, because clients choose the ids.
+    /// Its monitors by canonical id. An ordered map, because clients choose the ids.
     pub(crate) monitors: BTreeMap<StdArc<[u8]>, MonitorKey>,
-    /// Those that are behind, in order of their first pending change.
+    /// Monitors that are behind, in the order of their first pending change.
     pub(crate) dirty: Vec<MonitorKey>,
     /// Its output is drained.
     pub(crate) is_ready: bool,
-    /// It is in the list of sessions to be flushed.
+    /// It is in the list of sessions to flush.
     pub(crate) is_listed: bool,
 }
 
 impl Session {
-    /// No monitors, ready.
+    /// A session without monitors, ready.
     pub(crate) fn new() -> Session {
         Session {
             monitors: BTreeMap::new(),
@@ -49,7 +50,7 @@ impl Session {
         }
     }
 
-    /// Whether it has to be put in the list now; the caller then does so.
+    /// Whether the caller must put the session in the list now. Marks it as listed.
     pub(crate) fn list(&mut self) -> bool {
         let list = self.is_ready && !self.is_listed && !self.dirty.is_empty();
         self.is_listed |= list;

@@ -1,8 +1,9 @@
-//! Commits that are executed and not stored yet: the difference between the state on which requests are executed and the state that members
-//! of groups have been sent.
+//! Commits that are executed but not stored yet: the difference between the state on which requests
+//! are executed and the state that has been sent to members of groups.
 //!
-//! Commits are numbered in the order of their execution; a number is not reused when its commit is undone. Invariant: `commits` holds those
-//! after `stored`, oldest first. Cost of a commit: one step for each run of changes of one table. Owned by `Monitors`.
+//! Commits are numbered in the order of their execution. A number is not reused if its commit is
+//! undone. Invariant: `commits` holds the commits after `stored`, oldest first. Cost of a commit:
+//! one step per run of changes of one table. Owned by `Monitors`.
 
 use std::collections::VecDeque;
 
@@ -27,7 +28,7 @@ struct Commit {
     delta: Arc<Delta>,
 }
 
-/// The state on which a request is executed, seen through a subscription.
+/// The state on which a request is executed, as a subscription sees it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct AsOf {
     /// The last executed commit.
@@ -39,7 +40,7 @@ pub(crate) struct AsOf {
 }
 
 impl Speculation {
-    /// Nothing is executed yet.
+    /// No commit is executed yet.
     pub(crate) fn new(schema: &Schema) -> Speculation {
         Speculation {
             executed: 0,
@@ -49,7 +50,7 @@ impl Speculation {
         }
     }
 
-    /// A commit is executed. Its id is final.
+    /// Records that a commit is executed. Its id is final.
     pub(crate) fn execute(&mut self, delta: &Arc<Delta>, txn: Uuid) {
         self.executed += 1;
         let runs = delta.changes.chunk_by(|one, next| one.table == next.table);
@@ -65,7 +66,7 @@ impl Speculation {
         });
     }
 
-    /// The oldest commit is stored: its number, id and changes.
+    /// Records that the oldest commit is stored. Returns its number, id and changes.
     pub(crate) fn pop_stored(&mut self) -> Option<(u64, Uuid, Arc<Delta>)> {
         let Commit { number, txn, delta } = self.commits.pop_front()?;
         assert!(
@@ -76,16 +77,19 @@ impl Speculation {
         Some((number, txn, delta))
     }
 
-    /// All commits that are not stored are undone. Returns the last stored one.
+    /// Drops all commits that are not stored, because they are undone. Returns the number of the
+    /// last stored one.
     pub(crate) fn undo(&mut self) -> u64 {
         self.commits.clear();
+        // `stored` may be later than the table's last remaining change. That is allowed, and only
+        // makes cached texts look older than they are.
         for changed in &mut self.changed {
             *changed = self.stored.min(*changed);
         }
         self.stored
     }
 
-    /// The present state as seen through `subscription`. O(tables of the subscription).
+    /// The current state as `subscription` sees it. O(tables of the subscription).
     pub(crate) fn as_of(&self, subscription: &Subscription) -> AsOf {
         let asked = subscription.tables().iter();
         let changed = asked.filter_map(|asked| self.changed.get(usize::from(asked.table.0)));
@@ -99,7 +103,7 @@ impl Speculation {
     /// Checks the numbers. O(commits): for simulations.
     ///
     /// # Panics
-    /// They contradict each other.
+    /// If they contradict each other.
     pub(crate) fn check(&self) {
         let numbers = || self.commits.iter().map(|commit| commit.number);
         assert!(
@@ -123,7 +127,7 @@ impl Speculation {
         self.commits.is_empty()
     }
 
-    /// The id of the last executed commit; `None`: all are stored.
+    /// The id of the last executed commit; `None` if all are stored.
     pub(crate) fn last_txn(&self) -> Option<Uuid> {
         self.commits.back().map(|commit| commit.txn)
     }
@@ -133,8 +137,8 @@ impl Speculation {
         self.commits.iter().map(|commit| &commit.delta)
     }
 
-    /// The changes of the commits after the one with this id; `None`: the id is unknown. All zeros is no id: commits have it where no
-    /// history is kept.
+    /// The changes of the commits after the one with this id; `None` if the id is unknown. All
+    /// zeros is not an id: commits have it if no history is kept.
     pub(crate) fn since(&self, txn: Uuid) -> Option<impl Iterator<Item = &Arc<Delta>>> {
         if txn == Uuid::ZERO {
             return None;

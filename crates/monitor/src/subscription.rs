@@ -1,7 +1,10 @@
-//! A subscription: the content of a client's request in canonical form, so that clients with equal requests share a group.
+//! A subscription: a client's request in canonical form, so that clients with equal requests share
+//! a group.
 //!
-//! Invariant: tables are sorted by id and distinct, columns of a table likewise, conditions are canonical; hence two requests with the same
-//! meaning compare equal. Made by `request`, read by the dispatcher and the encoders. Knows no rows and no clients.
+//! Invariant: tables are sorted by id and distinct, and so are the columns of a table; conditions
+//! are canonical. So two requests with the same meaning compare equal. `request` builds
+//! subscriptions; the dispatcher and the encoders read them. This file knows neither rows nor
+//! clients.
 
 use std::sync::Arc as StdArc;
 
@@ -10,19 +13,19 @@ use smallvec::SmallVec;
 
 use crate::condition::TableCondition;
 
-/// Bytes of a table of a subscription besides columns and condition.
+/// Bytes of a subscription's table, apart from its columns and condition.
 const TABLE_BYTES: usize = 256;
 
 /// Kinds of row events that a request can select (docs/spec/protocol.md 4.5.3).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Event {
-    /// Present when the monitor starts.
+    /// The row exists when the monitor starts.
     Initial,
-    /// Came into view.
+    /// The row entered the view.
     Insert,
-    /// Left the view.
+    /// The row left the view.
     Delete,
-    /// In view before and after, with different content.
+    /// The row was in view before and is in view after, with different content.
     Modify,
 }
 
@@ -36,7 +39,7 @@ impl Select {
     /// Every event, the default of a request.
     pub(crate) const ALL: Select = Select(0b1111);
 
-    /// This set with `event`, or without it.
+    /// This set with `event` added or removed.
     pub(crate) fn with(self, event: Event, selected: bool) -> Select {
         let bit = 1 << event as u8;
         Select(if selected {
@@ -60,7 +63,7 @@ impl Select {
 /// A column and the events that report it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct SubscribedColumn {
-    /// The column, standard ones included.
+    /// The column, which may be a standard one.
     pub(crate) column: ColumnId,
     /// The `select` of the request that named it.
     pub(crate) select: Select,
@@ -71,13 +74,15 @@ pub(crate) struct SubscribedColumn {
 pub(crate) struct TableSubscription {
     /// The table.
     pub(crate) table: TableId,
-    /// Union over the table's requests: a request without columns still reports rows that come and go.
+    /// Union over the table's requests: a request without columns still reports rows that are
+    /// inserted or deleted.
     pub(crate) select: Select,
     /// Sorted by column.
     pub(crate) columns: Box<[SubscribedColumn]>,
     /// The same columns as bits.
     mask: ColumnMask,
-    /// Which rows; shared because conditions of thousands of clauses pass from one subscription to the next.
+    /// The rows in view. Shared, because conditions of thousands of clauses pass from one
+    /// subscription to the next.
     pub(crate) condition: StdArc<TableCondition>,
 }
 
@@ -100,7 +105,7 @@ impl TableSubscription {
         }
     }
 
-    /// How `column` is reported, if at all.
+    /// The events that report `column`.
     pub(crate) fn select_of(&self, column: ColumnId) -> Select {
         self.columns
             .binary_search_by_key(&column, |subscribed| subscribed.column)
@@ -149,7 +154,7 @@ impl Subscription {
             .map(|found| &self.tables[found])
     }
 
-    /// The memory that it takes in use, bytes: above all that of its conditions.
+    /// The memory that the subscription takes in use, in bytes, most of it for its conditions.
     pub(crate) fn bytes(&self) -> usize {
         let of_table = |table: &TableSubscription| {
             TABLE_BYTES + size_of_val(&*table.columns) + table.condition.bytes()
@@ -157,7 +162,7 @@ impl Subscription {
         self.tables.iter().map(of_table).sum()
     }
 
-    /// This subscription with other conditions for some tables; tables that it lacks are ignored.
+    /// This subscription with other conditions for some tables. Tables that it lacks are ignored.
     pub(crate) fn with_conditions(
         &self,
         conditions: &[(TableId, StdArc<TableCondition>)],
@@ -172,7 +177,8 @@ impl Subscription {
     }
 }
 
-/// A set of columns as bits, so that the check whether a change is visible costs a few instructions for each group.
+/// A set of columns as bits, so that checking whether a change is visible costs a few instructions
+/// per group.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub(crate) struct ColumnMask {
     own: SmallVec<[u64; 1]>,
@@ -180,7 +186,7 @@ pub(crate) struct ColumnMask {
 }
 
 impl ColumnMask {
-    /// Columns that a modification changed; `_version` always does, `_uuid` never.
+    /// Columns that a modification changed. `_version` always changes, `_uuid` never.
     pub(crate) fn of_change(change: &RowChange) -> ColumnMask {
         let mut mask: ColumnMask = change.diffs.iter().map(|diff| diff.column).collect();
         mask.version = true;
@@ -200,7 +206,7 @@ impl ColumnMask {
         self.own[word] |= 1 << bit;
     }
 
-    /// Whether some column is in both.
+    /// Whether the sets have a column in common.
     fn intersects(&self, other: &ColumnMask) -> bool {
         (self.version && other.version) || self.own.iter().zip(&other.own).any(|(a, b)| a & b != 0)
     }

@@ -1,26 +1,27 @@
 //! How a table subscription sees a row change: which of the two versions are in view.
 //!
-//! Invariant: a version out of view is replaced by `None`, so all later code sees insertion, deletion or modification and never a condition
-//! again (docs/spec/protocol.md 4.7, the table of old and new matches). Used for commits and for the history.
+//! Invariant: a version out of view is replaced by `None`. So all later code sees insertion,
+//! deletion or modification, and never evaluates a condition (docs/spec/protocol.md 4.7, the table
+//! of old and new matches). Used for commits and for the history.
 
 use corvid_data::{Arc, Delta, HashSeed, Row, RowChange, Schema, TableSchema};
 
 use crate::change_set::{ChangeSet, Entry};
 use crate::subscription::{ColumnMask, Subscription, TableSubscription};
 
-/// The knowledge about one version of a row before the condition is evaluated.
+/// What is known about one version of a row before the condition is evaluated.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Match {
     /// The version is absent or out of view.
     No,
     /// The condition must be evaluated.
     Maybe,
-    /// It is in view.
+    /// The version is in view.
     Yes,
 }
 
-/// The change as `asked` sees it, given what is known about `old` and `new`; `None`: it is invisible. `position` is the index of the change
-/// in its delta, `changed` its columns.
+/// The change as `asked` sees it, given what is known about `old` and `new`; `None` if it is
+/// invisible. `position` is the index of the change in its delta, and `changed` its columns.
 pub(crate) fn of_change(
     asked: &TableSubscription,
     table: &TableSchema,
@@ -39,6 +40,8 @@ pub(crate) fn of_change(
     };
     let old = in_view(&change.old, old);
     let new = in_view(&change.new, new);
+    // A row that stays in view is reported only if a subscribed column changed. Entering and
+    // leaving the view are always visible, even if the client sees none of the changed columns.
     let is_seen = match (&old, &new) {
         (None, None) => false,
         (Some(_), Some(_)) => asked.concerns(changed),

@@ -1,7 +1,8 @@
-//! `monitor_cond_change`: executing the request finds the rows that come into view and leave it; the monitor changes its group when the
-//! commits before the request are stored.
+//! `monitor_cond_change`. Executing the request finds the rows that enter the view and leave it.
+//! The monitor moves to its new group once the commits before the request are stored.
 //!
-//! Invariant: between the two, no other request about the session's monitors is executed. Called by `service`.
+//! Invariant: between these two steps, no other request about the session's monitors is executed.
+//! Called by `service`.
 
 use std::sync::Arc as StdArc;
 
@@ -21,31 +22,32 @@ use crate::{Frame, effect, params};
 pub struct ConditionChange {
     old_id: StdArc<[u8]>,
     new_id: StdArc<[u8]>,
-    /// The monitor's new subscription, if it differs, and the guard of its memory.
+    /// The monitor's new subscription if it differs, and the guard of its memory.
     subscription: Option<(Subscription, Guard)>,
-    /// The update with the rows that come and go, if any.
+    /// The update with the rows that enter and leave the view, if any.
     effect: Option<Vec<u8>>,
 }
 
-/// A change that has taken effect: send `frames` (in order), then the reply `{}`.
+/// A change that has taken effect: send `frames` in order, then the reply `{}`.
 #[derive(Debug)]
 pub struct ConditionChanged {
-    /// Everything pending for the session, this monitor's under its old id, then the condition's effect under the new id.
+    /// Everything pending for the session, this monitor's part under its old id, then the effect of
+    /// the condition under the new id.
     pub frames: Vec<Frame>,
-    /// Canonical JSON of the monitor's id before.
+    /// The monitor's previous id as canonical JSON.
     pub old_id: StdArc<[u8]>,
-    /// Canonical JSON of the monitor's id from now on.
+    /// The monitor's new id as canonical JSON.
     pub new_id: StdArc<[u8]>,
 }
 
 impl ConditionChange {
-    /// Bytes of the update with the rows that come and go.
+    /// Length of the update with the rows that enter and leave the view, in bytes.
     #[must_use]
     pub fn len(&self) -> usize {
         self.effect.as_ref().map_or(0, Vec::len)
     }
 
-    /// Whether no rows come or go.
+    /// Whether no rows enter or leave the view.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.effect.is_none()
@@ -53,12 +55,12 @@ impl ConditionChange {
 }
 
 impl Monitors {
-    /// Executes a `monitor_cond_change`, atomically. Flush the session before replying with an error. Until [`Monitors::apply`] no other
-    /// request about this session's monitors may be executed. [`RequestContext::admit`] is asked
-    /// for the memory of the new subscription.
+    /// Executes a `monitor_cond_change`, atomically. Flush the session before replying with an
+    /// error. Until [`Monitors::apply`], no other request about this session's monitors may be
+    /// executed. [`RequestContext::admit`] decides about the memory of the new subscription.
     ///
     /// # Errors
-    /// docs/spec/protocol.md 4.8, and those of [`RequestContext::admit`].
+    /// Those of docs/spec/protocol.md 4.8 and of [`RequestContext::admit`].
     pub fn change_condition(
         &self,
         database: &mut Database,
@@ -87,6 +89,7 @@ impl Monitors {
             effect: None,
         };
         if new != **old {
+            // Admitted first: the effect may take long, and a refused change must leave no trace.
             let guard = (context.admit)(new.bytes())?;
             let effect = effect::encode(&self.schema, database, old, &new);
             change.effect = Some(effect).filter(|effect| effect != b"{}");
@@ -95,7 +98,8 @@ impl Monitors {
         Ok(change)
     }
 
-    /// Applies a change, once all commits executed before it are stored. `None`: the monitor no longer exists.
+    /// Applies a change once all commits executed before it are stored. `None` if the monitor no
+    /// longer exists.
     pub fn apply(
         &mut self,
         session: SessionId,
@@ -109,6 +113,11 @@ impl Monitors {
         } = change;
         let key = self.find(session, &old_id)?;
         let mut frames = Vec::new();
+        // The effect was computed at the last commit executed before the request. Those commits are
+        // stored now, so the flush brings the client to exactly that state under the old conditions
+        // and id. Then the effect leads from the old view of that state to the new view. Commits
+        // after it go to the new group. Example: commit 7 inserts a row that only the new condition
+        // matches. The flush does not show it, the effect does.
         self.flush(session, &mut frames);
         self.rename(key, &new_id);
         if let Some((subscription, guard)) = subscription {
@@ -147,7 +156,7 @@ impl Monitors {
             state,
             ..
         } = self.monitors[key.0];
-        // The changes before belong to the old conditions.
+        // Earlier changes belong to the old conditions, so they must have been sent.
         assert!(
             matches!(state, MemberState::Clean(_)),
             "pending updates are sent before conditions change"

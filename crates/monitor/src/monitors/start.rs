@@ -1,7 +1,8 @@
-//! Requests to monitor: `monitor`, `monitor_cond`, `monitor_cond_since`.
+//! Monitor requests: `monitor`, `monitor_cond`, `monitor_cond_since`.
 //!
-//! A monitor joins its group when its request is executed, so its id is in use and its contents can be shared. Invariant: it is sent
-//! nothing before its reply, and no update for a commit that its contents include, stored or not.
+//! A monitor joins its group when its request is executed, so its id is taken and its contents can
+//! be shared. Invariant: it gets nothing before its reply, and no update for a commit that its
+//! contents include, stored or not.
 
 use std::sync::Arc as StdArc;
 
@@ -17,12 +18,13 @@ use crate::request::MonitorRequest;
 use crate::session::{Monitor, Session};
 
 impl Monitors {
-    /// Handles a request to monitor while every commit is stored, for contents of any length. `params` is the raw text of the params array
-    /// (valid JSON, first element already checked to be this database's name). `id_in_use(canonical id)` says whether this session has the
-    /// id on another database. Flush the session before replying.
+    /// Handles a monitor request while every commit is stored, for contents of any length. `params`
+    /// is the raw text of the params array: valid JSON, whose first element has been checked to be
+    /// this database's name. `id_in_use(canonical id)` tells whether this session has the id on
+    /// another database. Flush the session before replying.
     ///
     /// # Errors
-    /// docs/spec/protocol.md 4.5.2, 4.5.3, 4.9; no monitor remains.
+    /// Those of docs/spec/protocol.md 4.5.2, 4.5.3 and 4.9. No monitor remains.
     pub fn monitor(
         &mut self,
         database: &Database,
@@ -38,14 +40,15 @@ impl Monitors {
         Ok(started)
     }
 
-    /// Handles a request to monitor. If more than `rows_max` rows must be visited for its contents, they become an order for another
-    /// thread. [`RequestContext::admit`] is asked for the memory of its subscription.
+    /// Handles a monitor request. If its contents need more than `rows_max` rows to be visited,
+    /// they become an order for another thread. [`RequestContext::admit`] decides about the memory
+    /// of its subscription.
     ///
-    /// The reply may be sent when all commits executed so far are stored: then call [`Monitors::mark_contents_stored`], and with the reply
-    /// [`Monitors::mark_replied`].
+    /// The reply may be sent once all commits executed so far are stored. Then call
+    /// [`Monitors::mark_contents_stored`], and when sending the reply [`Monitors::mark_replied`].
     ///
     /// # Errors
-    /// Those of [`Monitors::monitor`], and those of [`RequestContext::admit`].
+    /// Those of [`Monitors::monitor`] and of [`RequestContext::admit`].
     pub fn begin(
         &mut self,
         database: &mut Database,
@@ -59,6 +62,8 @@ impl Monitors {
         let guard = (context.admit)(request.subscription.bytes())?;
         let is_known = version == Version::V3 && self.has_commits_after(request.last_txn);
         let rows = contents::rows_visited(&request.subscription, database, rows_max + 1);
+        // A client whose transaction is known gets only the changes since, however large the tables
+        // are.
         if is_known || rows <= rows_max {
             let started = self.start(database, session, version, request, guard);
             return Ok(StartOutcome::Started(started));
@@ -75,6 +80,8 @@ impl Monitors {
         let next = self.next_contents;
         let group = self.groups.get_mut(number);
         let (contents, order) = match group.long_contents(next, as_of) {
+            // Contents of an earlier state are being written, and a group has one order at a time.
+            // The request is repeated once they are written, and joins only then.
             ContentsState::Stale(contents) => return Ok(StartOutcome::Retry(contents)),
             ContentsState::Cached(text) => {
                 self.join(session, version, number, &id);
@@ -137,6 +144,7 @@ impl Monitors {
 
     fn join(&mut self, session: SessionId, version: Version, group: GroupId, id: &StdArc<[u8]>) {
         if version == Version::V3 {
+            // The reply carries the newest id, so the history must keep the commits that follow it.
             self.update3_monitors += 1;
             self.history.mark_sent();
         }
@@ -152,7 +160,7 @@ impl Monitors {
         });
         let session = self.sessions.entry(session).or_insert_with(Session::new);
         let before = session.monitors.insert(id.clone(), key);
-        // The other one would stay in its group for ever.
+        // Otherwise the other monitor would stay in its group forever.
         assert!(before.is_none(), "an id names one monitor");
     }
 
@@ -176,6 +184,8 @@ impl Monitors {
         let as_of = self.speculation.as_of(group.subscription());
         let is_since = version == Version::V3;
         let (head, body) =
+            // Requests see executed commits, so the changes since `last_txn` include those that are
+            // not stored yet. The reply is held back until they are.
             if let Some(executed) = is_since.then(|| self.speculation.since(last_txn)).flatten() {
                 (known_head, group.since(schema, last_txn, executed, as_of))
             } else if let Some(stored) = is_since.then(|| self.history.since(last_txn)).flatten() {

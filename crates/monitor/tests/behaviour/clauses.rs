@@ -5,7 +5,7 @@ use corvid_json::Value;
 
 use crate::replica::{Cell, Row};
 
-/// A clause as text and as something that the test evaluates itself.
+/// A clause as text, and in a form that the test evaluates itself.
 #[derive(Clone, Debug)]
 pub(crate) struct Clause {
     column: &'static str,

@@ -1,4 +1,5 @@
-//! Changes merge while a session is not flushed (docs/spec/protocol.md 1.10), and which sessions are listed for a flush.
+//! Changes merge while a session is not flushed (docs/spec/protocol.md 1.10). Also: which sessions
+//! are listed for a flush.
 
 use corvid_monitor::{SessionId, Version};
 

@@ -5,7 +5,7 @@ use corvid_monitor::Version;
 
 use crate::fixture::{Fixture, ZOO};
 
-/// Keepers ann, eve and joe, of whom a monitor shows ann.
+/// Keepers ann, eve and joe, and a monitor that shows only ann.
 fn fixture() -> (Fixture, String) {
     let mut fixture = Fixture::new(ZOO);
     let ann = fixture.insert("Keeper", r#"{"name":"ann"}"#);

@@ -1,4 +1,5 @@
-//! Conditions of monitors (docs/spec/protocol.md 4.7): the table of old and new matches, every clause function, many groups.
+//! Conditions of monitors (docs/spec/protocol.md 4.7): the table of old and new matches, every
+//! clause function, many groups.
 
 use corvid_monitor::{SessionId, Version};
 

@@ -1,5 +1,5 @@
-//! Every refusal of monitor requests (docs/spec/protocol.md 4.5.1 to 4.5.3, 4.8, 4.9), in the reference's words; a refused request leaves
-//! no monitor.
+//! Every error of monitor requests (docs/spec/protocol.md 4.5.1 to 4.5.3, 4.8, 4.9), with the
+//! reference's texts. A refused request leaves no monitor.
 
 use corvid_monitor::Version;
 

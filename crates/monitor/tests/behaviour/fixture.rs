@@ -1,4 +1,4 @@
-//! A database with monitors, in which row identities count up, so that tests can write them down.
+//! A database with monitors. Row UUIDs count up, so tests can write them down.
 
 use corvid_data::uuid::UuidSource;
 use corvid_data::{Arc, Delta, HashSeed, Schema, Uuid};
@@ -6,7 +6,7 @@ use corvid_engine::{Context, Database, LockOwner, Outcome};
 use corvid_json::Value;
 use corvid_monitor::{ConditionChange, Frame, Monitors, SessionId, StartOutcome, Version};
 
-/// The schema of the worked examples (docs/spec/protocol.md 10), every table in the root set.
+/// The schema of the worked examples (docs/spec/protocol.md 10), with every table in the root set.
 pub(crate) const ZOO: &str = r#"{"name":"Zoo","version":"1.0.0","tables":{
     "Keeper":{"isRoot":true,"columns":{
         "name":{"type":"string"},
@@ -36,7 +36,7 @@ pub(crate) struct Fixture {
     has_history: bool,
 }
 
-/// Row versions, and identities of rows inserted without one.
+/// Row versions, and UUIDs of rows inserted without one.
 struct Counter(u64);
 
 impl UuidSource for Counter {
@@ -134,7 +134,7 @@ impl Fixture {
         self.monitors.commit(delta, txn, self.database.atom_count());
     }
 
-    /// Inserts a row under the next number and returns its identity as text.
+    /// Inserts a row under the next number and returns its UUID as text.
     pub(crate) fn insert(&mut self, table: &str, row: &str) -> String {
         self.rows += 1;
         let uuid = numbered(0, self.rows).to_string();
@@ -144,7 +144,8 @@ impl Fixture {
         uuid
     }
 
-    /// Inserts enough atoms to keep the whole history: it may hold as many as the database (docs/spec/protocol.md 4.9).
+    /// Inserts enough atoms to keep the whole history, which may hold as many as the database
+    /// (docs/spec/protocol.md 4.9).
     pub(crate) fn insert_ballast(&mut self) {
         let atoms: Vec<String> = (0..5_000).map(|atom: u32| atom.to_string()).collect();
         let atoms = atoms.join(",");
@@ -153,22 +154,22 @@ impl Fixture {
         ));
     }
 
-    /// Updates the row with an identity.
+    /// Updates the row with this UUID.
     pub(crate) fn update(&mut self, table: &str, uuid: &str, row: &str) {
         self.transact(&format!(
             r#"{{"op":"update","table":"{table}","where":[["_uuid","==",["uuid","{uuid}"]]],"row":{row}}}"#
         ));
     }
 
-    /// Deletes the row with an identity.
+    /// Deletes the row with this UUID.
     pub(crate) fn delete(&mut self, table: &str, uuid: &str) {
         self.transact(&format!(
             r#"{{"op":"delete","table":"{table}","where":[["_uuid","==",["uuid","{uuid}"]]]}}"#
         ));
     }
 
-    /// Starts a monitor; `params` is the text of the array without the database name. Returns the result, or the error as
-    /// tools print it.
+    /// Starts a monitor. `params` is the text of the array without the database name. Returns the
+    /// result, or the error as tools print it.
     pub(crate) fn start(
         &mut self,
         session: SessionId,
@@ -188,8 +189,9 @@ impl Fixture {
         }
     }
 
-    /// Executes a request to monitor; `params` is the text of the whole array. Contents of more than `rows_max` rows become an order. The
-    /// reply may be sent later: then call [`Fixture::mark_replied`].
+    /// Executes a monitor request. `params` is the text of the whole array. Contents of more than
+    /// `rows_max` rows become an order. The reply may be sent later: then call
+    /// [`Fixture::mark_replied`].
     pub(crate) fn begin(
         &mut self,
         session: SessionId,
@@ -212,13 +214,13 @@ impl Fixture {
         outcome.expect("a valid request")
     }
 
-    /// The commits before the request of the monitor `id` are stored, and its reply is sent.
+    /// Marks the commits before the request of the monitor `id` as stored, and its reply as sent.
     pub(crate) fn mark_replied(&mut self, session: SessionId, id: &str) {
         assert!(self.monitors.mark_contents_stored(session, id.as_bytes()));
         self.monitors.mark_replied(session, id.as_bytes());
     }
 
-    /// Executes a change of conditions, to be applied when the commits before it are stored.
+    /// Executes a condition change, to be applied once the commits before it are stored.
     pub(crate) fn execute_change(&mut self, session: SessionId, params: &str) -> ConditionChange {
         let (monitors, params) = (&self.monitors, params.as_bytes());
         let change = monitors.change_condition(
@@ -238,7 +240,8 @@ impl Fixture {
         self.start(SESSION, version, params).expect("started")
     }
 
-    /// Changes conditions; returns what is sent before the reply, or the error as tools print it.
+    /// Changes conditions. Returns the messages sent before the reply, or the error as tools print
+    /// it.
     pub(crate) fn change(&mut self, params: &str) -> Result<Vec<String>, String> {
         let changed = self.monitors.change_condition(
             &mut self.database,
@@ -294,7 +297,8 @@ pub(crate) fn text(frame: &Frame) -> String {
     shown(&frame.to_bytes())
 }
 
-/// A message without its fixed parts; identities appear as `#1`, transactions as `t1`, versions as `v`: `update2 "m",{"Keeper":{"#1":..}}`.
+/// A message without its fixed parts. UUIDs appear as `#1`, transactions as `t1`, versions as `v`:
+/// `update2 "m",{"Keeper":{"#1":..}}`.
 pub(crate) fn shown(message: &[u8]) -> String {
     let text = String::from_utf8(message.to_vec()).expect("text");
     let text = shorten(&text, "00000000-0000-0000-0000-", "#");

@@ -1,5 +1,6 @@
-//! Monitors as clients see them, through the public interface: a real database, transactions as JSON text, notifications compared as text.
-//! One file per topic of docs/spec/protocol.md 4.5 to 4.9.
+//! Monitors as clients see them, through the public interface: a real database, transactions as
+//! JSON text, notifications compared as text. One file per topic of docs/spec/protocol.md 4.5 to
+//! 4.9.
 
 mod clauses;
 mod coalescing;

@@ -57,7 +57,7 @@ fn precomputed_updates_equal_composed_ones() {
         let plainly = notifications(version, params, false, 1000);
         assert!(plainly.len() > 1, "{plainly:?}");
         assert_eq!(notifications(version, params, true, 1000), plainly);
-        // Bodies that are written later may turn out to be empty.
+        // Deferred bodies may turn out to be empty.
         let mut deferred = notifications(version, params, true, 0);
         deferred.retain(|text| !text.ends_with("{}"));
         assert_eq!(deferred, plainly);

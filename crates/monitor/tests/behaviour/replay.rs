@@ -1,5 +1,6 @@
-//! Random transactions, sessions, conditions and flush points, on a disk that is quick, slow or fails. A client that applies its
-//! notifications in order must hold the subscribed part of the stored content. `CORVID_SEED=N` repeats one run.
+//! Random transactions, sessions, conditions and flush points, on a disk that is fast, slow or
+//! fails. A client that applies its notifications in order must hold the subscribed part of the
+//! stored contents. `CORVID_SEED=N` repeats one run.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc as StdArc;
@@ -16,7 +17,7 @@ use crate::replica::{self, Row, Rows};
 const SESSIONS: u64 = 3;
 const STEPS: usize = 80;
 
-/// SplitMix64: enough for tests, and the same everywhere.
+/// SplitMix64: good enough for tests, and the same everywhere.
 struct Random(SplitMix64);
 
 impl Random {
@@ -33,19 +34,19 @@ impl Random {
     }
 }
 
-/// A monitor and the replica that its client builds from notifications.
+/// A monitor, and the replica that its client builds from notifications.
 struct Client {
     session: SessionId,
     id: u64,
     version: Version,
     columns: BTreeMap<String, Vec<String>>,
-    /// By table; no entry: every row.
+    /// By table; a table without an entry has every row.
     conditions: BTreeMap<String, Vec<Option<Clause>>>,
     rows: Rows,
     last_txn: Uuid,
 }
 
-/// A request or commit that is executed; it takes effect when the commits before it are stored.
+/// A request or commit that is executed. It takes effect once the commits before it are stored.
 enum Pending {
     Commit {
         number: u64,
@@ -76,7 +77,7 @@ struct Run {
     random: Random,
     fixture: Fixture,
     pending: VecDeque<Pending>,
-    /// Content after this commit is stored.
+    /// The number of the last stored commit, and the contents after it.
     stored: (u64, Rows),
     executed: u64,
     /// Commits are not stored at once.
@@ -90,7 +91,7 @@ struct Run {
     dead: Vec<(String, String)>,
     /// Restarts that got a net change from the history.
     found: usize,
-    /// Updates that were only a part of what was pending.
+    /// Updates that covered only a part of the pending changes.
     steps: usize,
 }
 
@@ -181,7 +182,7 @@ impl Run {
         }
     }
 
-    /// Releases this many pending entries, if there are as many.
+    /// Releases up to this many pending entries.
     fn release(&mut self, entries: usize) {
         for _ in 0..entries.min(self.pending.len()) {
             match self.pending.pop_front().expect("counted") {
@@ -204,7 +205,7 @@ impl Run {
         }
     }
 
-    /// Undoes everything that is executed and not stored, and executes requests about monitors again.
+    /// Undoes everything that is executed and not stored, and executes monitor requests again.
     fn undo(&mut self) {
         let undone = std::mem::take(&mut self.pending);
         for entry in undone.iter().rev() {
@@ -233,7 +234,8 @@ impl Run {
         }
     }
 
-    /// Whether a request about monitors of this session is pending: later ones wait until it is released.
+    /// Whether a request about monitors of this session is pending. Later ones wait until it is
+    /// released.
     fn is_busy(&self, session: SessionId) -> bool {
         self.pending.iter().any(|entry| match entry {
             Pending::Commit { .. } => false,
@@ -375,7 +377,8 @@ impl Run {
         format!("{{{}}}", members.join(","))
     }
 
-    /// Adds a client; every other one copies the subscription of an earlier client, so that groups have several members.
+    /// Adds a client. Every other one copies the subscription of an earlier client, so that groups
+    /// have several members.
     fn add_client(&mut self, session: SessionId) {
         if !self.clients.is_empty() && self.random.chance(50) {
             let twin = self.any_client();
@@ -490,7 +493,7 @@ impl Run {
         }
     }
 
-    /// The reply to the request of a monitor is sent.
+    /// Records that the reply to a monitor request is sent.
     fn started(&mut self, position: usize, result: &Value) {
         let client = &mut self.clients[position];
         let id = client.id.to_string();
@@ -519,7 +522,8 @@ impl Run {
         self.check(position);
     }
 
-    /// Cancels a monitor, flushed or not, and starts it again with the last transaction of its replica.
+    /// Cancels a monitor, flushed or not, and starts it again with the last transaction of its
+    /// replica.
     fn restart(&mut self) {
         let position = self.any_client();
         let client = &self.clients[position];
@@ -572,7 +576,7 @@ impl Run {
         self.request_change(position, request);
     }
 
-    /// Executes a change of conditions.
+    /// Executes a condition change.
     fn request_change(&mut self, position: usize, request: ChangeRequest) {
         let session = self.clients[position].session;
         let change = self.fixture.execute_change(session, &request.params);
@@ -583,7 +587,7 @@ impl Run {
         });
     }
 
-    /// A change of conditions is applied and its reply is sent.
+    /// Records that a condition change is applied and its reply is sent.
     fn changed(&mut self, position: usize, request: ChangeRequest, change: ConditionChange) {
         let session = self.clients[position].session;
         let changed = self.fixture.monitors.apply(session, change);
@@ -594,12 +598,12 @@ impl Run {
         for frame in &changed.frames {
             self.receive(frame, Some((old_id, position)));
         }
-        // A client that reconnects must name a transaction that it got under these conditions.
+        // A client that reconnects must name a transaction that it received under these conditions.
         self.clients[position].last_txn = txn(self.stored.0);
         self.check_session(session);
     }
 
-    /// A part of the pending updates, as short as possible or not.
+    /// Flushes a part of the pending updates, of random length.
     fn flush_step(&mut self, session: SessionId) {
         self.fixture.monitors.set_step_bytes(self.random.below(300));
         let mut frames = Vec::new();

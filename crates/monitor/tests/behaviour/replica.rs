@@ -1,5 +1,6 @@
-//! A naive client: keeps rows as JSON values, applies notifications by the letter of docs/spec/protocol.md 4.6 and 4.7, and treats as a
-//! failure what real clients treat as an inconsistency (docs/spec/protocol.md 8.2).
+//! A naive client. It keeps rows as JSON values and applies notifications by the letter of
+//! docs/spec/protocol.md 4.6 and 4.7. It fails wherever real clients detect an inconsistency
+//! (docs/spec/protocol.md 8.2).
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -8,10 +9,10 @@ use corvid_engine::Database;
 use corvid_json::Value;
 use corvid_monitor::Version;
 
-/// A column's value; the order of its elements does not affect comparisons.
+/// A column's value. The order of its elements does not affect comparisons.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Cell {
-    /// As compact JSON; also optional scalars and maps of at most one pair.
+    /// As compact JSON; also optional scalars, and maps of at most one pair.
     Whole(Vec<u8>),
     Set(BTreeSet<Vec<u8>>),
     Map(BTreeMap<Vec<u8>, Vec<u8>>),
@@ -19,7 +20,7 @@ pub(crate) enum Cell {
 
 pub(crate) type Row = BTreeMap<String, Cell>;
 
-/// Rows by table and identity.
+/// Rows by table and UUID.
 pub(crate) type Rows = BTreeMap<(String, String), Row>;
 
 impl Cell {
@@ -72,7 +73,7 @@ impl Cell {
     }
 }
 
-/// Applies `<table-updates>` or `<table-updates2>`; `columns` are those monitored, by table.
+/// Applies `<table-updates>` or `<table-updates2>`. `columns` are the monitored ones, by table.
 pub(crate) fn apply(
     rows: &mut Rows,
     schema: &Schema,
@@ -177,7 +178,8 @@ fn datum_cell(datum: &corvid_data::Datum, column_type: &ColumnType) -> Cell {
     Cell::parse(&Value::parse(&text).expect("datum"), column_type)
 }
 
-/// Every row of the tables `Keeper` and `Pet` with all its columns, `_uuid` and `_version` included.
+/// Every row of the tables `Keeper` and `Pet` with all its columns, including `_uuid` and
+/// `_version`.
 pub(crate) fn content(database: &Database) -> Rows {
     let mut rows = Rows::new();
     let schema = database.schema();

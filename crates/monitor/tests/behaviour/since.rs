@@ -11,7 +11,7 @@ fn since(last: Uuid, request: &str) -> String {
 
 const KIND: &str = r#"{"columns":["kind"]}"#;
 
-/// Adds a monitor that is sent ids of commits. Without one the history keeps nothing.
+/// Adds a monitor that gets ids of commits. Without one the history keeps nothing.
 fn add_update3_monitor(fixture: &mut Fixture) {
     let started = fixture.start(SessionId(100), Version::V3, &since(Uuid::ZERO, KIND));
     assert!(started.is_ok(), "{started:?}");
@@ -84,7 +84,8 @@ fn commits_whose_ids_were_not_sent_are_not_kept() {
         fixture.monitor(Version::V3, &since(txn(2), KIND)),
         r##"[false,"t3",{"Pet":{"#1":{"initial":{"kind":"auk"}}}}]"##
     );
-    // A client may name any id that was sent, also one that left before the next commit.
+    // A client may name any id that was sent, even the id of a client that left before the next
+    // commit.
     assert!(fixture.monitors.cancel(SessionId(1), b"1"));
     fixture.update("Pet", &owl, r#"{"kind":"emu"}"#);
     assert_eq!(

@@ -1,4 +1,5 @@
-//! Requests that are executed while commits before them are not stored: their replies, and the later notifications.
+//! Requests that are executed while earlier commits are not stored: their replies, and the later
+//! notifications.
 
 use corvid_data::{Arc, Delta, Uuid};
 use corvid_monitor::{SessionId, StartOutcome, Version};
@@ -19,7 +20,8 @@ impl Fixture {
         self.monitors.stored(delta, self.database.atom_count());
     }
 
-    /// Executes a request to monitor whose contents are short, and returns them; its reply may be sent later.
+    /// Executes a monitor request whose contents are short, and returns them. Its reply may be sent
+    /// later.
     fn begin_short(&mut self, session: SessionId, version: Version, params: &str) -> String {
         match self.begin(session, version, params, usize::MAX - 1) {
             StartOutcome::Started(started) => shown(&started.result.to_bytes()),
@@ -57,7 +59,8 @@ fn equal_requests_at_different_commits_get_their_own_contents() {
     let mut fixture = Fixture::new(ZOO);
     let mut contents = Vec::new();
     let mut deltas = Vec::new();
-    // Two sessions send requests between two commits; a third result is kept, so that it may be shared.
+    // Two sessions send requests between two commits. A third result is kept, so that it may be
+    // shared.
     for number in 1..=4_u64 {
         for twin in 0..2 {
             contents.push(fixture.begin_short(SessionId(10 * number + twin), Version::V2, PETS));
@@ -78,7 +81,7 @@ fn equal_requests_at_different_commits_get_their_own_contents() {
 #[test]
 fn contents_of_an_undone_state_are_not_reused() {
     let mut fixture = Fixture::new(ZOO);
-    // This monitor keeps the group, so that shared texts outlive a request.
+    // This monitor keeps the group alive, so that shared texts outlive a request.
     fixture.begin_short(SessionId(7), Version::V2, PETS);
     fixture.mark_replied(SessionId(7), "1");
     let undone = fixture.execute_only(1, &insert("owl"));

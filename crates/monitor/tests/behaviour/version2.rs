@@ -1,4 +1,5 @@
-//! `monitor_cond` and `update2` (docs/spec/protocol.md 4.7), without conditions; sessions, groups and cancelling.
+//! `monitor_cond` and `update2` (docs/spec/protocol.md 4.7), without conditions. Also sessions,
+//! groups and cancelling.
 
 use corvid_monitor::{SessionId, Version};
 
