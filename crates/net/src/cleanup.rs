@@ -1,9 +1,11 @@
-//! Work before this process ends: files to be removed (pidfile and sockets), and actions of other parts.
+//! Work before this process ends: files to remove (pidfile and sockets), and actions of other
+//! parts.
 //!
-//! There is one list of each per process. A program runs them on orderly exit, after fatal errors and after caught fatal signals, and clears
-//! them in a forked child, which does not own its parent's files. A path in the list was made by this process. Another process may have put
-//! a file of its own in its place since; that one stays. A program that embeds the client library need not run them: a listener removes its
-//! socket file itself when it is closed.
+//! There is one list of each per process. A program runs both on orderly exit, after fatal errors
+//! and after caught fatal signals, and clears them in a forked child, which does not own its
+//! parent's files. This process made every file in the list. If another process has since put its
+//! own file in that place, the file stays. A program that embeds the client library need not run
+//! the lists: a closed listener removes its socket file itself.
 
 use std::io;
 use std::os::unix::fs::MetadataExt;
@@ -19,12 +21,12 @@ static AT_EXIT: Mutex<Vec<Box<dyn FnOnce() + Send>>> = Mutex::new(Vec::new());
 /// A file that this process has made.
 struct Entry {
     path: PathBuf,
-    /// Device and inode. As long as the process has the file open, no other file gets them.
+    /// Device and inode. No other file gets them while this process has the file open.
     identity: Option<(u64, u64)>,
 }
 
 impl Entry {
-    /// Whether the path still leads to the file that this process made. True when nobody can tell.
+    /// Whether the path still leads to the file that this process made. True if that is unknown.
     fn is_ours(&self) -> bool {
         match (self.identity, identity(&self.path)) {
             (Some(made), Some(present)) => made == present,
@@ -43,7 +45,8 @@ fn files() -> MutexGuard<'static, Vec<Entry>> {
     FILES.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Runs `action` before the process ends, on the thread that ends it. It must not take long.
+/// Runs `action` before the process ends, on the thread that ends it. The action must not take
+/// long.
 pub fn at_exit(action: impl FnOnce() + Send + 'static) {
     let mut all = AT_EXIT.lock().unwrap_or_else(PoisonError::into_inner);
     all.push(Box::new(action));
@@ -54,7 +57,8 @@ pub fn add(path: &Path) {
     let path = absolute(path);
     let identity = identity(&path);
     let mut files = files();
-    // A second socket of this process at the same path has replaced the first: the file is still ours.
+    // A second socket of this process at the same path has replaced the first: the file is still
+    // this process's.
     for known in files.iter_mut().filter(|known| known.path == path) {
         known.identity = identity;
     }
@@ -77,7 +81,7 @@ fn take(path: &Path) -> Option<Entry> {
 /// stays.
 ///
 /// # Errors
-/// The file cannot be removed; logged as well.
+/// The file cannot be removed; also logged.
 pub fn unlink_now(path: &Path) -> io::Result<()> {
     if take(path).is_some_and(|entry| !entry.is_ours()) {
         return Ok(());
@@ -85,7 +89,8 @@ pub fn unlink_now(path: &Path) -> io::Result<()> {
     std::fs::remove_file(path).inspect_err(|error| could_not_unlink(path, error))
 }
 
-/// Runs all actions and removes all files of the list. Failures are ignored: a file may have been removed already.
+/// Runs all actions and removes all files in the list. Failures are ignored: a file may already be
+/// gone.
 pub fn run() {
     let actions = std::mem::take(&mut *AT_EXIT.lock().unwrap_or_else(PoisonError::into_inner));
     for action in actions {
@@ -99,7 +104,7 @@ pub fn run() {
     }
 }
 
-/// Clears both lists in a forked process: they are its parent's.
+/// Clears both lists in a forked process: they belong to its parent.
 pub fn clear() {
     files().clear();
     AT_EXIT

@@ -1,7 +1,8 @@
-//! The only clock. Pure crates receive time as a [`Now`] and read no clock.
+//! The only clock. Pure crates receive the time as a [`Now`] and read no clock.
 //!
-//! Monotonic milliseconds count from an arbitrary start before this process (the boot of the machine) and are never zero
-//! or negative, so 0 can mean "never". Wall time is for dates in records and logs only.
+//! Monotonic milliseconds count from an arbitrary start before this process (the boot of the
+//! machine) and are always positive, so 0 can mean "never". Wall time is only for dates in records
+//! and logs.
 
 #![allow(unsafe_code)]
 
@@ -26,7 +27,7 @@ impl Now {
         }
     }
 
-    /// The time left until a monotonic deadline, zero when it has passed.
+    /// The time left until a monotonic deadline; zero once it has passed.
     #[must_use]
     pub fn until(&self, deadline_ms: u64) -> Duration {
         Duration::from_millis(deadline_ms.saturating_sub(self.mono_ms))
@@ -62,7 +63,8 @@ fn read(clock: libc::clockid_t) -> libc::timespec {
         tv_sec: 0,
         tv_nsec: 0,
     };
-    // SAFETY: `time` is a valid place for the result; both clocks exist on every Linux, so the call cannot fail.
+    // SAFETY: `time` is a valid place for the result; both clocks exist on every Linux, so the call
+    // cannot fail.
     unsafe { libc::clock_gettime(clock, &raw mut time) };
     time
 }

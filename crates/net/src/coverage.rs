@@ -1,11 +1,13 @@
-//! Event counters: how often something happened, in total and over the last seconds, minute and hour.
+//! Event counters: how often something happened, in total and over the last seconds, minute and
+//! hour.
 //!
-//! A counter is a `static` made with [`Counter::new`]. Each thread counts into cells of its own, which no other thread writes, so counting
-//! shares no cache line; a reader adds the cells up. The cells of an ended thread, with their counts, go to the next thread that counts.
+//! A counter is a `static` made with [`Counter::new`]. Each thread counts in its own cells, which
+//! no other thread writes, so counting shares no cache line; a reader sums the cells. The cells of
+//! an ended thread, with their counts, pass to the next thread that counts.
 //!
-//! A counter enters the list of `coverage/show` when it first counts or when [`Counter::list`] is called. Programs list their
-//! counters when they start, so that counters never hit are shown too. [`run`] must be called about every [`RUN_INTERVAL_MS`] (late calls only
-//! blur the averages).
+//! A counter enters the list of `coverage/show` when it first counts or when [`Counter::list`] is
+//! called. Programs list their counters when they start, so that counters never hit are shown too.
+//! [`run`] must be called about every [`RUN_INTERVAL_MS`] (late calls only blur the averages).
 
 pub mod events;
 
@@ -15,27 +17,27 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use crate::clock;
 use crate::logging::{self, Module};
 
-/// How often [`run`] samples, ms.
+/// The interval at which [`run`] samples, ms.
 pub const RUN_INTERVAL_MS: u64 = 5000;
-/// Samples in a minute.
+/// The number of samples in a minute.
 const PER_MINUTE: usize = 12;
-/// Minutes in an hour.
+/// The number of minutes in an hour.
 const PER_HOUR: usize = 60;
-/// The most counters, of all crates together.
+/// The maximum number of counters in all crates together.
 const COUNTERS_MAX: usize = 64;
 
 /// A named counter.
 #[derive(Debug)]
 pub struct Counter {
     name: &'static str,
-    /// Its cell in every [`Cells`], plus one; 0 while it is not listed.
+    /// The index of its cell in every [`Cells`], plus one; 0 while the counter is not listed.
     slot: AtomicUsize,
 }
 
 /// The counts of one thread.
 struct Cells([AtomicU64; COUNTERS_MAX]);
 
-/// The cells of a thread, for as long as it runs.
+/// The cells of a thread, while it runs.
 struct OwnCells(&'static Cells);
 
 thread_local! {
@@ -71,15 +73,16 @@ impl Counter {
             0 => self.list(),
             slot => slot,
         };
-        // A thread that is ending and has returned its cells counts no more.
+        // A thread that is ending and has returned its cells no longer counts.
         let _ = OWN.try_with(|own| {
             let cell = &own.0.0[slot - 1];
-            // No other thread writes here, so this needs no atomic addition.
+            // No other thread writes here, so the addition need not be atomic.
             cell.store(cell.load(Ordering::Relaxed) + count, Ordering::Relaxed);
         });
     }
 
-    /// Enters the counter into the list without counting, so that it shows up as never hit. Returns its slot.
+    /// Enters the counter into the list without counting, so that it is shown as never hit. Returns
+    /// its slot.
     pub fn list(&'static self) -> usize {
         let mut state = state();
         let known = self.slot.load(Ordering::Relaxed);
@@ -101,20 +104,21 @@ impl Counter {
 
 struct Tracked {
     counter: &'static Counter,
-    /// Events in each of the last 5-second intervals.
+    /// The number of events in each of the last 5-second intervals.
     seconds: [u64; PER_MINUTE],
-    /// Events in each of the last minutes.
+    /// The number of events in each of the last minutes.
     minutes: [u64; PER_HOUR],
     /// The total at the last sample.
     seen: u64,
 }
 
 struct State {
-    /// By slot.
+    /// The listed counters, by slot.
     counters: Vec<Tracked>,
-    /// Of all threads that have ever counted at the same time. Never freed: there are as many as there were such threads.
+    /// One per thread, reused after the thread ends and never freed: there are as many as threads
+    /// have ever counted at the same time.
     cells: Vec<&'static Cells>,
-    /// Those whose thread has ended.
+    /// The cells whose thread has ended.
     free: Vec<&'static Cells>,
     samples: usize,
     next_ms: u64,
@@ -147,7 +151,7 @@ impl State {
         self.cells.iter().map(cell).sum()
     }
 
-    /// Counters and their totals, by name.
+    /// Counters and their totals, sorted by name.
     fn totals(&self) -> Vec<(&Tracked, u64)> {
         let mut totals: Vec<(&Tracked, u64)> = self
             .counters
@@ -160,7 +164,7 @@ impl State {
     }
 }
 
-/// Takes a sample when one is due; returns when the next one is, monotonic ms.
+/// Takes a sample if one is due. Returns when the next sample is due, monotonic ms.
 pub fn run(now_ms: u64) -> u64 {
     let mut state = state();
     if state.next_ms == 0 {
@@ -191,7 +195,8 @@ pub fn show() -> String {
         .totals()
         .into_iter()
         .partition(|(_, total)| *total > 0);
-    // The hash lets a reader see whether two outputs have the same counters hit (FNV-1a of their names).
+    // The hash (FNV-1a over the names) lets a reader compare whether two outputs have hit the same
+    // counters.
     let hash = hit
         .iter()
         .flat_map(|(tracked, _)| tracked.counter.name.bytes())
@@ -217,7 +222,8 @@ pub fn show() -> String {
     out + &format!("{} events never hit\n", never.len())
 }
 
-/// Logs the text of `coverage/show`, a line for each counter; while the same counters are hit, at most once an hour.
+/// Logs the text of `coverage/show`, one line per counter. While the counters hit stay the same,
+/// logs at most once an hour.
 pub fn log() {
     let text = show();
     let hash = text
@@ -245,12 +251,12 @@ pub fn log() {
     }
 }
 
-/// Hash and time of the last log.
+/// The hash and the time of the last log.
 static LAST_LOGGED: Mutex<Option<(String, u64)>> = Mutex::new(None);
-/// Between two logs of the same counters, ms.
+/// The minimum time between two logs of the same counters, ms.
 const REPEAT_MS: u64 = 60 * 60 * 1000;
 
-/// The total of the counter of this name; `None` when no listed counter has it.
+/// The total of the counter with this name; `None` if no listed counter has it.
 #[must_use]
 pub fn read(name: &str) -> Option<u64> {
     let state = state();
@@ -290,7 +296,8 @@ mod tests {
                 scope.spawn(count);
             });
         });
-        // A scoped thread may return its cells a moment after it is joined, so new cells are no fault.
+        // A scoped thread may return its cells a moment after it is joined, so new cells are not a
+        // fault.
         for _ in 0..4 {
             std::thread::spawn(count).join().unwrap();
         }

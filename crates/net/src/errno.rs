@@ -1,22 +1,22 @@
-//! Texts of error numbers, as the C library has them.
+//! Texts of error numbers, as the C library renders them.
 //!
-//! Messages of OVSDB programs carry `strerror` texts ("No such file or directory"), while Rust's own rendering appends
-//! "(os error N)". Every error that a user sees is rendered here. Stateless.
+//! Messages of OVSDB programs carry `strerror` texts ("No such file or directory"), while Rust's
+//! own rendering appends "(os error N)". Every error that a user sees is rendered here. Stateless.
 
 #![allow(unsafe_code)]
 
 use std::ffi::CStr;
 use std::io;
 
-/// The text of the reference for the end of a stream.
+/// The reference's text for the end of a stream.
 pub const END_OF_FILE: &str = "End of file";
 
 /// The C library's text for an error number.
 #[must_use]
 pub fn text_of(code: i32) -> String {
     let mut buffer = [0 as libc::c_char; 256];
-    // SAFETY: the buffer is valid for its length, and strerror_r (the XSI form, which the libc crate binds) always leaves
-    // a terminated string in it, also when it reports ERANGE or EINVAL.
+    // SAFETY: the buffer is valid for its length, and strerror_r (the XSI form, which the libc
+    // crate binds) always leaves a terminated string in it, also when it reports ERANGE or EINVAL.
     let text = unsafe {
         libc::strerror_r(code, buffer.as_mut_ptr(), buffer.len());
         CStr::from_ptr(buffer.as_ptr())
@@ -24,7 +24,8 @@ pub fn text_of(code: i32) -> String {
     text.to_string_lossy().into_owned()
 }
 
-/// The text for an I/O error: the C library's where it has a number, `End of file` for an early end, else its own words.
+/// The text for an I/O error: the C library's if it has a number, `End of file` for an early end,
+/// else the error's own text.
 #[must_use]
 pub fn text(error: &io::Error) -> String {
     match error.raw_os_error() {
@@ -34,7 +35,7 @@ pub fn text(error: &io::Error) -> String {
     }
 }
 
-/// The number of the last failed C library call of this thread, as an error.
+/// The last failed C library call's error number on this thread, as an error.
 #[must_use]
 pub fn last() -> io::Error {
     io::Error::last_os_error()
@@ -52,13 +53,15 @@ pub fn is_again(error: &io::Error) -> bool {
     error.kind() == io::ErrorKind::WouldBlock
 }
 
-/// Whether a connection could not be begun because the host's name has no address, or is not resolved yet.
+/// Whether a connection could not be started because the host name has no address, or is not
+/// resolved yet.
 #[must_use]
 pub fn is_unresolved(error: &io::Error) -> bool {
     error.raw_os_error() == Some(libc::EAFNOSUPPORT)
 }
 
-/// Whether a connection could not be begun because the settings of TLS are incomplete or contradict each other.
+/// Whether a connection could not be started because the TLS settings are incomplete or
+/// contradictory.
 #[must_use]
 pub fn is_tls_unusable(error: &io::Error) -> bool {
     matches!(error.raw_os_error(), Some(libc::EPROTO | libc::ENOPROTOOPT))
@@ -67,7 +70,7 @@ pub fn is_tls_unusable(error: &io::Error) -> bool {
 /// Turns the C convention "-1 and errno" into a result.
 ///
 /// # Errors
-/// The number of the failed call.
+/// The call failed; the error has its number.
 pub fn check(result: libc::c_int) -> io::Result<libc::c_int> {
     if result < 0 { Err(last()) } else { Ok(result) }
 }

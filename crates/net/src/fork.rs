@@ -1,9 +1,10 @@
-//! Forks, and which process owns a connection.
+//! Forks, and the question which process owns a connection.
 //!
-//! A forked child has copies of its parent's descriptors and none of its threads. A byte that the
-//! child sends appears in the middle of its parent's messages, and a lock that another thread held
-//! stays locked in the child for ever. So connections and threads record the process that made
-//! them, and a child uses neither. A fork by a bare system call, past the C library, is not seen.
+//! A forked child has copies of its parent's descriptors but none of its threads. A byte that the
+//! child sends lands in the middle of its parent's messages, and a lock that another thread held
+//! stays locked in the child forever. Connections and threads therefore record the process that
+//! made them, and a child uses neither. A fork by a bare system call, bypassing the C library, is
+//! not noticed.
 
 #![allow(unsafe_code)]
 
@@ -14,9 +15,9 @@ use std::sync::atomic::{AtomicU32, Ordering};
 
 pub use lock::{Lock, LockError};
 
-/// Forks between the process that first asked and this one.
+/// The number of forks between the process that first asked and this one.
 static FORKS: AtomicU32 = AtomicU32::new(0);
-/// Those of them after which the child has no right to its parent's connections.
+/// The number of these forks whose child has no right to its parent's connections.
 static BREAKS: AtomicU32 = AtomicU32::new(0);
 
 /// The process that owns a connection: the one that made it, or the child that inherits it
@@ -27,7 +28,7 @@ pub struct Owner {
 }
 
 impl Owner {
-    /// This process.
+    /// The calling process, as an owner.
     #[must_use]
     pub fn this_process() -> Owner {
         watch();
@@ -36,7 +37,7 @@ impl Owner {
         }
     }
 
-    /// Whether it is this process.
+    /// Whether the owner is the calling process.
     #[must_use]
     pub fn is_this_process(self) -> bool {
         self.breaks == BREAKS.load(Ordering::Relaxed)
@@ -50,13 +51,13 @@ pub struct Home {
 }
 
 impl Home {
-    /// This process.
+    /// The calling process, as a home.
     #[must_use]
     pub fn this_process() -> Home {
         Home { forks: forks() }
     }
 
-    /// Whether it is this process.
+    /// Whether the home is the calling process.
     #[must_use]
     pub fn is_this_process(self) -> bool {
         self.forks == forks()
@@ -64,24 +65,24 @@ impl Home {
 }
 
 /// Gives the parent's connections to this process, a child that was just forked. The parent must
-/// not use them any more, as a program does not that detaches from its terminal.
+/// not use them any more; a program that detaches from its terminal does not.
 pub fn inherit() {
-    // It is 0 if the parent has made no connection, so that no fork was counted.
+    // Zero if the parent has made no connection, so that no fork was counted.
     let breaks = BREAKS.load(Ordering::Relaxed);
     BREAKS.store(breaks.saturating_sub(1), Ordering::Relaxed);
 }
 
-/// How many forks lie between the process that first asked and this one.
+/// The number of forks between the process that first asked and this one.
 fn forks() -> u32 {
     watch();
     FORKS.load(Ordering::Relaxed)
 }
 
-/// Begins to count forks, at the first call.
+/// Starts counting forks, at the first call.
 fn watch() {
     static WATCHED: Once = Once::new();
     WATCHED.call_once(|| {
-        // SAFETY: the handler changes two atomic numbers, which a forked child may do.
+        // SAFETY: the handler only changes two atomic numbers, which is allowed in a forked child.
         let outcome = unsafe { libc::pthread_atfork(None, None, Some(in_child)) };
         assert_eq!(outcome, 0, "no memory is left to watch forks");
     });
@@ -96,7 +97,7 @@ extern "C" fn in_child() {
 mod tests {
     use super::*;
 
-    /// Runs `work` in a forked child; returns what it returns, below 100.
+    /// Runs `work` in a forked child. Returns its result, which must be below 100.
     pub(super) fn in_a_child(work: impl FnOnce() -> i32) -> i32 {
         // SAFETY: the child reads atomic numbers and ends without running anything else.
         unsafe {
@@ -124,7 +125,7 @@ mod tests {
         });
         assert_eq!(seen, 2);
         assert!(owner.is_this_process() && home.is_this_process());
-        // Grandchildren too.
+        // Grandchildren do not own it either.
         let seen = in_a_child(|| in_a_child(|| i32::from(owner.is_this_process())));
         assert_eq!(seen, 0);
     }

@@ -1,10 +1,12 @@
-//! Connections over the network: targets, streams, listeners, TLS, and the clock and chance that a client needs.
+//! Connections over the network: targets, streams, listeners, TLS, and the clock and random numbers
+//! that a client needs.
 //!
-//! It carries bytes and knows nothing of OVSDB. It is all that the client library needs of the system. It starts no thread except one for each
-//! look-up of a name, never ends the process, and logs through the `log` facade ([`logging`]). Programs add `reactor` for many connections
-//! and `shell` for daemons, log files and options.
+//! The crate carries bytes and knows nothing of OVSDB. It is all that the client library needs from
+//! the system. It starts no thread except one for each name look-up, never ends the process, and
+//! logs through the `log` facade ([`logging`]). Programs add `reactor` for many connections, and
+//! `shell` for daemons, log files and options.
 //!
-//! TLS and waiting as a future of tokio are features.
+//! TLS, and waiting as a tokio future, are features.
 
 pub mod cleanup;
 pub mod clock;

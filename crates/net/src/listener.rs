@@ -1,7 +1,8 @@
-//! A listening socket: TCP, with TLS on top or without, Unix or one that was inherited.
+//! A listening socket: TCP, with or without TLS, Unix, or inherited.
 //!
-//! The value is shared: the shard that accepts holds one reference and the owner of the remote another. So closing it takes effect at once (the
-//! port is free, the socket file removed) although the accepting thread notices later.
+//! The value is shared: the shard that accepts holds one reference and the owner of the remote
+//! another. Closing therefore takes effect at once (the port is free, the socket file removed),
+//! although the accepting thread notices later.
 
 #![allow(unsafe_code)]
 
@@ -24,13 +25,13 @@ use crate::tls::Credentials;
 use crate::unix_path::UnixAddress;
 use crate::{cleanup, errno, resolve, socket};
 
-/// The backlog: connections that the kernel queues until they are accepted.
+/// The number of connections that the kernel queues until they are accepted.
 const BACKLOG: i32 = 64;
-/// Mode of a socket file, less the umask.
+/// The mode of a socket file, before the umask.
 const UNIX_MODE: u32 = 0o770;
 
-/// Why a listener could not be opened, with its lines for the log. The caller logs them: a listener is opened again and again, and the same
-/// lines each time would be noise.
+/// Why a listener could not be opened, with its log lines. The caller logs them, because a listener
+/// is retried and the same lines each time would be noise.
 #[derive(Debug, thiserror::Error)]
 #[error("{}", errno::text(error))]
 pub struct ListenError {
@@ -69,7 +70,7 @@ impl From<io::Error> for ListenError {
 pub struct Listener {
     socket: Socket,
     kind: Kind,
-    /// For TLS: the credentials of accepted connections.
+    /// The TLS credentials of accepted connections.
     credentials: Option<Arc<Credentials>>,
     owner: Owner,
     closed: AtomicBool,
@@ -83,16 +84,17 @@ enum Kind {
     Unix {
         path: PathBuf,
     },
-    /// Inherited, never unlinked.
+    /// Inherited; never unlinked.
     Inherited,
 }
 
 impl Listener {
-    /// Opens a listener. A port chosen by the kernel is logged. A name is looked up, which may take long; see [`Passive::resolved`].
+    /// Opens a listener. A port chosen by the kernel is logged. A name is looked up, which may take
+    /// long; see [`Passive::resolved`].
     ///
     /// # Errors
-    /// The address is in use or unusable. `pssl:` without credentials fails with `Protocol not available`; incomplete
-    /// credentials fail when a client connects.
+    /// The address is in use or unusable. `pssl:` without credentials fails with
+    /// `Protocol not available`; incomplete credentials fail only when a client connects.
     pub fn open(
         target: &Passive,
         dscp: u8,
@@ -117,11 +119,12 @@ impl Listener {
         })
     }
 
-    /// Accepts one connection and names its peer; `None` when no connection is pending. With TLS the handshake follows.
+    /// Accepts one connection and names its peer; `None` if no connection is pending. With TLS the
+    /// handshake is still to come.
     ///
     /// # Errors
-    /// The socket fails, for example because no descriptor is left. `ENOPROTOOPT`: TLS lacks a key, a certificate or a CA, and
-    /// the connection was closed; others may be pending.
+    /// The socket fails, for example because no descriptor is left. `ENOPROTOOPT`: TLS lacks a key,
+    /// a certificate or a CA, and the connection was closed; others may be pending.
     pub fn accept(&self) -> io::Result<Option<(Stream, String)>> {
         loop {
             match self.socket.accept() {
@@ -146,7 +149,7 @@ impl Listener {
                 }
                 Err(error) => match error.kind() {
                     io::ErrorKind::WouldBlock => return Ok(None),
-                    // The peer closed before it was accepted: try the next one.
+                    // The peer closed the connection before it was accepted: try the next one.
                     io::ErrorKind::Interrupted | io::ErrorKind::ConnectionAborted => {}
                     _ if self.closed.load(Ordering::Acquire) => return Ok(None),
                     _ => return Err(error),
@@ -165,7 +168,7 @@ impl Listener {
         }
     }
 
-    /// The TCP port that is listened on.
+    /// The TCP port of the listener.
     #[must_use]
     pub fn port(&self) -> Option<u16> {
         match self.kind {
@@ -174,23 +177,25 @@ impl Listener {
         }
     }
 
-    /// A descriptor of the same socket, for a loop that accepts itself.
+    /// Another descriptor of the same socket, for a loop that accepts by itself.
     pub fn share(&self) -> io::Result<OwnedFd> {
         Ok(self.socket.try_clone()?.into())
     }
 
-    /// Stops listening: connections are refused and the socket file is removed when this returns. A second call does nothing.
+    /// Stops listening: when this returns, connections are refused and the socket file is removed.
+    /// A second call does nothing.
     pub fn close(&self) {
         if self.closed.swap(true, Ordering::AcqRel) {
             return;
         }
-        // In a forked child the socket and its file are the parent's, which goes on listening.
+        // In a forked child the socket and its file belong to the parent, which goes on listening.
         if !self.owner.is_this_process() {
             return;
         }
         match &self.kind {
             Kind::Unix { path } => drop(cleanup::unlink_now(path)),
-            // Shutting down a listening TCP socket frees its port although descriptors are still open.
+            // Shutting down a listening TCP socket frees its port although descriptors are still
+            // open.
             Kind::Tcp { .. } => drop(self.socket.shutdown(std::net::Shutdown::Both)),
             Kind::Inherited => {}
         }
@@ -257,8 +262,8 @@ fn open_tcp(local: &Local, dscp: u8) -> Result<(Socket, Kind), ListenError> {
 }
 
 fn open_unix(path: &Path) -> Result<(Socket, Kind), ListenError> {
-    // An earlier server of this name becomes unreachable, as with the reference. A failure to remove its socket is logged only when binding
-    // fails as well.
+    // An earlier server of this name becomes unreachable, as in the reference. A failure to remove
+    // its socket is logged only if binding fails as well.
     let unlinked = std::fs::remove_file(path);
     let in_the_way = unlinked.as_ref().err().and_then(io::Error::raw_os_error);
     let bound = match in_the_way {
@@ -299,7 +304,8 @@ fn open_unix(path: &Path) -> Result<(Socket, Kind), ListenError> {
 
 fn bind_unix(path: &Path) -> io::Result<Socket> {
     let socket = socket::unix()?;
-    // The file's mode at bind is that of the socket less the umask, so it is never wider, not even for a moment.
+    // At bind, the socket file gets this mode reduced by the umask, so its mode is never wider, not
+    // even briefly.
     let file = File::from(OwnedFd::from(socket));
     file.set_permissions(Permissions::from_mode(UNIX_MODE))?;
     let socket = Socket::from(OwnedFd::from(file));
@@ -323,9 +329,11 @@ fn inherit(descriptor: i32) -> Result<Socket, ListenError> {
         let reason = errno::text_of(code);
         refuse(&format!("not a socket ({reason})"), code)
     };
-    // SAFETY: the number belongs to the process that got it on its command line; it is only duplicated, which fails when it is not open.
+    // SAFETY: the number belongs to the process that got it on its command line; it is only
+    // duplicated, which fails when it is not open.
     let given = unsafe { BorrowedFd::borrow_raw(descriptor) };
-    // Duplicated, because a remote that is closed and opened again must find the number as it was.
+    // Duplicated, because a remote that is closed and opened again must find the original
+    // descriptor open.
     let copy = given.try_clone_to_owned();
     let file = File::from(copy.map_err(|error| match error.raw_os_error() {
         Some(libc::EBADF) => no_socket(libc::EBADF),
@@ -384,7 +392,7 @@ mod tests {
     #[test]
     fn a_socket_file_replaces_an_old_one_and_is_removed_with_its_listener() {
         let directory = tempfile::tempdir().unwrap();
-        // Longer than an address can hold.
+        // The path is longer than an address can hold.
         let deep = directory.path().join("d".repeat(120));
         std::fs::create_dir(&deep).unwrap();
         let path = deep.join("db.sock");

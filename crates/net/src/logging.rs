@@ -1,11 +1,13 @@
-//! Messages of connections and their like, by the `log` facade.
+//! Log messages of connections and related parts, through the `log` facade.
 //!
-//! The target of a record is `corvid::` and the name of a [`Module`], for example `corvid::stream_ssl`. A program that embeds the client
-//! library hears the records with its own logger; programs of this repository install a logger that knows the modules (`vlog` in the
-//! crate `shell`). A message of a level that nothing shows costs one atomic load and no formatting.
+//! The target of a record is `corvid::` followed by the name of a [`Module`], for example
+//! `corvid::stream_ssl`. A program that embeds the client library receives the records with its own
+//! logger; programs of this repository install a logger that knows the modules (`vlog` in the crate
+//! `shell`). A message of a level that nothing shows costs one atomic load and no formatting.
 //!
-//! A record is one line without control characters, because [`log`] escapes them: names, values and texts of peers neither forge a line
-//! nor drive a terminal. A logger that escapes by itself asks for exact texts ([`leave_exact`]).
+//! A record is one line without control characters, because [`log`] escapes them: names, values and
+//! texts of peers can neither forge a line nor control a terminal. A logger that escapes by itself
+//! asks for unescaped texts ([`leave_exact`]).
 
 mod module;
 mod rate;
@@ -21,10 +23,10 @@ pub use rate::{Dropped, RateLimit, Verdict};
 
 use crate::clock;
 
-/// Whether records are not escaped here, because the logger does it.
+/// Whether records are not escaped here, because the logger escapes them.
 static IS_EXACT: AtomicBool = AtomicBool::new(false);
 
-/// Whether rate limits apply to each module.
+/// Whether rate limits apply, by module.
 static LIMITED: [AtomicBool; Module::COUNT] = [const { AtomicBool::new(true) }; Module::COUNT];
 
 thread_local! {
@@ -34,11 +36,12 @@ thread_local! {
 /// Logs a message.
 #[inline]
 pub fn log(module: Module, level: Level, message: fmt::Arguments<'_>) {
-    // Formatted, and escaped, only where the level is shown.
+    // Formatted and escaped only if the level is shown.
     log::log!(target: module.target(), level, "{}", RecordText(message));
 }
 
-/// Leaves control characters in the records of this process. Called by a logger that escapes them in each of its forms.
+/// Leaves control characters in the records of this process. A logger that does its own escaping
+/// calls this.
 pub fn leave_exact() {
     IS_EXACT.store(true, Ordering::Relaxed);
 }
@@ -55,13 +58,13 @@ impl fmt::Display for RecordText<'_> {
     }
 }
 
-/// Logs something that failed.
+/// Logs a failure.
 #[inline]
 pub fn err(module: Module, message: fmt::Arguments<'_>) {
     log(module, Level::Error, message);
 }
 
-/// Logs something that is not as it should be.
+/// Logs an irregularity.
 #[inline]
 pub fn warn(module: Module, message: fmt::Arguments<'_>) {
     log(module, Level::Warn, message);
@@ -79,15 +82,16 @@ pub fn dbg(module: Module, message: fmt::Arguments<'_>) {
     log(module, Level::Debug, message);
 }
 
-/// Whether something shows messages of this module and level: one atomic load where nothing does. For messages that cost something to make.
+/// Whether any logger shows messages of this module and level. Costs one atomic load if none does.
+/// For messages that are expensive to build.
 #[inline]
 #[must_use]
 pub fn is_shown(module: Module, level: Level) -> bool {
     log::log_enabled!(target: module.target(), level)
 }
 
-/// Logs a message unless `limit` says that there were too many of them. The next message that passes is preceded by the number of
-/// messages that were dropped.
+/// Logs a message, unless `limit` is exceeded. The next message that passes is preceded by the
+/// number of dropped messages.
 pub fn log_limited(limit: &RateLimit, module: Module, level: Level, message: fmt::Arguments<'_>) {
     if !log::log_enabled!(target: module.target(), level) {
         return;
@@ -124,7 +128,7 @@ pub fn is_limited(module: Module) -> bool {
     LIMITED[module as usize].load(Ordering::Relaxed)
 }
 
-/// Switches rate limits on or off for a module, or for all.
+/// Switches rate limits on or off, for one module or for all.
 pub fn set_rate_limiting(module: Option<Module>, limited: bool) {
     for &each in Module::ALL
         .iter()
@@ -134,7 +138,8 @@ pub fn set_rate_limiting(module: Option<Module>, limited: bool) {
     }
 }
 
-/// Runs `log` with this label of the calling thread, which a logger may show in each line. An empty label changes nothing.
+/// Runs `log` with this label for the calling thread, which a logger may show in each line. An
+/// empty label changes nothing.
 pub fn with_thread_label(label: &str, log: impl FnOnce()) {
     if label.is_empty() {
         return log();

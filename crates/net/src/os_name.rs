@@ -1,18 +1,18 @@
 //! Names of files and sockets as text, without loss.
 //!
-//! To the system a name is bytes. Command lines, connection methods and messages are text here. A
+//! To the system, a name is bytes. Command lines, connection methods and messages are text here. A
 //! byte that is not part of valid UTF-8 becomes one of the last 256 characters of the last private
-//! plane, and [`path`] makes the byte of it again. A name that holds such a character itself is
-//! treated as bytes, so every name has one text, and no two names have the same.
+//! plane, and [`path`] turns it back into the byte. A name that itself contains such a character is
+//! treated as bytes. So every name has one text, and no two names share a text.
 //!
 //! Invariant: `path(&text(name)) == name`. Every text that names a file goes through [`path`] where
-//! the file is opened. A place that forgets it finds no file, and never another one.
+//! the file is opened. Code that forgets this finds no file, but never a wrong one.
 
 use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::PathBuf;
 
-/// The character that stands for byte 0; the others follow.
+/// The character that stands for byte 0; the others follow it.
 const FIRST: u32 = 0x0010_ff00;
 
 /// The text of a name.

@@ -1,7 +1,7 @@
 //! Blocking waits for one or two descriptors, by poll(2).
 //!
-//! A wait retries when a signal handler interrupted it. A handler that the program has installed in [`crate::interrupt`] runs
-//! during a wait.
+//! A wait resumes after a signal handler has interrupted it. The handler installed in
+//! [`crate::interrupt`], if any, runs during a wait.
 
 #![allow(unsafe_code)]
 
@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 
 use crate::{errno, interrupt};
 
-/// The poll events of a wait for readability, for writability, or for both.
+/// The poll events for a wait for readability, writability, or both.
 #[must_use]
 pub fn events(readable: bool, writable: bool) -> i16 {
     let readable = if readable { libc::POLLIN } else { 0 };
@@ -19,8 +19,8 @@ pub fn events(readable: bool, writable: bool) -> i16 {
     readable | writable
 }
 
-/// Waits until `wanted` (a descriptor and poll events) is ready or the time is over. Returns the events that are ready, 0 when the time is
-/// over. `None` waits for ever.
+/// Waits until `wanted` (a descriptor and poll events) is ready, at most `timeout`; `None` waits
+/// forever. Returns the ready events, 0 after a timeout.
 ///
 /// # Errors
 /// poll(2) fails.
@@ -31,7 +31,7 @@ pub fn wait(wanted: Option<(RawFd, i16)>, timeout: Option<Duration>) -> io::Resu
 /// As [`wait`], for two descriptors.
 ///
 /// # Errors
-/// As there.
+/// poll(2) fails.
 pub fn wait_for_two(
     wanted: [Option<(RawFd, i16)>; 2],
     timeout: Option<Duration>,
@@ -50,10 +50,11 @@ pub fn wait_for_two(
         });
         let timeout_ms = deadline.map_or(-1, |deadline| {
             let left = deadline.saturating_duration_since(Instant::now());
-            // Rounded up: waking early would make the caller spin through its last millisecond.
+            // Rounded up: waking early would make the caller spin through the last millisecond.
             left.as_micros().div_ceil(1000).min(i32::MAX as u128) as i32
         });
-        // SAFETY: `fds` is a valid array of the stated length; negative descriptors are skipped by poll.
+        // SAFETY: `fds` is a valid array of the stated length; negative descriptors are skipped by
+        // poll.
         let ready = unsafe { libc::poll(fds.as_mut_ptr(), fds.len() as libc::nfds_t, timeout_ms) };
         match errno::check(ready) {
             Err(error) if error.kind() == io::ErrorKind::Interrupted => {}

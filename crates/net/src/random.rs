@@ -1,6 +1,7 @@
-//! Random numbers: buffered bytes of the operating system, and version 4 UUIDs made of them.
+//! Random numbers: buffered bytes from the operating system, and version 4 UUIDs made from them.
 //!
-//! Each owner (a database's thread, a client) has a generator of its own, passed in as a value. Pure crates take the bytes as input.
+//! Each owner (a database's thread, a client) has its own generator, passed in as a value. Pure
+//! crates take the bytes as input.
 
 use std::io;
 
@@ -8,7 +9,7 @@ use corvid_json::splitmix;
 
 use crate::fork::Home;
 
-/// Bytes fetched from the operating system at a time: 64 UUIDs per call.
+/// The number of bytes fetched from the operating system at a time: 64 UUIDs per call.
 const BUFFER_BYTES: usize = 1024;
 
 /// A buffered reader of the operating system's random source.
@@ -21,7 +22,7 @@ pub struct Random {
 }
 
 impl Random {
-    /// A generator that is ready for use.
+    /// A generator with a full buffer.
     ///
     /// # Errors
     /// The operating system has no random source.
@@ -38,7 +39,8 @@ impl Random {
     /// `N` random bytes.
     ///
     /// # Errors
-    /// The random source fails, which no running Linux does once [`Random::new`] has succeeded.
+    /// The random source fails, which does not happen on a running Linux once [`Random::new`] has
+    /// succeeded.
     pub fn bytes<const N: usize>(&mut self) -> io::Result<[u8; N]> {
         const { assert!(N <= BUFFER_BYTES) };
         if BUFFER_BYTES - self.used < N || !self.home.is_this_process() {
@@ -49,14 +51,15 @@ impl Random {
             unreachable!("a buffer holds that many");
         };
         self.used += N;
-        // Returned bytes are overwritten, so that no value is returned twice and none can be read back.
+        // Returned bytes are overwritten, so that no value is returned twice and none can be read
+        // back.
         Ok(std::mem::replace(bytes, [0; N]))
     }
 
     /// The 16 bytes of a version 4, variant 1 UUID (RFC 4122 4.4).
     ///
     /// # Errors
-    /// As [`Random::bytes`].
+    /// The random source fails, as for [`Random::bytes`].
     pub fn uuid(&mut self) -> io::Result<[u8; 16]> {
         self.bytes().map(shaped)
     }
@@ -69,16 +72,16 @@ impl Random {
     }
 }
 
-/// Version 4 UUIDs that are as unlikely to come twice as random ones, for a few instructions each: two counters that begin at
-/// random numbers, each mixed. One UUID reveals the others, so they are for values that only have to differ: versions of rows, not their
-/// identities.
+/// Version 4 UUIDs for a few instructions each, as unlikely to repeat as random ones: two counters
+/// that begin at random numbers, each mixed. One UUID reveals the others, so they are for values
+/// that only have to differ: versions of rows, not their UUIDs.
 #[derive(Debug)]
 pub struct PseudoRandom {
     numbers: [u64; 2],
 }
 
 impl PseudoRandom {
-    /// Begins at random numbers.
+    /// A generator that begins at random numbers.
     ///
     /// # Errors
     /// The operating system has no random source.
@@ -131,7 +134,7 @@ mod tests {
                 different += (a ^ b).count_ones();
             }
         }
-        // 61 of 122 bits 2,000 times, with a deviation of 250.
+        // 61 of 122 bits differ, 2,000 times, with a standard deviation of 250.
         assert!((119_000..125_000).contains(&different), "{different}");
     }
 

@@ -1,7 +1,8 @@
-//! Waiting for one descriptor, or for none, with a limit: by poll(2), or as a future of tokio.
+//! Waits for one descriptor, or none, with a time limit: by poll(2), or as a tokio future.
 //!
-//! For clients, which have one connection at a time; servers with many use the crate `reactor`. A wait says when to try again, not what will
-//! succeed: the caller tries its read or write, which may still block.
+//! For clients, which have one connection at a time; servers with many use the crate `reactor`. A
+//! wait says when to try again, not what will succeed: the caller then tries its read or write,
+//! which may still block.
 
 #![allow(unsafe_code)]
 
@@ -16,20 +17,21 @@ use tokio::io::{Interest, unix::AsyncFd};
 use crate::fork::Home;
 use crate::poll;
 
-/// The events of a wait; the first of them ends it.
+/// The events of a wait; the first one ends it.
 #[derive(Debug, Clone, Copy)]
 pub struct Wanted<'a> {
-    /// `None`: wait for the timeout alone.
+    /// The descriptor; `None`: wait for the timeout alone.
     pub fd: Option<BorrowedFd<'a>>,
-    /// It can be read, or has failed.
+    /// End when the descriptor is readable or has failed.
     pub readable: bool,
-    /// It can be written, or has failed.
+    /// End when the descriptor is writable or has failed.
     pub writable: bool,
-    /// `None` is for ever.
+    /// The time limit; `None`: forever.
     pub timeout: Option<Duration>,
 }
 
-/// Blocks the thread until one of the events. A handler that the program has installed in [`crate::interrupt`] runs meanwhile.
+/// Blocks the thread until one of the events occurs. The handler installed in [`crate::interrupt`],
+/// if any, runs meanwhile.
 ///
 /// # Errors
 /// poll(2) fails.
@@ -39,13 +41,13 @@ pub fn wait(wanted: &Wanted<'_>) -> io::Result<()> {
     poll::wait(fd, wanted.timeout).map(drop)
 }
 
-/// Waits within a runtime of tokio that has sockets and time. With the feature `tokio`.
+/// Waits within a tokio runtime that has I/O and time enabled. Requires the feature `tokio`.
 ///
 /// # Errors
 /// The descriptor cannot be polled.
 ///
 /// # Panics
-/// Outside of such a runtime.
+/// Called outside of such a runtime.
 #[cfg(feature = "tokio")]
 pub async fn ready(wanted: Wanted<'_>) -> io::Result<()> {
     let timeout = wanted.timeout.unwrap_or(Duration::MAX);
@@ -59,7 +61,8 @@ pub async fn ready(wanted: Wanted<'_>) -> io::Result<()> {
         tokio::time::sleep(timeout).await;
         return Ok(());
     };
-    // SAFETY: the descriptor is borrowed for longer than `registered` lives, so it stays open, and a borrow never changes its number.
+    // SAFETY: the descriptor is borrowed for longer than `registered` lives, so it stays open, and
+    // a borrow never changes its number.
     let registered = unsafe { AsyncFd::register_with_interest(fd, interest) };
     let registered = Registered {
         fd: Some(registered.map_err(|error| error.into_parts().1)?),
@@ -70,13 +73,13 @@ pub async fn ready(wanted: Wanted<'_>) -> io::Result<()> {
     };
     match tokio::time::timeout(timeout, fd.ready(interest)).await {
         Ok(outcome) => outcome.map(drop),
-        // The timeout.
+        // The timeout has passed.
         Err(_) => Ok(()),
     }
 }
 
-/// A descriptor that the runtime polls. A forked child shares the kernel's list of descriptors with
-/// its parent, so it takes nothing off that list.
+/// A descriptor registered with the runtime's poll. A forked child shares the kernel's list of
+/// descriptors with its parent, so it removes nothing from that list.
 #[cfg(feature = "tokio")]
 struct Registered<'a> {
     fd: Option<AsyncFd<BorrowedFd<'a>>>,

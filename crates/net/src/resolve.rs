@@ -1,6 +1,9 @@
-//! Addresses of host names: at once for programs that may block, by a thread for those that may not.
+//! Addresses of host names: immediately for programs that may block, on a thread for programs that
+//! must not.
 //!
-//! A daemon asks on every attempt to connect: the first attempt starts the look-up and fails, a later one finds the result. Results are kept for [`KEEP_MS`]. At most one look-up per name is under way.
+//! A daemon asks on every attempt to connect: the first attempt starts the look-up and fails, a
+//! later one finds the result. Results are kept for [`KEEP_MS`]. At most one look-up per name is in
+//! flight.
 
 use std::collections::HashMap;
 use std::net::{IpAddr, ToSocketAddrs};
@@ -13,13 +16,14 @@ use crate::logging::{self, Module, RateLimit};
 
 /// How long a result is used, ms.
 const KEEP_MS: u64 = 30_000;
-/// Names that are kept at most; one more removes those that are resolved. Remotes name a handful of hosts.
+/// The maximum number of cached names; one more removes all resolved names. Remotes name a handful
+/// of hosts.
 const NAMES_MAX: usize = 256;
 
 static CACHE: Mutex<Option<HashMap<String, Entry>>> = Mutex::new(None);
 
 enum Entry {
-    /// By a thread of this process. A forked child begins anew.
+    /// A thread of this process is looking the name up. A forked child starts over.
     Pending(Home),
     Known {
         ip: Option<IpAddr>,
@@ -31,7 +35,7 @@ fn cache() -> MutexGuard<'static, Option<HashMap<String, Entry>>> {
     CACHE.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Looks a name up and blocks until it is resolved.
+/// Looks a name up, and blocks until it is resolved.
 #[must_use]
 pub fn now(name: &str) -> Option<IpAddr> {
     static LIMIT: RateLimit = RateLimit::new(5, 5);

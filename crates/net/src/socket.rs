@@ -1,8 +1,7 @@
 //! Sockets below streams and listeners: creation, options, names, sending.
 //!
 //! All sockets made here are close-on-exec and non-blocking. Sends raise no SIGPIPE: the library
-//! runs in programs whose signals are their own, and a peer that is gone is an error of the
-//! connection.
+//! runs in programs that own their signals, and a peer that is gone is an error of the connection.
 
 #![allow(unsafe_code)]
 
@@ -14,24 +13,24 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use socket2::{Domain, SockAddr, SockRef, Socket, Type};
 
-/// The code point that OVSDB connections carry by default (the upper six bits of the TOS byte 0xC0: CS6).
+/// The DSCP that OVSDB connections carry by default (the upper six bits of the TOS byte 0xC0: CS6).
 pub const DSCP_DEFAULT: u8 = 48;
 
-/// Slices that one sendmsg(2) takes at most (`UIO_MAXIOV` of Linux); it refuses more as a whole.
+/// The maximum number of slices for one sendmsg(2) (`UIO_MAXIOV` of Linux), which rejects more.
 const SLICES_MAX: usize = 1024;
 
-/// Sends bytes; returns how many the socket took.
+/// Sends bytes. Returns how many the socket accepted.
 pub(crate) fn send(socket: &SockRef<'_>, bytes: &[u8]) -> io::Result<usize> {
     socket.send_with_flags(bytes, libc::MSG_NOSIGNAL)
 }
 
-/// Sends slices, [`SLICES_MAX`] of them at most; returns how many bytes the socket took.
+/// Sends slices, at most [`SLICES_MAX`]. Returns how many bytes the socket accepted.
 pub(crate) fn send_vectored(socket: &SockRef<'_>, slices: &[IoSlice<'_>]) -> io::Result<usize> {
     let slices = &slices[..slices.len().min(SLICES_MAX)];
     socket.send_vectored_with_flags(slices, libc::MSG_NOSIGNAL)
 }
 
-/// A new TCP socket for this address, with the code point set.
+/// A new TCP socket for this address, with the DSCP set.
 pub(crate) fn tcp(address: &SocketAddr, dscp: u8) -> io::Result<Socket> {
     let socket = Socket::new(
         Domain::for_address(*address),
@@ -47,7 +46,7 @@ pub(crate) fn unix() -> io::Result<Socket> {
     Socket::new(Domain::UNIX, Type::STREAM.nonblocking().cloexec(), None)
 }
 
-/// Sets the code point, 0 to 63.
+/// Sets the DSCP, 0 to 63.
 fn set_dscp(socket: &Socket, is_ipv6: bool, dscp: u8) -> io::Result<()> {
     if dscp > 63 {
         return Err(io::Error::from_raw_os_error(libc::EINVAL));
@@ -60,7 +59,7 @@ fn set_dscp(socket: &Socket, is_ipv6: bool, dscp: u8) -> io::Result<()> {
     }
 }
 
-/// Joins address, port and scope.
+/// Combines address, port and scope.
 pub(crate) fn address(ip: IpAddr, port: u16, scope: u32) -> SocketAddr {
     match ip {
         IpAddr::V4(_) => SocketAddr::new(ip, port),
@@ -78,7 +77,8 @@ pub(crate) fn interface_index(name: &str) -> Option<u32> {
     }
 }
 
-/// The name under which an accepted connection is logged: `tcp:IP:PORT`, `unix:FILE` for a bound client, else `unix#N`.
+/// The name under which an accepted connection is logged: `tcp:IP:PORT`, `unix:FILE` for a bound
+/// client, else `unix#N`.
 pub(crate) fn peer_name(scheme: &str, peer: &SockAddr) -> String {
     static UNNAMED: AtomicU64 = AtomicU64::new(0);
     if let Some(address) = peer.as_socket() {
@@ -93,7 +93,7 @@ pub(crate) fn peer_name(scheme: &str, peer: &SockAddr) -> String {
     }
 }
 
-/// `IP:PORT`, an IPv6 address in brackets.
+/// `IP:PORT`, with an IPv6 address in brackets.
 fn ip_and_port(address: &SocketAddr) -> String {
     match address {
         SocketAddr::V4(v4) => v4.to_string(),

@@ -1,7 +1,8 @@
-//! A connected (or connecting) byte stream: TCP, TLS over it, or Unix, without blocking.
+//! A connected (or connecting) non-blocking byte stream: TCP, TLS over TCP, or Unix.
 //!
-//! Callers read, write, flush and ask whether the connection is open. A TLS connection is open once the handshake is complete. It may buffer
-//! bytes that it accepted, so a caller that waits until all output is sent calls [`Write::flush`].
+//! Callers read, write, flush, and ask whether the connection is open. A TLS connection is open
+//! once the handshake is complete. It may buffer bytes that it has accepted, so a caller that waits
+//! until all output is sent calls [`Write::flush`].
 
 use std::io::{self, IoSlice, Read, Write};
 use std::net::IpAddr;
@@ -21,29 +22,31 @@ use crate::{resolve, socket};
 /// A non-blocking byte stream.
 #[derive(Debug)]
 pub enum Stream {
-    /// over TCP
+    /// TCP.
     Tcp(TcpStream),
-    /// over a Unix socket
+    /// A Unix socket.
     Unix(UnixStream),
-    /// TLS over TCP
+    /// TLS over TCP.
     Tls(Box<Carrier>),
 }
 
 /// Whether a host name may be looked up while the caller waits.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Resolve {
-    /// block until it is resolved: tools
+    /// Block until the name is resolved: for tools.
     Now,
-    /// fail until it is resolved: daemons
+    /// Fail until the name is resolved: for daemons.
     Later,
 }
 
 impl Stream {
-    /// Begins to connect. Wait until the stream is writable, then call [`Stream::connect_result`].
+    /// Begins to connect. The caller then waits until the stream is writable, and calls
+    /// [`Stream::connect_result`].
     ///
     /// # Errors
-    /// The peer cannot be reached or its name is not known (yet); `ssl:` fails with `Protocol not available` while key,
-    /// certificate or CA is missing, and always without credentials.
+    /// The peer cannot be reached, or its name is not known (yet). `ssl:` fails with
+    /// `Protocol not available` while key, certificate or CA is missing, and always without
+    /// credentials.
     pub fn connect(
         target: &Active,
         dscp: u8,
@@ -74,11 +77,12 @@ impl Stream {
         }
     }
 
-    /// The outcome of connecting, once the stream is ready as [`Stream::wants_writable`] says: `None` while it is still under
-    /// way.
+    /// The outcome of connecting, once the stream is ready as [`Stream::wants_writable`] says;
+    /// `None` while connecting is in progress.
     ///
     /// # Errors
-    /// The connection could not be made. `EPROTO`: one side refused the other's certificate or protocol; logged.
+    /// The connection could not be made. `EPROTO`: one side rejected the other's certificate or
+    /// protocol; logged.
     pub fn connect_result(&mut self) -> io::Result<Option<()>> {
         if let Some(error) = self.socket().take_error()? {
             return Err(error);
@@ -103,7 +107,8 @@ impl Stream {
         matches!(self, Stream::Tls(carrier) if !carrier.is_open())
     }
 
-    /// Whether a connection that is not open yet waits for the socket to be writable, rather than readable.
+    /// Whether a connection that is not open yet waits for the socket to become writable rather
+    /// than readable.
     #[must_use]
     pub fn wants_writable(&self) -> bool {
         match self {
@@ -112,7 +117,7 @@ impl Stream {
         }
     }
 
-    /// The first commonName of the peer's certificate, once the connection is open.
+    /// The first commonName in the peer's certificate, once the connection is open.
     #[must_use]
     pub fn peer_identity(&self) -> Option<String> {
         match self {
@@ -121,7 +126,7 @@ impl Stream {
         }
     }
 
-    /// Why TLS failed the connection, in words; `None` when the failure has another reason.
+    /// Why TLS failed the connection, in words; `None` if the failure has another reason.
     #[must_use]
     pub fn tls_fault(&self) -> Option<&str> {
         match self {
@@ -135,7 +140,8 @@ impl Stream {
         Stream::Tcp(TcpStream::from_std(socket.into()))
     }
 
-    /// Wraps a connected TCP socket, which must be non-blocking, in TLS; `name` is its peer in the log.
+    /// Wraps a connected TCP socket, which must be non-blocking, in TLS; `name` is the peer's name
+    /// in the log.
     pub(crate) fn from_tls(
         socket: Socket,
         name: &str,
@@ -157,7 +163,7 @@ impl Stream {
         !matches!(self, Stream::Unix(_))
     }
 
-    /// The peer's network address; `None`: it has none, or is gone.
+    /// The peer's network address; `None`: it has none, or is disconnected.
     #[must_use]
     pub fn peer_ip(&self) -> Option<IpAddr> {
         let peer = self.socket().peer_addr().ok()?;
@@ -182,7 +188,8 @@ impl Stream {
     }
 }
 
-/// EINPROGRESS is not an error. A full backlog of a Unix listener (EAGAIN) is one, because no event reports that it has room again.
+/// EINPROGRESS is not an error. A full backlog of a Unix listener (EAGAIN) is an error, because no
+/// event reports when the backlog has room again.
 fn in_progress(result: io::Result<()>) -> io::Result<()> {
     match result {
         Err(error) if error.raw_os_error() == Some(libc::EINPROGRESS) => Ok(()),
@@ -228,7 +235,8 @@ impl Read for Stream {
 }
 
 impl Write for Stream {
-    /// By `send`, which avoids the kernel's layers for files: a sixth less time than `write` for a short reply.
+    /// Uses `send`, which avoids the kernel's layers for files: a sixth less time than `write` for
+    /// a short reply.
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         match self {
             Stream::Tcp(_) | Stream::Unix(_) => socket::send(&self.socket(), bytes),

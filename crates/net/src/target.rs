@@ -1,7 +1,8 @@
-//! Connection methods: `tcp:HOST:PORT`, `punix:FILE` and so on, parsed (docs/spec/cli.md 5.1).
+//! Connection methods: parses `tcp:HOST:PORT`, `punix:FILE` and so on (docs/spec/cli.md 5.1).
 //!
-//! Parsing only; [`crate::stream`] and [`crate::listener`] open the targets. A text that does not parse is still a remote
-//! of the server, one that keeps failing, so errors carry both a number for the failing session and the line for the log.
+//! Parsing only; [`crate::stream`] and [`crate::listener`] open the targets. A text that does not
+//! parse is still a remote of the server, one that keeps failing. Errors therefore carry both a
+//! number for the failing session and a line for the log.
 
 use std::fmt;
 use std::net::{IpAddr, Ipv4Addr};
@@ -11,15 +12,15 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use crate::logging::{self, Module};
 use crate::{dirs, resolve};
 
-/// The port that IANA has assigned to OVSDB, used where none is given.
+/// The port that IANA has assigned to OVSDB, used if none is given.
 pub const PORT_DEFAULT: u16 = 6640;
 
 /// A connection method.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Target {
-    /// a connection that this process opens
+    /// A connection that this process opens.
     Active(Active),
-    /// a socket on which this process listens
+    /// A socket on which this process listens.
     Passive(Passive),
 }
 
@@ -50,35 +51,35 @@ pub enum Passive {
 /// A host to connect to.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Peer {
-    /// an address or a name
+    /// An address or a name.
     pub host: Host,
-    /// TCP port
+    /// The TCP port.
     pub port: u16,
-    /// IPv6 scope, 0 for none
+    /// The IPv6 scope; 0: none.
     pub scope: u32,
 }
 
 /// The address or name of a host.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Host {
-    /// a literal address
+    /// A literal address.
     Ip(IpAddr),
-    /// a name to be resolved
+    /// A name to be resolved.
     Name(String),
 }
 
 /// An address to listen on.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Local {
-    /// the address; all IPv4 addresses when none was given, or while `name` is not resolved
+    /// The address; all IPv4 addresses if none was given, or while `name` is not resolved.
     pub ip: IpAddr,
-    /// the name that was given in place of an address
+    /// The name that was given in place of an address.
     pub name: Option<String>,
-    /// TCP port, 0 for any
+    /// The TCP port; 0: any.
     pub port: u16,
-    /// IPv6 scope, 0 for none
+    /// The IPv6 scope; 0: none.
     pub scope: u32,
-    /// what follows the scheme in the text, as log lines show it
+    /// The text after the scheme, as log lines show it.
     pub suffix: String,
 }
 
@@ -92,18 +93,18 @@ pub enum TargetError {
     BadHost(String),
     /// The zone of an IPv6 address is neither a number nor the name of an interface.
     BadScope {
-        /// what follows the scheme
+        /// The text after the scheme.
         suffix: String,
-        /// the offending zone
+        /// The offending zone.
         scope: String,
     },
     /// There are more colons than `HOST:PORT` has, so the position of the port is ambiguous.
     NoPort(String),
     /// A port is not a number between 0 (1 for active methods) and 65535.
     BadPort {
-        /// what follows the scheme
+        /// The text after the scheme.
         suffix: String,
-        /// the offending port
+        /// The offending port.
         port: String,
     },
     /// The descriptor of `pfd:` is not a number.
@@ -111,13 +112,14 @@ pub enum TargetError {
 }
 
 impl TargetError {
-    /// The number with which a session of this target fails.
+    /// The error number with which a session of this target fails.
     #[must_use]
     pub fn errno(&self) -> i32 {
         libc::EAFNOSUPPORT
     }
 
-    /// Logs the fault of `target`, unless its scheme is unknown: its attempts to connect report that.
+    /// Logs the fault of `target`. An unknown scheme is not logged here: the attempts to connect
+    /// report it.
     pub fn log(&self, target: &str) {
         let module = match self {
             TargetError::UnknownScheme => return,
@@ -133,7 +135,7 @@ impl TargetError {
     }
 }
 
-/// The line for the log, without module.
+/// The log line, without the module.
 impl fmt::Display for TargetError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
@@ -155,10 +157,10 @@ impl fmt::Display for TargetError {
 impl std::error::Error for TargetError {}
 
 impl Target {
-    /// Parses a method. Relative socket names are taken under RUNDIR.
+    /// Parses a method. Relative socket names refer to RUNDIR.
     ///
     /// # Errors
-    /// See [`TargetError`].
+    /// The text is not a connection method; see [`TargetError`].
     ///
     /// ```
     /// use corvid_net::target::{Passive, Target};
@@ -185,7 +187,7 @@ impl Target {
         })
     }
 
-    /// Whether the probe default of network methods applies, rather than "off".
+    /// Whether the probe interval defaults to that of network methods rather than to "off".
     #[must_use]
     pub fn is_network(&self) -> bool {
         match self {
@@ -196,7 +198,8 @@ impl Target {
 }
 
 impl Passive {
-    /// The method with an address in place of a name, once that is resolved; `None` during the look-up.
+    /// The method with an address in place of a name, once the name is resolved; `None` during the
+    /// look-up.
     #[must_use]
     pub fn resolved(&self) -> Option<Passive> {
         let resolve = |local: &Local| {
@@ -245,7 +248,7 @@ fn parse_peer(suffix: &str) -> Result<Peer, TargetError> {
             port,
             scope,
         },
-        // A colon cannot be part of a name, so this is a malformed address.
+        // A name cannot contain a colon, so this is a malformed address.
         None if host.contains(':') => return Err(bad_host()),
         None => Peer {
             host: Host::Name(host.to_owned()),
@@ -255,7 +258,8 @@ fn parse_peer(suffix: &str) -> Result<Peer, TargetError> {
     })
 }
 
-/// Servers older than the assignment listened on another port, so the use of the default is logged once.
+/// Servers older than IANA's assignment listened on another port, so the use of the default is
+/// logged once.
 fn warn_of_default_port() {
     static WARNED: AtomicBool = AtomicBool::new(false);
     if !WARNED.swap(true, Ordering::Relaxed) {
@@ -296,7 +300,7 @@ fn parse_local(suffix: &str) -> Result<Local, TargetError> {
     };
     let (ip, scope, name) = match parse_ip(suffix, bare)? {
         Some((ip, scope)) => (ip, scope, None),
-        // Brackets mean an address.
+        // Brackets indicate an address, so this is not a name.
         None if ip.starts_with('[') => return Err(TargetError::BadHost(suffix_owned)),
         None => (Ipv4Addr::UNSPECIFIED.into(), 0, Some(ip.to_owned())),
     };
@@ -309,7 +313,7 @@ fn parse_local(suffix: &str) -> Result<Local, TargetError> {
     })
 }
 
-/// Splits `HOST[:PORT]`, where HOST may be an IPv6 address in brackets; the brackets are removed.
+/// Splits `HOST[:PORT]`, where HOST may be an IPv6 address in brackets, which are removed.
 fn split_host(text: &str) -> (&str, Option<&str>) {
     if let Some((host, rest)) = text.strip_prefix('[').and_then(|rest| rest.split_once(']')) {
         return (host, rest.strip_prefix(':').filter(|port| !port.is_empty()));
@@ -327,7 +331,8 @@ fn parse_port(suffix: &str, port: &str) -> Result<u16, TargetError> {
     })
 }
 
-/// An address, with the zone of an IPv6 `%ZONE` (RFC 4007 11): the name of an interface, a number, or nothing, which is the default zone.
+/// Parses an address, with the zone of an IPv6 `%ZONE` (RFC 4007 11): the name of an interface, a
+/// number, or nothing, which is the default zone.
 fn parse_ip(suffix: &str, text: &str) -> Result<Option<(IpAddr, u32)>, TargetError> {
     let Some((ip, zone)) = text.split_once('%') else {
         return Ok(text.parse().ok().map(|ip| (ip, 0)));

@@ -1,7 +1,7 @@
 //! TLS for streams: files, settings and sockets around the sessions of `corvid-tls`.
 //!
-//! [`Credentials`] are the keys and certificates of a process, kept up to date with their files. [`stream`](crate::stream) and
-//! [`listener`](crate::listener) use them to open `ssl:` and `pssl:`.
+//! [`Credentials`] are the keys and certificates of a process, kept up to date with their files.
+//! [`stream`](crate::stream) and [`listener`](crate::listener) use them for `ssl:` and `pssl:`.
 
 #[cfg(not(feature = "tls"))]
 mod absent;
@@ -30,6 +30,6 @@ pub use settings::{Authority, Settings};
 #[cfg(feature = "tls")]
 use crate::logging::RateLimit;
 
-/// For messages that peers can provoke.
+/// The rate limit of messages that peers can provoke.
 #[cfg(feature = "tls")]
 static PEER_LIMIT: RateLimit = RateLimit::new(10, 25);

@@ -1,7 +1,8 @@
 //! Unix socket addresses of any length.
 //!
-//! An address holds 107 bytes of name. A longer name is reached through a descriptor of its directory:
-//! `/proc/self/fd/N/BASE`. The descriptor must stay open until bind or connect has returned, so the address owns it.
+//! An address holds a name of 107 bytes. A longer name is reached through a descriptor of its
+//! directory: `/proc/self/fd/N/BASE`. The descriptor must stay open until bind or connect has
+//! returned, so the address owns it.
 
 use std::fs::File;
 use std::io;
@@ -12,7 +13,7 @@ use std::path::Path;
 
 use socket2::SockAddr;
 
-/// Bytes of name in `sockaddr_un`, less the terminator.
+/// The maximum length of a name in `sockaddr_un`, without the terminator, bytes.
 const NAME_BYTES_MAX: usize = 107;
 
 /// An address for one bind or connect.
@@ -24,7 +25,7 @@ pub(crate) struct UnixAddress {
 }
 
 impl UnixAddress {
-    /// The address of a socket of this name.
+    /// The address of a socket with this name.
     ///
     /// # Errors
     /// The directory of a long name cannot be opened, or even the base name is too long.

@@ -1,7 +1,8 @@
 //! A waker that ends another thread's wait for a connection.
 //!
-//! A pair of connected sockets: the waker writes a byte to one, the sleeper polls the other and reads all bytes at once. A full buffer already
-//! wakes the sleeper. A wake-up before the wait ends it at once, so none is lost.
+//! The pair are connected sockets: the waker writes a byte to one, the sleeper polls the other and
+//! reads all bytes at once. A full buffer means that the sleeper is already woken. A wake-up before
+//! the wait ends the wait at once, so none is lost.
 
 use std::io::{self, Read};
 use std::os::fd::{AsRawFd, RawFd};
@@ -32,16 +33,16 @@ pub fn pair() -> io::Result<(Waker, Sleeper)> {
 }
 
 impl Waker {
-    /// Ends the present wait, or the next one.
+    /// Ends the current wait, or the next one.
     pub fn wake(&self) {
-        // A full buffer wakes the sleeper already. A sleeper that is gone needs no waking.
+        // A full buffer has already woken the sleeper. A dropped sleeper needs no wake-up.
         let _ = socket::send(&SockRef::from(&self.0), &[0]);
     }
 }
 
 impl Sleeper {
-    /// Waits until the descriptor, if there is one, is ready for reading or writing as wanted or has failed, until it is woken, or until the
-    /// timeout; `None` is for ever.
+    /// Waits until the descriptor, if any, is ready as wanted or has failed, until a wake-up, or
+    /// until the timeout; `None`: no timeout.
     ///
     /// # Errors
     /// poll(2) fails.

@@ -1,6 +1,6 @@
 //! The counters of connections.
 //!
-//! Names are the reference's where it counts the same.
+//! A counter that counts the same as one of the reference's has that one's name.
 
 use super::Counter;
 
@@ -9,5 +9,5 @@ pub static STREAM_OPEN: Counter = Counter::new("stream_open");
 /// Listeners opened.
 pub static PSTREAM_OPEN: Counter = Counter::new("pstream_open");
 
-/// All of them.
+/// All of these counters.
 pub static ALL: [&Counter; 2] = [&STREAM_OPEN, &PSTREAM_OPEN];

@@ -1,4 +1,4 @@
-//! A mutex that tells a forked child that nobody will release it.
+//! A mutex that reports to a forked child that nobody will release it.
 
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError, TryLockError};
@@ -10,26 +10,26 @@ use super::forks;
 #[derive(Debug)]
 pub struct Lock<T> {
     value: Mutex<T>,
-    /// The forks that had happened when it was last known to be free, or held by a thread of this
-    /// process.
+    /// The number of forks at the time the mutex was last known to be free or held by a thread of
+    /// this process.
     forks: AtomicU32,
-    /// Held while a forked child looks at the mutex for the first time.
+    /// Held while a forked child checks the mutex for the first time.
     first_look: Mutex<()>,
 }
 
-/// Why a lock cannot be had.
+/// Why a lock cannot be acquired.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum LockError {
-    /// A thread panicked while it held it.
+    /// A thread panicked while it held the lock.
     #[error("an earlier call failed in the middle of its work")]
     Poisoned,
-    /// A thread of the parent held it when this process was forked.
+    /// A thread of the parent held the lock when this process was forked.
     #[error("a thread of the parent was using it when this process was forked")]
     LeftLocked,
 }
 
 impl<T> Lock<T> {
-    /// Around a value.
+    /// A mutex around a value.
     pub fn new(value: T) -> Lock<T> {
         Lock {
             value: Mutex::new(value),
@@ -41,16 +41,16 @@ impl<T> Lock<T> {
     /// Waits for the lock.
     ///
     /// # Errors
-    /// See [`LockError`].
+    /// The lock is poisoned or was left locked; see [`LockError`].
     pub fn lock(&self) -> Result<MutexGuard<'_, T>, LockError> {
         self.check()?;
         self.value.lock().map_err(|_| LockError::Poisoned)
     }
 
-    /// The lock if it is free, else `None`.
+    /// Acquires the lock if it is free; else returns `None`.
     ///
     /// # Errors
-    /// See [`LockError`].
+    /// The lock is poisoned or was left locked; see [`LockError`].
     pub fn try_lock(&self) -> Result<Option<MutexGuard<'_, T>>, LockError> {
         self.check()?;
         match self.value.try_lock() {
@@ -60,23 +60,23 @@ impl<T> Lock<T> {
         }
     }
 
-    /// Takes the value out, also after a panic: to drop it.
+    /// Acquires the lock even after a panic, to drop the value.
     ///
     /// # Errors
-    /// [`LockError::LeftLocked`].
+    /// The lock was left locked: [`LockError::LeftLocked`].
     pub fn lock_to_drop(&self) -> Result<MutexGuard<'_, T>, LockError> {
         self.check()?;
         Ok(self.value.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
-    /// The first call in a forked child finds out whether the lock was left locked.
+    /// Detects, at the first call in a forked child, whether the lock was left locked.
     fn check(&self) -> Result<(), LockError> {
         if self.forks.load(Ordering::Acquire) == forks() {
             return Ok(());
         }
         let first_look = self.first_look.lock();
         let _first_look = first_look.unwrap_or_else(PoisonError::into_inner);
-        // Another thread of the child may have found it free and hold it by now.
+        // Another thread of the child may have found the mutex free meanwhile, and may hold it now.
         if self.forks.load(Ordering::Acquire) == forks() {
             return Ok(());
         }
@@ -100,7 +100,7 @@ mod tests {
         let seen = in_a_child(|| i32::from(lock.try_lock().err() == Some(LockError::LeftLocked)));
         assert_eq!(seen, 1);
         drop(held);
-        // The second call waits for a thread of its own process as usual.
+        // The second call sees a lock that its own process holds, as usual.
         let seen = in_a_child(|| match lock.lock() {
             Ok(held) => *held + i32::from(matches!(lock.try_lock(), Ok(None))),
             Err(_) => 0,

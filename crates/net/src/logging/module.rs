@@ -1,7 +1,8 @@
 //! The names under which messages are logged.
 //!
-//! All names that users may pass to `-v` are registered, used by this code or not, because an unknown module name is an
-//! error for the whole command line and scripts name modules of the reference freely. Sorted by name.
+//! All names that users may pass to `-v` are registered, used by this code or not. An unknown
+//! module name is an error for the whole command line, and scripts freely name modules of the
+//! reference. Sorted by name.
 
 /// Declares [`Module`] and the table of its names.
 macro_rules! modules {
@@ -83,7 +84,7 @@ modules! {
 }
 
 impl Module {
-    /// How many modules there are.
+    /// The number of modules.
     pub const COUNT: usize = Module::ALL.len();
 
     /// The module's name.
@@ -92,7 +93,7 @@ impl Module {
         Module::NAMES[self as usize]
     }
 
-    /// The target of its records in the `log` facade.
+    /// The target of the module's records in the `log` facade.
     #[inline]
     #[must_use]
     pub fn target(self) -> &'static str {
@@ -107,7 +108,7 @@ impl Module {
         Some(Module::ALL[index])
     }
 
-    /// The module of this name, in any case.
+    /// The module with this name, in any case.
     #[must_use]
     pub fn parse(name: &str) -> Option<Module> {
         Module::ALL

@@ -1,13 +1,15 @@
-//! Rate limits: a token bucket per call site, with a count of the messages that it dropped.
+//! Rate limits: a token bucket per call site, with a count of the dropped messages.
 //!
-//! A limit is a `static` next to the call that it limits. The bucket starts full, so a burst right after start passes.
+//! A limit is a `static` next to the call that it limits. The bucket starts full, so a burst right
+//! after the start passes.
 
 use std::sync::{Mutex, PoisonError};
 
-/// The cost of one message; a bucket gains `per_minute` units each millisecond, so a minute pays for `per_minute` messages.
+/// The cost of one message. A bucket gains `per_minute` units each millisecond, so a minute pays
+/// for `per_minute` messages.
 const MESSAGE_COST: u64 = 60_000;
 
-/// At most `per_minute` messages a minute in the long run and `burst` at once.
+/// A limit of `per_minute` messages a minute in the long run, and `burst` at once.
 #[derive(Debug)]
 pub struct RateLimit {
     per_minute: u32,
@@ -17,7 +19,7 @@ pub struct RateLimit {
 
 #[derive(Debug)]
 struct Bucket {
-    /// `None` until the first message: full.
+    /// `None` until the first message; means full.
     tokens: Option<u64>,
     filled_ms: u64,
     dropped: u32,
@@ -28,13 +30,13 @@ struct Bucket {
 /// The decision for one message.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Verdict {
-    /// It is dropped, and counted.
+    /// The message is dropped and counted.
     Drop,
-    /// It passes, after those that were dropped since the last one that passed.
+    /// The message passes. The value describes the messages dropped since the last one that passed.
     Pass(Option<Dropped>),
 }
 
-/// The messages that were dropped since the last message that passed.
+/// The messages dropped since the last message that passed.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Dropped {
     count: u32,
@@ -113,7 +115,7 @@ mod tests {
         assert_eq!(limit.admit(start), Verdict::Pass(None));
         assert_eq!(limit.admit(start + 1000), Verdict::Drop);
         assert_eq!(limit.admit(start + 5000), Verdict::Drop);
-        // Five a minute is one each twelve seconds.
+        // Five a minute means one every twelve seconds.
         let Verdict::Pass(Some(dropped)) = limit.admit(start + 12_000) else {
             panic!("must pass")
         };

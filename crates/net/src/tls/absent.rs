@@ -1,7 +1,7 @@
-//! The types of TLS where the feature `tls` is off: they have no values.
+//! The TLS types without the feature `tls`: types that have no values.
 //!
-//! So streams and listeners need no second form. `ssl:` and `pssl:` need credentials, which cannot exist here, and fail with `Protocol not
-//! available`.
+//! They spare streams and listeners a second form. `ssl:` and `pssl:` need credentials, which
+//! cannot exist here, and fail with `Protocol not available`.
 
 use std::io::{self, IoSlice};
 use std::sync::Arc;
@@ -10,12 +10,12 @@ use mio::net::TcpStream;
 
 use super::missing::MissingPart;
 
-/// Credentials; there is no value.
+/// Credentials; has no value.
 #[derive(Debug)]
 pub enum Credentials {}
 
 impl Credentials {
-    /// The settings that a connection needs and that are missing.
+    /// The missing settings that a connection needs.
     #[must_use]
     pub fn missing(&self) -> Vec<MissingPart> {
         match *self {}
@@ -26,7 +26,7 @@ impl Credentials {
     }
 }
 
-/// A TLS session; there is no value.
+/// A TLS session; has no value.
 #[derive(Debug)]
 pub enum Carrier {}
 

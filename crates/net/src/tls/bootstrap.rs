@@ -1,4 +1,5 @@
-//! Trust on first use (docs/spec/cli.md 5.6): the last certificate that the first server sent becomes the CA file.
+//! Trust on first use (docs/spec/cli.md 5.6): the last certificate in the first server's chain
+//! becomes the CA file.
 //!
 //! The caller closes that first connection, because its certificate was not verified.
 
@@ -13,7 +14,7 @@ use super::PEER_LIMIT;
 use crate::errno;
 use crate::logging::{self, Module};
 
-/// Readable by all users, writable by none.
+/// The mode of the CA file: readable by all users, writable by none.
 const MODE: u32 = 0o444;
 
 /// Writes the CA file. A failure is logged; the next connection tries again.
@@ -72,7 +73,7 @@ fn write(path: &Path, text: &str) -> io::Result<()> {
         .mode(MODE)
         .open(path)?;
     file.write_all(text.as_bytes()).inspect_err(|_| {
-        // Half a certificate would make the next attempt fail.
+        // A partial certificate would make the next attempt fail.
         let _ = std::fs::remove_file(path);
     })
 }

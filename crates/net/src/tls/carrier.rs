@@ -2,7 +2,8 @@
 //!
 //! Invariants, for callers that wait for edges of readiness:
 //! - a read that fills its buffer only in part has emptied the socket and the session;
-//! - plaintext that a write accepted is sent, or [`Carrier::flush`] fails with "would block" until it is.
+//! - plaintext that a write has accepted is sent, or [`Carrier::flush`] fails with "would block"
+//!   until it is.
 //!
 //! A connection that bootstraps the CA file fails once the file is written.
 
@@ -19,42 +20,43 @@ use crate::fork::Owner;
 use crate::logging::{self, Module};
 use crate::{errno, socket};
 
-/// Ciphertext read at a time, bytes: four records.
+/// The number of ciphertext bytes read at a time: four records.
 const READ_BYTES: usize = 64 * 1024;
 
 thread_local! {
-    /// Ciphertext on its way from a socket to a session; bytes that the session does not accept at once are copied.
+    /// Ciphertext on its way from a socket to a session. Bytes that the session does not accept at
+    /// once are copied out.
     static SCRATCH: RefCell<Vec<u8>> = RefCell::new(vec![0; READ_BYTES]);
 }
 
-/// A connection and its TLS.
+/// A TCP connection and its TLS session.
 #[derive(Debug)]
 pub struct Carrier {
     socket: TcpStream,
     session: Session,
     credentials: Arc<Credentials>,
-    /// The peer, for the log.
+    /// The peer's name, for the log.
     name: String,
-    /// Whether the socket is still being connected.
+    /// Whether the socket is still connecting.
     is_connecting: bool,
     is_open: bool,
-    /// Ciphertext that the session has not accepted.
+    /// Ciphertext that the session has not accepted yet.
     inbound: Vec<u8>,
-    /// The peer closed its side of the socket.
+    /// The peer has closed its side of the socket.
     has_ended: bool,
-    /// How it failed; data received before is delivered first.
+    /// The error number with which the connection failed; data received before is delivered first.
     failure: Option<i32>,
     /// The fault that TLS found, in words.
     fault: Option<String>,
     owner: Owner,
 }
 
-/// The outcome of a read of the socket.
+/// The outcome of reading the socket.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Received {
     /// A full buffer: there may be more.
     Much,
-    /// Less than the buffer: the socket is empty.
+    /// Less than a buffer: the socket is empty.
     Little,
     Nothing,
     End,
@@ -106,7 +108,7 @@ impl Carrier {
         }
     }
 
-    /// The fault that TLS found, in words; `None` when there is none, or when the socket failed.
+    /// The fault that TLS found, in words; `None` if there is none, or if the socket failed.
     pub(crate) fn fault(&self) -> Option<&str> {
         self.fault.as_deref()
     }
@@ -119,40 +121,42 @@ impl Carrier {
         &mut self.socket
     }
 
-    /// The peer's identity; known once the connection is open.
+    /// The peer's identity, known once the connection is open.
     pub(crate) fn peer_name(&self) -> Option<String> {
         self.session.peer_name()
     }
 
-    /// Whether the handshake is complete and the peer accepted.
+    /// Whether the handshake is complete and the peer has accepted.
     pub(crate) fn is_open(&self) -> bool {
         self.is_open
     }
 
-    /// Whether progress needs a writable socket, rather than a readable one.
+    /// Whether progress needs a writable socket rather than a readable one.
     pub(crate) fn wants_writable(&self) -> bool {
         self.is_connecting || self.session.wants_write()
     }
 
-    /// The socket is connected: the handshake may begin.
+    /// Records that the socket is connected, so that the handshake may begin.
     pub(crate) fn connected(&mut self) {
         self.is_connecting = false;
     }
 
-    /// Continues the handshake; `true` once it is complete.
+    /// Continues the handshake. Returns whether it is complete.
     ///
     /// # Errors
     /// `EPROTO` for every failure; logged.
     pub(crate) fn shake_hands(&mut self) -> io::Result<bool> {
         while self.session.is_handshaking() {
             let sent = self.send();
-            // A peer that refuses the handshake may close before it has read everything; its alert can still be read.
+            // A peer that rejects the handshake may close before it has read everything; its alert
+            // can still be read.
             match self.receive() {
                 Ok(Received::Much | Received::Little) => {}
                 Ok(Received::Nothing) if sent.is_ok() => return Ok(false),
                 Ok(Received::End) if sent.is_ok() => {
                     let operation = self.operation();
-                    // In the words of OpenSSL 3. Probes of load balancers end so, which is nothing to act on.
+                    // In the words of OpenSSL 3. Probes of load balancers end like this, which
+                    // needs no action.
                     logging::warn_limited(
                         &PEER_LIMIT,
                         Module::StreamSsl,
@@ -187,7 +191,7 @@ impl Carrier {
         Ok(true)
     }
 
-    /// The socket failed during the handshake.
+    /// Handles a failure of the socket during the handshake.
     fn broken(&mut self, outcome: &io::Result<()>) -> io::Error {
         if let Err(error) = outcome {
             self.complain(&format!("system error ({})", errno::text(error)));
@@ -207,7 +211,7 @@ impl Carrier {
             }
             match self.receive() {
                 Ok(Received::Much) => {}
-                // Only a read that delivered plaintext may leave the socket to the next edge.
+                // Only a read that delivered plaintext may leave further input to the next edge.
                 Ok(Received::Little) => {
                     filled += self.session.take(&mut buffer[filled..]);
                     if filled > 0 && self.inbound.is_empty() {
@@ -243,7 +247,7 @@ impl Carrier {
         Ok(taken)
     }
 
-    /// Sends accepted bytes that are unsent.
+    /// Sends accepted bytes that are still unsent.
     pub(crate) fn flush(&mut self) -> io::Result<()> {
         self.send()?;
         if self.session.wants_write() {
@@ -274,7 +278,8 @@ impl Carrier {
         Ok(())
     }
 
-    /// Gives the session the ciphertext that it has not accepted yet, or else reads the socket.
+    /// Gives the session the ciphertext that it has not accepted yet; if there is none, reads the
+    /// socket.
     fn receive(&mut self) -> io::Result<Received> {
         if !self.inbound.is_empty() {
             let waiting = std::mem::take(&mut self.inbound);
@@ -312,10 +317,11 @@ impl Carrier {
     fn feed(&mut self, ciphertext: &[u8]) -> io::Result<usize> {
         let is_accepting = !self.session.is_client() && self.session.is_handshaking();
         match self.session.feed(ciphertext) {
-            // The peer announced its end: bytes after that are ignored.
+            // The peer has announced its end: bytes after that are ignored.
             Ok(_) if self.session.is_closed() => Ok(ciphertext.len()),
             Ok(fed) => {
-                // For example the reply to a change of keys. The next write reports whether it can be sent.
+                // For example, the reply to a key update. The next write reports whether it can be
+                // sent.
                 if self.is_open && self.session.wants_write() {
                     let _ = self.send();
                 }
@@ -329,7 +335,7 @@ impl Carrier {
                         format_args!("{}: received JSON-RPC data on SSL/TLS channel", self.name);
                     logging::warn_limited(&PEER_LIMIT, Module::StreamSsl, line);
                 }
-                // The alert for the peer, which may have closed already.
+                // Sends the alert to the peer, which may already have closed.
                 let _ = self.send();
                 Err(self.fail())
             }
@@ -345,7 +351,7 @@ impl Carrier {
         );
     }
 
-    /// The present step, as the reference names it.
+    /// The current step, as the reference names it.
     fn operation(&self) -> &'static str {
         match (self.is_open, self.session.is_client()) {
             (false, true) => "SSL_connect",
@@ -368,10 +374,10 @@ impl Carrier {
 
 impl Drop for Carrier {
     fn drop(&mut self) {
-        // A forked child would end the session of its parent.
+        // A forked child would otherwise end its parent's session.
         if self.is_open && self.failure.is_none() && self.owner.is_this_process() {
             self.session.close();
-            // A peer that does not receive it sees the end of the socket.
+            // A peer that does not receive this sees the end of the socket.
             let _ = self.session.send(&mut Ciphertext(&self.socket));
         }
     }
@@ -394,7 +400,7 @@ impl Write for Ciphertext<'_> {
     }
 }
 
-/// The settings exclude every protocol or cipher.
+/// Logs settings that exclude every protocol or cipher.
 #[allow(clippy::needless_pass_by_value, reason = "taken by map_err")]
 fn unusable(error: corvid_tls::Error) -> io::Error {
     logging::err_limited(&PEER_LIMIT, Module::StreamSsl, format_args!("{error}"));

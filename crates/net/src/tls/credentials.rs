@@ -1,10 +1,11 @@
-//! The credentials of a process: key, certificate and trusted authorities, kept up to date with their files.
+//! The credentials of a process: key, certificate and trusted authorities, kept up to date with
+//! their files.
 //!
-//! Files are checked for changes before each connection and on request ([`Credentials::refresh`]). A key and a
-//! certificate that do not belong together leave the old pair in use, so they may be replaced one after the other.
-//! Open connections keep theirs.
+//! Files are checked for changes before each connection and on request ([`Credentials::refresh`]).
+//! If a key and a certificate do not match, the old pair stays in use, so that the files may be
+//! replaced one after the other. Open connections keep their credentials.
 //!
-//! Shared by everything that opens `ssl:` and `pssl:`; the lock is held while files are read.
+//! Shared by everything that opens `ssl:` and `pssl:`. The lock is held while files are read.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -27,7 +28,7 @@ use crate::{clock, errno, os_name};
 /// The value of `--ca-cert` that accepts every peer.
 const NONE: &str = "none";
 
-/// The words of the log for the files of the own identity.
+/// The names of the parts in the log.
 const KEY: &str = "Private key";
 const CERTIFICATE: &str = "Certificate";
 const AUTHORITY: &str = "CA certificate";
@@ -43,23 +44,23 @@ struct State {
     certificate: WatchedFile,
     authority: WatchedFile,
     identity: Option<Identity>,
-    /// Which of the two files exists and cannot be used.
+    /// The part whose file exists but cannot be used: key or certificate.
     unusable: Option<&'static str>,
-    /// Why files cannot be used, by part. A part is in it from the failure until its file has been
+    /// Why files cannot be used, by part. A part is listed from the failure until its file has been
     /// read.
     failures: BTreeMap<&'static str, String>,
-    /// The authorities of the CA file.
+    /// The authorities in the CA file.
     authorities: Option<Arc<Authorities>>,
     extra_chain: Vec<corvid_tls::CertificateDer<'static>>,
     protocols: Protocols,
     ciphers: CipherChoice,
-    /// A setting that is no file was refused.
+    /// A setting other than a file name was rejected.
     has_refused: bool,
-    /// For new connections; `None` after a change.
+    /// The configuration for new connections; `None` after a change.
     config: Option<Config>,
 }
 
-/// The system's clock, as sessions want it.
+/// The system clock, in the form that sessions need.
 #[derive(Debug)]
 struct WallClock;
 
@@ -73,8 +74,8 @@ impl Clock for WallClock {
 }
 
 impl Credentials {
-    /// Credentials by these settings. Unusable ones are logged and left out; missing ones are logged when a connection
-    /// needs them.
+    /// Credentials with these settings. Unusable settings are logged and ignored; missing ones are
+    /// logged when a connection needs them.
     #[must_use]
     pub fn new(settings: &Settings) -> Arc<Credentials> {
         let credentials = Arc::<Credentials>::default();
@@ -82,7 +83,8 @@ impl Credentials {
         credentials
     }
 
-    /// Replaces the settings; equal ones change nothing. A setting that is removed stays in use.
+    /// Replaces the settings; equal settings change nothing. The previous value of a removed
+    /// setting stays in use.
     pub fn set(&self, settings: &Settings) {
         let mut state = self.lock();
         state.set(settings);
@@ -94,7 +96,7 @@ impl Credentials {
         self.lock().refresh();
     }
 
-    /// When the own certificate expires, seconds since the Unix epoch; `None` without one.
+    /// When this process's certificate expires, seconds since the Unix epoch; `None` without one.
     #[must_use]
     pub fn certificate_expiry_s(&self) -> Option<i64> {
         let state = self.lock();
@@ -102,27 +104,28 @@ impl Credentials {
         identity.map(|identity| identity.certificate().not_after_s())
     }
 
-    /// The configuration of a new connection.
+    /// The configuration for a new connection.
     ///
     /// # Errors
-    /// `ENOPROTOOPT` (Protocol not available) when something is missing, `EPROTO` when the settings exclude every protocol or
-    /// cipher; logged.
+    /// `ENOPROTOOPT` (Protocol not available) if something is missing, `EPROTO` if the settings
+    /// exclude every protocol or cipher; logged.
     pub(crate) fn config(&self) -> io::Result<Config> {
         let mut state = self.lock();
         state.refresh();
         state.config()
     }
 
-    /// Whether connections can be made; missing settings are logged.
+    /// Checks whether connections can be made; missing settings are logged.
     ///
     /// # Errors
-    /// As for a connection.
+    /// `ENOPROTOOPT` or `EPROTO`, as for a connection.
     pub(crate) fn check(&self) -> io::Result<()> {
         self.config().map(drop)
     }
 
-    /// The settings that a connection needs and that are missing: private key, certificate, CA certificate. Reads changed files first; a file
-    /// that cannot be read counts as missing, unless it is a CA file that the first connection writes.
+    /// The missing settings that a connection needs: private key, certificate, CA certificate.
+    /// Reads changed files first. A file that cannot be read counts as missing, unless it is a CA
+    /// file that the first connection writes.
     #[must_use]
     pub fn missing(&self) -> Vec<MissingPart> {
         let mut state = self.lock();
@@ -139,7 +142,8 @@ impl Credentials {
         with_reason.collect()
     }
 
-    /// Whether all settings can be used, also those that connections do not need. Unusable ones have been logged.
+    /// Whether all settings can be used, including those that connections do not need. Unusable
+    /// ones have been logged.
     #[must_use]
     pub fn are_sound(&self) -> bool {
         let is_complete = self.missing().is_empty();
@@ -149,7 +153,7 @@ impl Credentials {
         is_complete && can_connect && has_chain && !state.has_refused
     }
 
-    /// The name to ask servers for in place of the host's.
+    /// The server name to request instead of the host name.
     pub(crate) fn server_name(&self) -> Option<String> {
         self.lock().settings.server_name.clone()
     }
@@ -305,7 +309,7 @@ impl State {
         match self.authority.look() {
             Change::Same => {}
             Change::Changed => self.load_authorities(),
-            // The first connection writes it.
+            // The first connection writes the file.
             Change::Failed(error)
                 if error.kind() == io::ErrorKind::NotFound && self.is_bootstrapped() => {}
             Change::Failed(error) => self.complain_of_authority(&errno::text(&error)),
@@ -323,7 +327,7 @@ impl State {
                 self.identity = Some(identity);
                 self.config = None;
             }
-            // The other file is not replaced yet.
+            // The other file has not been replaced yet.
             Err(Error::KeyMismatch) if self.identity.is_some() => logging::info(
                 Module::StreamSsl,
                 format_args!(
@@ -367,7 +371,7 @@ impl State {
         log_load(&file.unwrap_or_default(), why);
     }
 
-    /// Keeps why the file of a part cannot be used, for the errors of connections.
+    /// Records why the file of a part cannot be used, for the errors of connections.
     fn note_failure(&mut self, part: &'static str, why: &str) {
         let file = match part {
             KEY => self.key.path(),
@@ -384,7 +388,7 @@ impl State {
         authority.is_some_and(|authority| authority.is_bootstrapped)
     }
 
-    /// The CA file that is written from the first server's certificate.
+    /// The CA file that the first server's certificate is still to be written to.
     fn awaited_authority(&self) -> Option<PathBuf> {
         let is_awaited = self.is_bootstrapped() && self.authorities.is_none();
         self.authority.path().filter(|_| is_awaited).cloned()
@@ -425,7 +429,7 @@ impl State {
         }
     }
 
-    /// The settings that a connection needs and that are not configured or unusable.
+    /// The settings that a connection needs and that are missing or unusable.
     fn missing(&self) -> Vec<&'static str> {
         let is_unusable = |what| self.identity.is_none() && self.unusable == Some(what);
         let parts = [
@@ -451,7 +455,7 @@ impl State {
     }
 }
 
-/// A setting, if it was given and differs from the present one.
+/// A setting, if it was given and differs from the current one.
 fn changed<'a, T: PartialEq>(new: &'a Option<T>, old: &Option<T>) -> Option<&'a T> {
     new.as_ref().filter(|_| new != old)
 }

@@ -1,4 +1,4 @@
-//! A file that is read again when it changes, and that may appear later.
+//! A file that is reread when it changes, and that may appear later.
 
 use std::fs::Metadata;
 use std::io;
@@ -14,11 +14,11 @@ pub(super) struct WatchedFile {
     /// Its state when it was last read.
     seen: Option<Stamp>,
     content: Option<Vec<u8>>,
-    /// That it cannot be read was reported.
+    /// Whether the failure to read it was reported.
     is_failure_told: bool,
 }
 
-/// Distinguishes states of a file.
+/// Distinguishes the states of a file.
 #[derive(Debug, PartialEq, Eq)]
 struct Stamp {
     modified: (i64, i64),
@@ -43,12 +43,13 @@ pub(super) enum Change {
     Same,
     /// New content.
     Changed,
-    /// It cannot be read; reported once, until it can.
+    /// The file cannot be read; reported once, until it can be.
     Failed(io::Error),
 }
 
 impl WatchedFile {
-    /// Watches another file from now on; the same name changes nothing. The content read last stays until new content is read.
+    /// Watches another file from now on; the same name changes nothing. The last content read stays
+    /// until new content is read.
     pub(super) fn set(&mut self, path: Option<&str>) {
         let path = path.map(os_name::path);
         if self.path != path {
@@ -62,12 +63,12 @@ impl WatchedFile {
         self.path.as_ref()
     }
 
-    /// The content that was read last.
+    /// The last content read.
     pub(super) fn content(&self) -> Option<&[u8]> {
         self.content.as_deref()
     }
 
-    /// Reads the file if it has changed. A removed file keeps its content here.
+    /// Reads the file if it has changed. The content of a removed file is kept.
     pub(super) fn look(&mut self) -> Change {
         let Some(path) = &self.path else {
             return Change::Same;

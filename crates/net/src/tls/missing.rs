@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-/// A part of the credentials that a connection needs and that is not there.
+/// A missing part of the credentials that a connection needs.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct MissingPart {
     /// "Private key", "Certificate" or "CA certificate".

@@ -1,6 +1,7 @@
-//! Settings of TLS from the command line, or from columns that it names: names of files and texts. Nothing is read here.
+//! TLS settings from the command line, or from the columns that it names: file names and texts.
+//! Nothing is read here.
 
-/// Settings of TLS; `None`: not given.
+/// TLS settings; `None`: not given.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Settings {
     /// `--private-key`: a file.
@@ -21,11 +22,11 @@ pub struct Settings {
     pub server_name: Option<String>,
 }
 
-/// The authority that peers' certificates must lead to.
+/// The authority that must have issued peers' certificates.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Authority {
     /// A file, or `none` to accept every peer.
     pub file: String,
-    /// Whether a missing file is written from the certificate of the first server.
+    /// Whether a missing file is written from the first server's certificate.
     pub is_bootstrapped: bool,
 }
