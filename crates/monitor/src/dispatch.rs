@@ -29,9 +29,9 @@ use crate::view::Match;
 pub(crate) struct Hit {
     /// The group.
     pub(crate) group: GroupId,
-    /// What is known about the old version.
+    /// The match of the old version, as far as known.
     pub(crate) old: Match,
-    /// What is known about the new version.
+    /// The match of the new version, as far as known.
     pub(crate) new: Match,
 }
 

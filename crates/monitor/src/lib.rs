@@ -10,7 +10,7 @@
 //! requests   params --> request, change_request --> subscription, condition
 //!                monitors/start     joins a group; initial contents (contents)
 //!                                   or the changes since a transaction (history)
-//!                monitors/change    moves to another group; rows that enter or leave the view (effect)
+//!                monitors/change    moves to another group; rows that enter or leave (effect)
 //! commits    monitors --> speculation     executed, not stored yet
 //!            monitors --> history         stored, for clients that reconnect
 //!                     --> groups --> dispatch --> group        groups that can see a changed row

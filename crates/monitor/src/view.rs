@@ -9,7 +9,7 @@ use corvid_data::{Arc, Delta, HashSeed, Row, RowChange, Schema, TableSchema};
 use crate::change_set::{ChangeSet, Entry};
 use crate::subscription::{ColumnMask, Subscription, TableSubscription};
 
-/// What is known about one version of a row before the condition is evaluated.
+/// The knowledge about one version of a row before the condition is evaluated.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Match {
     /// The version is absent or out of view.
