@@ -1,34 +1,34 @@
 //! How long to wait before the next attempt to connect (docs/spec/cli.md 5.2).
 //!
-//! Waits double from the least to the most. The first attempts over a list of remotes are free, so that each remote is
-//! tried once before the first wait.
+//! Waits double from the minimum to the maximum. The first attempts over a list of remotes are
+//! free, so each remote is tried once before the first wait.
 
-/// The wait after a first failure, and the least that can be set.
+/// The wait after a first failure, and the smallest minimum that can be set, ms.
 pub const MIN_MS: u64 = 1000;
 
-/// The longest wait, unless configured.
+/// Default maximum wait, ms.
 pub const MAX_MS_DEFAULT: u64 = 8000;
 
-/// The waiting times of one reconnecting session, in milliseconds.
+/// The waits of one reconnecting session, ms.
 #[derive(Debug, Clone)]
 pub struct Backoff {
     min_ms: u64,
     max_ms: u64,
     current_ms: u64,
-    /// Attempts left, this one included, that are followed by no wait.
+    /// Attempts left, including this one, that are not followed by a wait.
     free_tries: u32,
 }
 
 /// How a failure changed the wait; it decides what is logged.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Step {
-    /// No wait, or the least one.
+    /// No wait, or the minimum.
     Short,
     /// The wait doubled.
     Doubled,
-    /// The wait reached its limit just now.
+    /// The wait has just reached its maximum.
     ReachedLimit,
-    /// The wait was at its limit before.
+    /// The wait was at its maximum already.
     AtLimit,
 }
 
@@ -44,26 +44,28 @@ impl Default for Backoff {
 }
 
 impl Backoff {
-    /// The wait in force.
+    /// The current wait, ms.
     #[must_use]
     pub fn current_ms(&self) -> u64 {
         self.current_ms
     }
 
-    /// Whether waits have reached their limit. From then on attempts are not logged.
+    /// Whether the wait has reached its maximum. From then on attempts are not logged.
     #[must_use]
     pub fn is_at_limit(&self) -> bool {
         self.current_ms >= self.max_ms
     }
 
-    /// Sets the limits; the least is raised to [`MIN_MS`] and the most to the least. A `max_ms` of 0 means the default.
+    /// Sets the limits, ms. The minimum is raised to [`MIN_MS`], and the maximum to the minimum. A
+    /// `max_ms` of 0 means the default.
     pub fn set_limits(&mut self, min_ms: u64, max_ms: u64) {
         self.min_ms = min_ms.max(MIN_MS);
         self.max_ms = if max_ms == 0 { MAX_MS_DEFAULT } else { max_ms }.max(self.min_ms);
         self.current_ms = self.current_ms.min(self.max_ms);
     }
 
-    /// Grants that many attempts without a wait between them: the number of remotes. 0 and 1 grant nothing.
+    /// Grants this many attempts without a wait between them: the number of remotes. 0 and 1 grant
+    /// nothing.
     pub fn set_free_tries(&mut self, free_tries: u32) {
         self.free_tries = free_tries;
     }
@@ -73,7 +75,8 @@ impl Backoff {
         self.current_ms = 0;
     }
 
-    /// An attempt failed, or a connection ended; `was_good` when it had lasted at least the current wait.
+    /// Records a failed attempt or the end of a connection. `was_good`: the connection lasted at
+    /// least as long as the current wait.
     pub fn fail(&mut self, was_good: bool) -> Step {
         if self.free_tries > 1 {
             self.free_tries -= 1;

@@ -1,14 +1,15 @@
-//! JSON-RPC 1.0 as OVSDB speaks it: message envelopes, and the state machines of a connection that involve no socket.
+//! JSON-RPC 1.0 as OVSDB uses it: message envelopes, and the state machines of a connection,
+//! without sockets.
 //!
-//! Time is an input, in milliseconds of any clock that does not go back; actions are outputs. This crate knows neither
-//! the meaning of methods nor where bytes come from.
+//! Time is an input, in milliseconds of any clock that never goes back; actions are outputs. This
+//! crate knows neither the meaning of methods nor where bytes come from.
 //!
 //! ```text
 //! remote      which remotes there are; a caller connects to one
-//! reconnect   when to connect, probe and disconnect: uses `backoff` for the waits, `probe` for silence
-//! log_event   the log's texts about that
+//! reconnect   when to connect, probe and disconnect: uses `backoff` for waits, `probe` for silence
+//! log_event   the log texts of these events
 //! message     the envelope of each text that arrives or leaves
-//! session     which messages are handled without their user
+//! session     which messages are handled without the connection's user
 //! wire_log    messages as the debug log shows them
 //! ```
 

@@ -1,19 +1,19 @@
-//! Events of a reconnecting session for the log, as data, with the words and levels of the reference's `reconnect`
-//! module.
+//! Events of a reconnecting session for the log, as data, with the texts and levels of the
+//! reference's `reconnect` module.
 //!
-//! The shell prefixes the connection's name and `: `. Tests and operators search for these texts (docs/spec/cli.md 5.2,
-//! 7.7).
+//! The shell prefixes the connection's name and `: `. Tests and operators search for these texts
+//! (docs/spec/cli.md 5.2, 7.7).
 
 use std::fmt::{self, Display, Formatter};
 
-/// How important an event is. The shell lowers `Info` to debug for sessions that a listener accepted.
+/// The level of an event. The shell lowers `Info` to debug for sessions that a listener accepted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Level {
     /// Every step.
     Debug,
     /// Normal progress.
     Info,
-    /// Something failed.
+    /// A failure.
     Warn,
     /// The peer does not answer.
     Error,
@@ -26,14 +26,14 @@ pub enum End {
     Closed,
     /// An error of the operating system, in its words (`Connection refused`).
     Failed(String),
-    /// This side ended it: by a time-out, or for no special reason.
+    /// This side ended it: on a timeout, or for no special reason.
     Local,
 }
 
-/// One event. Displays as the reference logs it, without the name.
+/// One event. Its display is the reference's log text, without the connection's name.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum LogEvent {
-    /// An attempt begins.
+    /// An attempt starts.
     Connecting,
     /// A listener opens.
     Listening,
@@ -43,41 +43,41 @@ pub enum LogEvent {
     AttemptFailed {
         /// Whether the attempt was to listen for a peer instead of connecting to it.
         is_passive: bool,
-        /// Why; [`End::Local`] is a time-out.
+        /// The reason; [`End::Local`] is a timeout.
         end: End,
     },
     /// A listener failed.
     ListenFailed(End),
     /// An established connection ended.
     Dropped(End),
-    /// The user asked for a new connection, so the old one was closed.
+    /// The user requested a new connection, so the old one was closed.
     ClosedByClient,
-    /// The next attempt comes after a wait.
+    /// The next attempt follows after a wait.
     BackingOff {
         /// As in [`LogEvent::AttemptFailed`].
         is_passive: bool,
-        /// How long.
+        /// The wait, ms.
         wait_ms: u64,
     },
-    /// Attempts go on without being logged.
+    /// Attempts continue without being logged.
     Suppressing {
         /// As in [`LogEvent::AttemptFailed`].
         is_passive: bool,
     },
-    /// A probe was sent.
+    /// A probe has been sent.
     Probing {
-        /// Silence so far.
+        /// Silence so far, ms.
         idle_ms: u64,
     },
-    /// A probe was not answered.
+    /// A probe has not been answered.
     Unanswered {
-        /// Time since the probe.
+        /// Time since the probe, ms.
         unanswered_ms: u64,
     },
 }
 
 impl LogEvent {
-    /// How important it is.
+    /// The event's level.
     #[must_use]
     pub fn level(&self) -> Level {
         match self {
@@ -153,13 +153,15 @@ impl Display for LogEvent {
     }
 }
 
-/// Milliseconds, shown as seconds with three significant digits (C's `%.3g`): `5`, `5.01`, `12.3`, `0.25`.
+/// Milliseconds, shown as seconds with three significant digits (C's `%.3g`): `5`, `5.01`, `12.3`,
+/// `0.25`.
 #[derive(Debug, Clone, Copy)]
 pub struct Seconds(pub u64);
 
 impl Display for Seconds {
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
-        // The unit of the last digit that is shown; beyond a thousand seconds whole ones are more exact than `%.3g`.
+        // The unit of the last digit shown. From 1000 seconds on, whole seconds are shown, which is
+        // more exact than `%.3g`.
         let unit_ms = match self.0 {
             0..1000 => 1,
             1000..9_995 => 10,

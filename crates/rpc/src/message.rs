@@ -1,7 +1,8 @@
-//! Message envelopes: which of four kinds a JSON text is, and writing each kind (docs/spec/protocol.md 1.5, 1.7).
+//! Message envelopes: which of four kinds a JSON text is, and writing each kind
+//! (docs/spec/protocol.md 1.5, 1.7).
 //!
-//! Parsing is one validating pass: a text that parses here is valid JSON throughout, so later readers may trust it. `params` and
-//! `id` stay raw slices; nothing is copied but names with escapes.
+//! Parsing is one validating pass: a text that parses here is valid JSON throughout, so later
+//! readers may trust it. `params` and `id` stay raw slices; only names with escapes are copied.
 
 use std::borrow::Cow;
 
@@ -11,30 +12,30 @@ use thiserror::Error;
 /// One message.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Message<'a> {
-    /// The peer must reply to it.
+    /// A request: the peer must reply.
     Request {
         /// Its name.
         method: Cow<'a, [u8]>,
         /// Raw text of an array.
         params: &'a [u8],
-        /// Raw text of any JSON but `null`.
+        /// Raw text of any JSON value except `null`.
         id: &'a [u8],
     },
-    /// No reply is expected.
+    /// A notification: no reply is expected.
     Notification {
         /// Its name.
         method: Cow<'a, [u8]>,
         /// Raw text of an array.
         params: &'a [u8],
     },
-    /// Answers a request.
+    /// The reply to a request.
     Reply {
         /// Raw text.
         id: &'a [u8],
         /// Raw text.
         result: &'a [u8],
     },
-    /// Answers a request with an error.
+    /// The error reply to a request.
     ErrorReply {
         /// Raw text.
         id: &'a [u8],
@@ -43,25 +44,26 @@ pub enum Message<'a> {
     },
 }
 
-/// Why a text is no message; the connection is closed then. Displays as the reference logs it.
+/// Why a text is not a message; the connection is closed then. Its display is the reference's log
+/// text.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 pub enum MessageError {
-    /// Not JSON.
+    /// The text is not JSON.
     #[error("{0}")]
     Syntax(#[from] corvid_json::Error),
     /// The outermost value is an array.
     #[error("message is not a JSON object")]
     NotObject,
-    /// `method` is there and no string.
+    /// `method` is present but not a string.
     #[error("method is not a JSON string")]
     MethodNotString,
-    /// `params` is there and no array.
+    /// `params` is present but not an array.
     #[error("\"params\" must be JSON array")]
     ParamsNotArray,
-    /// A member beyond the five.
+    /// The message has a member other than the five known ones.
     #[error("message has unexpected member \"{0}\"")]
     UnexpectedMember(String),
-    /// A member that this kind of message needs.
+    /// The message lacks a member that its kind requires.
     #[error("{kind} must have \"{member}\"")]
     Missing {
         /// Kind of message.
@@ -69,7 +71,7 @@ pub enum MessageError {
         /// The missing member.
         member: &'static str,
     },
-    /// A member that this kind of message may not have.
+    /// The message has a member that its kind must not have.
     #[error("{kind} must not have \"{member}\"")]
     Excess {
         /// Kind of message.
@@ -80,7 +82,7 @@ pub enum MessageError {
 }
 
 impl MessageError {
-    /// The text of the log line, behind the connection's name.
+    /// The text of the log line, after the connection's name.
     #[must_use]
     pub fn log_text(&self) -> String {
         match self {
@@ -90,7 +92,8 @@ impl MessageError {
     }
 }
 
-/// The members as they are written in the text; `null` counts as absent, of repeated ones the last wins.
+/// The members as written in the text. `null` counts as absent; of repeated members the last one
+/// wins.
 #[derive(Default)]
 struct Members<'a> {
     method: Option<Cow<'a, [u8]>>,
@@ -109,7 +112,7 @@ impl<'a> Message<'a> {
         Message::parse_nested(text, DEPTH_MAX)
     }
 
-    /// The same for a text that may nest as deeply as `depth_max` says, because it wraps another.
+    /// Reads a message that may nest as deeply as `depth_max`, because it wraps another.
     ///
     /// # Errors
     /// [`MessageError`].
@@ -183,7 +186,7 @@ impl<'a> Members<'a> {
             }
         }
         reader.end()?;
-        // In the order in which the reference checks.
+        // In the order of the reference's checks.
         if !method_is_string {
             return Err(MessageError::MethodNotString);
         }
@@ -193,7 +196,8 @@ impl<'a> Members<'a> {
         }
     }
 
-    /// Checks that each member is present or absent as `wanted` says, in the order method, params, result, error, id.
+    /// Checks the presence of each member against `wanted`, in the order method, params, result,
+    /// error, id.
     fn check(&self, kind: &'static str, wanted: [bool; 5]) -> Result<(), MessageError> {
         let found = [
             ("method", self.method.is_some()),
@@ -213,9 +217,9 @@ impl<'a> Members<'a> {
     }
 }
 
-/// The canonical text of an id: equal ids (members in any order, numbers by value) have equal texts, and replies echo
-/// this text (docs/spec/protocol.md 1.5). Plain integers and strings without escapes, which clients use, are copied as
-/// they are.
+/// The canonical text of an id: equal ids (members in any order, numbers by value) have equal
+/// texts, and replies echo this text (docs/spec/protocol.md 1.5). Plain integers and strings
+/// without escapes, which clients use, are copied unchanged.
 #[must_use]
 pub fn canonical_id(raw: &[u8]) -> Vec<u8> {
     if is_plain(raw) {
@@ -225,7 +229,8 @@ pub fn canonical_id(raw: &[u8]) -> Vec<u8> {
     }
 }
 
-/// The canonical text of a value that was read successfully before: compact, members sorted, numbers by value.
+/// The canonical text of a value that has been validated: compact, members sorted, numbers by
+/// value.
 #[must_use]
 pub fn canonical(raw: &[u8]) -> Vec<u8> {
     let mut out = Vec::with_capacity(raw.len());
@@ -235,7 +240,7 @@ pub fn canonical(raw: &[u8]) -> Vec<u8> {
     }
 }
 
-/// Whether the text of a validated value is certainly canonical already.
+/// Whether the text of a validated value is certain to be canonical.
 fn is_plain(raw: &[u8]) -> bool {
     match raw {
         [b'"', ..] => !raw.contains(&b'\\'),
@@ -264,7 +269,8 @@ pub fn write_reply(out: &mut Vec<u8>, id: &[u8], result: &[u8]) {
     }
 }
 
-/// Appends an error reply; `id` and `error` are JSON texts. There is no `result` member (docs/spec/protocol.md 1.7).
+/// Appends an error reply; `id` and `error` are JSON texts. It has no `result` member
+/// (docs/spec/protocol.md 1.7).
 pub fn write_error_reply(out: &mut Vec<u8>, id: &[u8], error: &[u8]) {
     for part in [b"{\"id\":".as_slice(), id, b",\"error\":", error, b"}"] {
         out.extend_from_slice(part);
@@ -292,7 +298,8 @@ pub fn write_request(out: &mut Vec<u8>, method: &str, params: &[u8], id: &[u8]) 
     }
 }
 
-/// The probe that is sent on a silent connection. [`crate::Session`] consumes its reply (docs/spec/protocol.md 1.9).
+/// The probe sent on a silent connection. [`crate::Session`] consumes its reply
+/// (docs/spec/protocol.md 1.9).
 pub const PROBE: &[u8] = br#"{"id":"echo","method":"echo","params":[]}"#;
 
 #[cfg(test)]

@@ -1,52 +1,57 @@
-//! The inactivity probe of one connection (docs/spec/protocol.md 1.9): when to send one, and when to give the peer up.
+//! The inactivity probe of one connection (docs/spec/protocol.md 1.9): when to send a probe, and
+//! when to give up on the peer.
 //!
-//! Invariant: an interval expires only if the caller tried to read after its end, so a process that was busy or stopped
-//! reads the bytes that arrived meanwhile before it drops its peer. Accepted sessions and the reconnect machine use it;
-//! it sends nothing itself.
+//! Invariant: an interval expires only if the caller tried to read after its end. So a process that
+//! was busy or suspended reads the bytes that arrived meanwhile before it drops its peer. Accepted
+//! sessions and the reconnect machine use this; it sends nothing.
+//!
+//! Example with an interval of 5 s: the process is suspended from 0 to 60 s. At 60 s no probe is
+//! due, because nothing was read since 5 s. The caller reads, finds bytes, and the interval starts
+//! again.
 
-/// The shortest interval; shorter ones but 0 are raised to it.
+/// The shortest interval, ms; shorter ones, except 0, are raised to it.
 pub const INTERVAL_MS_MIN: u64 = 1000;
 
-/// The interval of connections over a network, unless configured.
+/// Default interval of connections over a network, ms.
 pub const INTERVAL_MS_DEFAULT: u64 = 5000;
 
-/// The timer of one connection. Times are in milliseconds.
+/// The timer of one connection. All times are monotonic ms.
 #[derive(Debug, Clone)]
 pub struct Probe {
-    /// 0 is off.
+    /// 0 disables probes.
     interval_ms: u64,
     phase: Phase,
     /// When the caller last tried to read.
     attempted_ms: u64,
-    /// No silence counts before.
+    /// Silence before this time does not count.
     excused_ms: u64,
 }
 
 #[derive(Debug, Clone, Copy)]
 enum Phase {
-    /// The peer was last active then.
+    /// The peer was last active at this time.
     Alive { since_ms: u64 },
-    /// A probe was sent then.
+    /// A probe was sent at this time.
     Pending { since_ms: u64 },
 }
 
-/// The action that is due when an interval has expired.
+/// The action due when an interval has expired.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Demand {
     /// Send [`crate::message::PROBE`].
     Probe {
-        /// How long the peer has been silent.
+        /// How long the peer has been silent, ms.
         idle_ms: u64,
     },
     /// Drop the connection.
     Disconnect {
-        /// How long ago the probe was sent.
+        /// Time since the probe was sent, ms.
         unanswered_ms: u64,
     },
 }
 
 impl Probe {
-    /// The timer of a connection that was just established. An interval of 0 turns it off.
+    /// The timer of a connection that has just been established. An interval of 0 disables it.
     #[must_use]
     pub fn new(now_ms: u64, interval_ms: u64) -> Self {
         Probe {
@@ -57,33 +62,33 @@ impl Probe {
         }
     }
 
-    /// The interval in force; 0 is off.
+    /// The current interval, ms; 0 if disabled.
     #[must_use]
     pub fn interval_ms(&self) -> u64 {
         self.interval_ms
     }
 
-    /// Changes the interval, which applies to the silence so far as well.
+    /// Changes the interval; applies to the silence so far as well.
     pub fn set_interval(&mut self, interval_ms: u64) {
         self.interval_ms = raise(interval_ms);
     }
 
-    /// A byte arrived, or queued output went out.
+    /// A byte has arrived, or queued output has been sent.
     pub fn activity(&mut self, now_ms: u64) {
         self.phase = Phase::Alive { since_ms: now_ms };
     }
 
-    /// The caller tried to read, with or without success.
+    /// The caller has tried to read, with or without success.
     pub fn receive_attempted(&mut self, now_ms: u64) {
         self.attempted_ms = now_ms;
     }
 
-    /// The peer has work until then, which this side gave it: no interval expires before.
+    /// Until this time the peer is busy with work from this side: no interval expires earlier.
     pub fn excuse_until(&mut self, at_ms: u64) {
         self.excused_ms = self.excused_ms.max(at_ms);
     }
 
-    /// Whether a probe was sent and the peer has not been active since.
+    /// Whether a probe has been sent and the peer has not been active since.
     #[must_use]
     pub fn is_pending(&self) -> bool {
         matches!(self.phase, Phase::Pending { .. })
@@ -108,8 +113,8 @@ impl Probe {
         }
     }
 
-    /// When [`Probe::handle`] is to be called next; `None` when never. Past the end of an interval this is one millisecond
-    /// away until reading is tried.
+    /// When to call [`Probe::handle`] next; `None` if never. After the end of an interval this is
+    /// one millisecond away, until a read is tried.
     #[must_use]
     pub fn deadline_ms(&self, now_ms: u64) -> Option<u64> {
         let expiry_ms = self.expiry_ms()?;

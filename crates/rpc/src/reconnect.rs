@@ -1,15 +1,17 @@
-//! A connection that is established again whenever it ends: attempts, waits, probes, giving up (docs/spec/cli.md 5.2).
+//! A connection that is re-established whenever it ends: attempts, waits, probes, giving up
+//! (docs/spec/cli.md 5.2).
 //!
-//! A pure machine. The shell reports what happened (`connecting`, `connected`, `disconnected`, `activity`, `receive_attempted`), asks
-//! [`Reconnect::handle`] what to do, does it, and sleeps until [`Reconnect::deadline_ms`]. An action is repeated until
-//! its outcome is reported. Clients, relays and active remotes of the server use it. It manages one connection at a
-//! time; a caller with a list of remotes picks the next one at each [`Action::Connect`].
+//! A pure machine. The shell reports events (`connecting`, `connected`, `disconnected`, `activity`,
+//! `receive_attempted`), asks [`Reconnect::handle`] for the due action, executes it, and sleeps
+//! until [`Reconnect::deadline_ms`]. An action is repeated until its outcome is reported. Clients,
+//! relays and the server's active remotes use it. It manages one connection at a time; a caller
+//! with a list of remotes picks the next one at each [`Action::Connect`].
 //!
 //! ```text
 //!             enable               connecting                connected
 //!     Void -----------> BackingOff -------------> Trying ------------------> Connected
 //!      ^                  ^   |                     |                            |
-//!      |                  |   | listening           | time-out      silence, force
+//!      |                  |   | listening           | timeout       silence, force
 //!      | no tries left    |   v                     v                            v
 //!      +------------------+---Listening             +---------> Closing <--------+
 //!                         |                                        |
@@ -20,25 +22,26 @@ use crate::backoff::{Backoff, MIN_MS, Step};
 use crate::log_event::{End, LogEvent};
 use crate::probe::{Demand, Probe};
 
-/// An action that the shell must do.
+/// An action for the shell.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Action {
-    /// Begin an attempt (or open a listener), then report `connecting` (or `listening`), `connected` or `disconnected`.
+    /// Start an attempt, or open a listener. Then report `connecting` (or `listening`), and
+    /// `connected` or `disconnected`.
     Connect,
-    /// Close the connection or give up the attempt, then report `disconnected` with [`End::Local`].
+    /// Close the connection or abandon the attempt, then report `disconnected` with [`End::Local`].
     Disconnect,
     /// Send [`crate::message::PROBE`].
     Probe,
 }
 
-/// A reconnecting connection. Times are in milliseconds.
+/// A reconnecting connection. All times are monotonic ms.
 #[derive(Debug, Clone)]
 pub struct Reconnect {
     state: State,
     backoff: Backoff,
     probe_interval_ms: u64,
     is_passive: bool,
-    /// Attempts left; `None` is without limit.
+    /// Attempts left; `None` if unlimited.
     tries: Option<u32>,
     connected_at_ms: Option<u64>,
     disconnected_at_ms: Option<u64>,
@@ -48,15 +51,15 @@ pub struct Reconnect {
 
 #[derive(Debug, Clone)]
 enum State {
-    /// Switched off, or out of tries.
+    /// Disabled, or out of tries.
     Void,
-    /// An attempt begins then.
+    /// The next attempt starts at this time.
     BackingOff {
         until_ms: u64,
     },
-    /// Until a peer connects.
+    /// Waiting until a peer connects.
     Listening,
-    /// An attempt is under way.
+    /// An attempt is in progress.
     Trying {
         since_ms: u64,
     },
@@ -93,18 +96,18 @@ impl Default for Reconnect {
 
 /// Settings.
 impl Reconnect {
-    /// A machine that is switched off, with the usual settings.
+    /// A disabled machine with default settings.
     #[must_use]
     pub fn new() -> Self {
         Reconnect::default()
     }
 
-    /// Waits between attempts.
+    /// The waits between attempts.
     pub fn backoff(&mut self) -> &mut Backoff {
         &mut self.backoff
     }
 
-    /// Sets the probe interval, also that of the present connection; 0 turns probes off.
+    /// Sets the probe interval, including that of the current connection, ms; 0 disables probes.
     pub fn set_probe_interval(&mut self, interval_ms: u64) {
         self.probe_interval_ms = interval_ms;
         if let State::Connected(connection) = &mut self.state {
@@ -112,12 +115,12 @@ impl Reconnect {
         }
     }
 
-    /// Sets how many attempts may be made from now on; `None`, the default, is without limit.
+    /// Sets how many attempts may still be made; `None`, the default, means unlimited.
     pub fn set_tries(&mut self, tries: Option<u32>) {
         self.tries = tries;
     }
 
-    /// Sets whether to wait for the peer instead of connecting to it. For a machine that is switched off.
+    /// Sets whether the next attempt waits for the peer instead of connecting to it.
     pub fn set_passive(&mut self, is_passive: bool) {
         self.is_passive = is_passive;
     }
@@ -125,7 +128,7 @@ impl Reconnect {
 
 /// Events.
 impl Reconnect {
-    /// Switches the machine on; the first attempt is due at once.
+    /// Enables the machine; the first attempt is due at once.
     pub fn enable(&mut self, now_ms: u64) {
         if matches!(self.state, State::Void) && self.take_try() {
             self.backoff.reset();
@@ -133,13 +136,13 @@ impl Reconnect {
         }
     }
 
-    /// Switches the machine off. The shell closes what is open.
+    /// Disables the machine. The shell closes open connections.
     pub fn disable(&mut self, now_ms: u64) {
         self.leave(now_ms);
         self.state = State::Void;
     }
 
-    /// Gives up the connection or the attempt in favour of a new one.
+    /// Abandons the connection or the attempt in favour of a new one.
     pub fn force(&mut self) {
         self.state = match std::mem::replace(&mut self.state, State::Void) {
             State::Connected(connection) => State::Closing {
@@ -154,7 +157,7 @@ impl Reconnect {
         };
     }
 
-    /// An attempt is under way.
+    /// An attempt has started.
     pub fn connecting(&mut self, now_ms: u64) {
         if matches!(self.state, State::Trying { .. }) {
             return;
@@ -168,7 +171,7 @@ impl Reconnect {
         self.state = State::Trying { since_ms: now_ms };
     }
 
-    /// A listener is open.
+    /// A listener has been opened.
     pub fn listening(&mut self, now_ms: u64) {
         if !matches!(self.state, State::Listening) {
             self.leave(now_ms);
@@ -193,7 +196,7 @@ impl Reconnect {
         });
     }
 
-    /// The attempt, the connection or the listener ended.
+    /// The attempt, the connection or the listener has ended.
     pub fn disconnected(&mut self, now_ms: u64, end: End) {
         let (event, connection) = match &self.state {
             State::Void | State::BackingOff { .. } => return,
@@ -215,6 +218,8 @@ impl Reconnect {
             }
         };
         self.log_events.extend(event);
+        // Measured to the last activity, not to the end: a connection that hung for an hour has not
+        // been good for an hour.
         let lasted_ms = connection.map(|connection| connection.active_ms - connection.since_ms);
         self.leave(now_ms);
         if !self.take_try() {
@@ -227,7 +232,7 @@ impl Reconnect {
         };
     }
 
-    /// Bytes arrived, or queued output went out.
+    /// Bytes have arrived, or queued output has been sent.
     pub fn activity(&mut self, now_ms: u64) {
         if let State::Connected(connection) = &mut self.state {
             connection.active_ms = now_ms;
@@ -235,14 +240,15 @@ impl Reconnect {
         }
     }
 
-    /// The shell tried to read.
+    /// The shell has tried to read.
     pub fn receive_attempted(&mut self, now_ms: u64) {
         if let State::Connected(connection) = &mut self.state {
             connection.probe.receive_attempted(now_ms);
         }
     }
 
-    /// The wait after a connection that lasted `lasted_ms`, or an attempt that failed.
+    /// Sets the wait after a connection that lasted `lasted_ms`, or after a failed attempt
+    /// (`None`).
     fn back_off(&mut self, lasted_ms: Option<u64>) {
         let is_passive = self.is_passive;
         if is_passive && lasted_ms.is_some() {
@@ -263,7 +269,7 @@ impl Reconnect {
         }
     }
 
-    /// Accounts for the end of an established connection.
+    /// Records the end of an established connection.
     fn leave(&mut self, now_ms: u64) {
         if self.is_connected() || matches!(self.state, State::Closing { was: Some(_), .. }) {
             self.seqno += 1;
@@ -285,7 +291,7 @@ impl Reconnect {
 
 /// Actions and state.
 impl Reconnect {
-    /// The action to do now, if any.
+    /// The action that is due now, if any.
     pub fn handle(&mut self, now_ms: u64) -> Option<Action> {
         match &mut self.state {
             State::Void | State::Listening => None,
@@ -312,7 +318,7 @@ impl Reconnect {
         }
     }
 
-    /// When [`Reconnect::handle`] is to be called next; `None` when nothing is due before the next event.
+    /// When to call [`Reconnect::handle`] next; `None` if nothing is due before the next event.
     #[must_use]
     pub fn deadline_ms(&self, now_ms: u64) -> Option<u64> {
         match &self.state {
@@ -324,18 +330,18 @@ impl Reconnect {
         }
     }
 
-    /// Removes and returns the log events that were not reported yet, oldest first.
+    /// Takes the log events that have not been reported yet, oldest first.
     pub fn take_log_events(&mut self) -> Vec<LogEvent> {
         std::mem::take(&mut self.log_events)
     }
 
-    /// Whether a connection is established (and not being closed).
+    /// Whether a connection is established and not being closed.
     #[must_use]
     pub fn is_connected(&self) -> bool {
         matches!(self.state, State::Connected(_))
     }
 
-    /// Whether the closing that [`Reconnect::force`] asked for is not complete yet.
+    /// Whether a closing demanded by [`Reconnect::force`] is not complete yet.
     #[must_use]
     pub fn is_forced(&self) -> bool {
         matches!(
@@ -347,19 +353,19 @@ impl Reconnect {
         )
     }
 
-    /// Whether it is switched on: connected, or going to be.
+    /// Whether the machine is enabled: it is connected or will try to connect.
     #[must_use]
     pub fn is_enabled(&self) -> bool {
         !matches!(self.state, State::Void)
     }
 
-    /// Grows by one whenever a connection is established or ends.
+    /// A number that increases by one whenever a connection is established or ends.
     #[must_use]
     pub fn seqno(&self) -> u64 {
         self.seqno
     }
 
-    /// The state as status reports name it (docs/spec/cli.md 1.6).
+    /// The state's name in status reports (docs/spec/cli.md 1.6).
     #[must_use]
     pub fn state_name(&self) -> &'static str {
         match &self.state {
@@ -373,14 +379,14 @@ impl Reconnect {
         }
     }
 
-    /// Time since a connection was last established.
+    /// Time since a connection was last established, ms; `None` if never.
     #[must_use]
     pub fn since_connect_ms(&self, now_ms: u64) -> Option<u64> {
         self.connected_at_ms
             .map(|at_ms| now_ms.saturating_sub(at_ms))
     }
 
-    /// Time since an established connection last ended.
+    /// Time since an established connection last ended, ms; `None` if never.
     #[must_use]
     pub fn since_disconnect_ms(&self, now_ms: u64) -> Option<u64> {
         self.disconnected_at_ms

@@ -1,6 +1,8 @@
-//! How connections are written: lists of remotes, the schemes of single ones, and remotes that a database names.
+//! How connections are written: lists of remotes, the schemes of single remotes, and remotes that a
+//! database names.
 //!
-//! Only the outer grammar is here (docs/spec/cli.md 1.5, 3.1, 5.1); the shell reads the part behind the colon.
+//! Only the outer grammar is here (docs/spec/cli.md 1.5, 3.1, 5.1); the shell reads the part after
+//! the scheme.
 
 /// The kinds of connection methods.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -22,7 +24,7 @@ pub enum Scheme {
 }
 
 impl Scheme {
-    /// Splits a remote into its scheme and the rest; `None` when the scheme is unknown.
+    /// Splits a remote into its scheme and the rest; `None` if the scheme is unknown.
     #[must_use]
     pub fn split(remote: &str) -> Option<(Scheme, &str)> {
         let (scheme, rest) = remote.split_once(':')?;
@@ -39,7 +41,7 @@ impl Scheme {
         Some((scheme, rest))
     }
 
-    /// Whether the peer connects to us.
+    /// Whether the peer connects to this side.
     #[must_use]
     pub fn is_passive(self) -> bool {
         matches!(
@@ -48,7 +50,8 @@ impl Scheme {
         )
     }
 
-    /// The probe interval unless configured: none on this machine, [`crate::probe::INTERVAL_MS_DEFAULT`] over a network.
+    /// The default probe interval, ms: 0 on this machine, [`crate::probe::INTERVAL_MS_DEFAULT`]
+    /// over a network.
     #[must_use]
     pub fn probe_interval_ms(self) -> u64 {
         match self {
@@ -63,15 +66,16 @@ impl Scheme {
 /// A list of remotes that serve the same database.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct RemoteList {
-    /// In the order written.
+    /// The remotes in the order written.
     pub remotes: Vec<String>,
-    /// The value of `cid:`: a cluster id, or at least four characters of its beginning. The last one counts.
+    /// The value of `cid:`: a cluster id, or at least its first four characters. The last one
+    /// counts.
     pub cluster_id: Option<String>,
 }
 
 impl RemoteList {
-    /// Reads a comma-separated list. File names may hold commas: one separates only where lower-case letters and a colon
-    /// follow, with blanks before them allowed.
+    /// Reads a comma-separated list. File names may contain commas: a comma separates only if
+    /// lower-case letters and a colon follow, optionally after blanks.
     ///
     /// ```
     /// use corvid_rpc::remote::RemoteList;
@@ -103,7 +107,7 @@ impl RemoteList {
     }
 }
 
-/// Whether `text` begins, blanks aside, with lower-case letters and a colon.
+/// Whether `text` starts, after optional blanks, with lower-case letters and a colon.
 fn begins_remote(text: &str) -> bool {
     let text = text.trim_start_matches([' ', '\t']);
     let letters = text.bytes().take_while(u8::is_ascii_lowercase).count();
@@ -117,7 +121,7 @@ fn is_cluster_id(text: &str) -> bool {
             .all(|byte| byte.is_ascii_hexdigit() || byte == b'-')
 }
 
-/// A remote that names a column, whose content are the actual remotes: `db:DB,TABLE,COLUMN`.
+/// A remote that names a column whose contents are the actual remotes: `db:DB,TABLE,COLUMN`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ColumnRemote<'a> {
     /// Name of the database.
@@ -129,14 +133,14 @@ pub struct ColumnRemote<'a> {
 }
 
 impl<'a> ColumnRemote<'a> {
-    /// Whether `remote` is of this form, well written or not.
+    /// Whether `remote` has this form, well written or not.
     #[must_use]
     pub fn matches(remote: &str) -> bool {
         remote.starts_with("db:")
     }
 
-    /// Reads it; `None` when a part is missing. Empty parts are skipped and text behind the third part is ignored, as
-    /// observed.
+    /// Reads such a remote; `None` if a part is missing. As observed in the reference, empty parts
+    /// are skipped and text after the third part is ignored.
     #[must_use]
     pub fn parse(remote: &'a str) -> Option<ColumnRemote<'a>> {
         let mut parts = remote

@@ -1,43 +1,44 @@
-//! One connection above its bytes: the inactivity probe, and the `echo` messages that either side handles without its
-//! user.
+//! One connection above its bytes: the inactivity probe, and the `echo` messages that both sides
+//! handle without their user.
 //!
-//! Servers, clients and relays hold one for each connection. It owns no queue and no socket; it returns the bytes to
-//! send.
+//! Servers, clients and relays have one per connection. It owns neither a queue nor a socket; it
+//! returns the bytes to send.
 
 use crate::message::{self, Message};
 use crate::probe::{Demand, Probe};
 
-/// The state of one connection. Times are in milliseconds.
+/// The state of one connection. All times are monotonic ms.
 #[derive(Debug, Clone)]
 pub struct Session {
     probe: Probe,
 }
 
-/// How a received message must be handled.
+/// How to handle a received message.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Received<'a> {
-    /// It was an `echo` request; this is the reply to send.
+    /// An `echo` request; this is the reply to send.
     Echo(Vec<u8>),
-    /// It was the reply to a probe of this side. Nothing is left to do.
+    /// The reply to this side's probe: nothing is left to do.
     ProbeReply,
     /// Any other message: the caller handles it.
     Message(Message<'a>),
 }
 
-/// The action that is due when the probe's interval has expired.
+/// The action due when the probe's interval has expired.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Action {
     /// Send these bytes.
     Send(&'static [u8]),
-    /// Close: the peer left a probe unanswered that long.
+    /// Close the connection: the peer has not answered a probe.
     Close {
-        /// How long ago the probe was sent.
+        /// Time since the probe was sent, ms.
         unanswered_ms: u64,
     },
 }
 
 impl Session {
-    /// The session of a connection that was just established; a probe interval of 0 turns probes off.
+    /// The session of a connection that has just been established; a probe interval of 0 disables
+    /// probes.
     #[must_use]
     pub fn new(now_ms: u64, probe_interval_ms: u64) -> Self {
         Session {
@@ -45,12 +46,12 @@ impl Session {
         }
     }
 
-    /// The probe timer. The caller reports received bytes and attempts to read to it.
+    /// The probe timer, to which the caller reports received bytes and attempts to read.
     pub fn probe(&mut self) -> &mut Probe {
         &mut self.probe
     }
 
-    /// Decides how a message must be handled.
+    /// Decides how to handle a message.
     #[must_use]
     pub fn receive<'a>(&self, message: Message<'a>) -> Received<'a> {
         match message {
@@ -76,7 +77,7 @@ impl Session {
         })
     }
 
-    /// When [`Session::handle`] is to be called next; `None` when never.
+    /// When to call [`Session::handle`] next; `None` if never.
     #[must_use]
     pub fn deadline_ms(&self, now_ms: u64) -> Option<u64> {
         self.probe.deadline_ms(now_ms)

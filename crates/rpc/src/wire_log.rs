@@ -1,8 +1,10 @@
-//! Messages as the debug log shows them, in the reference's form: `send request, method="transact", params=[...], id=1`.
+//! Messages as the debug log shows them, in the reference's form:
+//! `send request, method="transact", params=[...], id=1`.
 //!
-//! Nothing is formatted before the log asks for it. Long values are cut, and of a very long message only the beginning is looked at, so a line
-//! has a bound whatever the peer sends. Control characters are escaped as in JSON: a message cannot forge a line, and its strings keep their
-//! values.
+//! Nothing is formatted before the log asks for it. Long values are truncated, and only the
+//! beginning of a very long message is scanned, so the length of a line is bounded whatever the
+//! peer sends. Control characters are escaped as in JSON: a message cannot forge a line, and its
+//! strings keep their values.
 
 use std::borrow::Cow;
 use std::fmt::{self, Display, Formatter, Write};
@@ -10,13 +12,13 @@ use std::fmt::{self, Display, Formatter, Write};
 use corvid_json::Reader;
 use corvid_json::shown::Shown;
 
-/// The part of a message that is looked at, bytes.
+/// How much of a message is scanned, bytes.
 const SCANNED_BYTES_MAX: usize = 64 * 1024;
 
-/// The part of a value that is shown, bytes.
+/// How much of a value is shown, bytes.
 const SHOWN_BYTES_MAX: usize = 2048;
 
-/// Which way a message goes.
+/// The direction of a message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Direction {
     /// To the peer.
@@ -52,7 +54,7 @@ impl<'a> LoggedMessage<'a> {
         }
     }
 
-    /// A message in several pieces, of which only the first are copied.
+    /// A message in several pieces; only the first pieces are copied.
     #[must_use]
     pub fn of_pieces(
         direction: Direction,
@@ -73,7 +75,7 @@ impl<'a> LoggedMessage<'a> {
     }
 }
 
-/// The members of an envelope, as far as they were found.
+/// The members of an envelope, as far as they have been found.
 #[derive(Default)]
 struct Members<'a> {
     method: Option<&'a [u8]>,
@@ -84,7 +86,8 @@ struct Members<'a> {
 }
 
 impl<'a> Members<'a> {
-    /// Reads members up to the end or to the place where the text is cut or is not JSON. `null` counts as absent.
+    /// Reads members up to the end, or up to where the text is truncated or not JSON. `null` counts
+    /// as absent.
     fn read(text: &'a [u8]) -> Members<'a> {
         let mut members = Members::default();
         let mut reader = Reader::new(text);
@@ -113,10 +116,10 @@ impl<'a> Members<'a> {
 
     fn kind(&self, direction: Direction, is_whole: bool) -> &'static str {
         match (self.method, self.error, self.id) {
-            // The id of a message that is cut may follow.
+            // If the message is truncated, an id may follow.
             (Some(_), _, None) if is_whole => "notification",
             (Some(_), ..) => "request",
-            // Sent ones are replies in the log of the reference's server.
+            // The log of the reference's server calls sent errors replies.
             (None, Some(_), _) if direction == Direction::Received => "error",
             (None, ..) => "reply",
         }

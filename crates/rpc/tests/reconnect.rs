@@ -4,7 +4,7 @@ use corvid_rpc::Reconnect;
 use corvid_rpc::log_event::End;
 use corvid_rpc::reconnect::Action;
 
-/// A machine, its clock and what happened so far.
+/// A machine, its clock and its trace so far.
 struct Play {
     machine: Reconnect,
     now_ms: u64,
@@ -26,7 +26,7 @@ impl Play {
         self.now_ms
     }
 
-    /// Reports an event and records the log events of the machine.
+    /// Reports an event and records the machine's log events.
     fn report(&mut self, event: impl FnOnce(&mut Reconnect, u64)) {
         event(&mut self.machine, self.now_ms);
         self.record();
@@ -39,7 +39,7 @@ impl Play {
             .extend(log_events.iter().map(|event| format!("{at_ms} {event}")));
     }
 
-    /// Sleeps until an action is due and returns it. Attempts to read yield nothing meanwhile.
+    /// Sleeps until an action is due, and returns it. Reads find nothing meanwhile.
     fn wait(&mut self) -> Option<Action> {
         for _ in 0..10 {
             let action = self.machine.handle(self.now_ms);
@@ -53,7 +53,7 @@ impl Play {
         panic!("deadlines without an action: {:?}", self.machine);
     }
 
-    /// Expects an attempt to be due and lets it fail at once.
+    /// Expects an attempt to be due, and lets it fail at once.
     fn refuse(&mut self) {
         assert_eq!(self.wait(), Some(Action::Connect));
         self.report(Reconnect::connecting);

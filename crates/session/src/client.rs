@@ -1,11 +1,15 @@
-//! A client's session with a suitable server of a list: from the connection to the stream of updates (docs/spec/idl.md 1.5 to 1.14).
+//! A client's session with a suitable server from a list: from the connection to the stream of
+//! updates (docs/spec/idl.md 1.5 to 1.14).
 //!
-//! A pure state machine. A driver reports events ([`Client::handle`]), carries out outputs ([`Client::poll_output`]) and calls again at
-//! [`Client::poll_timeout`]. The user, a replica or a relay, reads [`Client::poll_event`] after each of these calls. The machine keeps no
-//! rows. It keeps the schema, the conditions, the lock, and the last transaction that its user's contents include (`last_id`).
+//! A pure state machine. A driver reports events ([`Client::handle`]), carries out outputs
+//! ([`Client::poll_output`]) and calls again at [`Client::poll_timeout`]. The user, a replica or a
+//! relay, reads [`Client::poll_event`] after each of these calls. The machine keeps no rows. It
+//! keeps the schema, the conditions, the lock, and the last transaction that the user's contents
+//! include (`last_id`).
 //!
-//! Invariant: a user that applies each [`Update`](crate::Update) in order always holds the contents of some server at one moment, restricted
-//! to the monitored part. A disconnection changes nothing in them.
+//! Invariant: a user that applies each [`Update`](crate::Update) in order always holds the contents
+//! of some server at one moment, restricted to the monitored part. A disconnection does not change
+//! them.
 //!
 //! ```text
 //!  Down -> ServerSchema -> ServerMonitor -> DataMonitor -> Monitoring
@@ -48,36 +52,36 @@ use crate::server_db::{ServerDb, ServerRequirements, ServerStatus};
 use lagging::Lagging;
 use lost_relay::LostRelay;
 
-/// Messages handled at one call; the rest waits for the next, which is due at once.
+/// Messages handled per call; the rest are handled by the next call, which is due at once.
 pub const MESSAGES_MAX: usize = 50;
 
-/// The fixed options of a session. Settings that may change have setters.
+/// The fixed options of a session; changeable settings have setters.
 #[derive(Debug, Clone)]
 pub struct Options {
     /// Name of the database.
     pub database: String,
     /// The tables and columns to monitor.
     pub interest: Interest,
-    /// The schema that the client was made for: used where the server's cannot be read.
+    /// The schema that the client was built for: used if the server's cannot be read.
     pub schema: Option<Arc<Schema>>,
-    /// Whether servers may tell of changes of schema without closing the connection. Short-lived tools need not ask for it.
+    /// Whether servers may announce changes of schema instead of closing the connection.
     pub is_change_aware: bool,
-    /// The highest version of monitoring to ask for: 1 (`monitor`), 2 (`monitor_cond`) or 3 (`monitor_cond_since`).
+    /// The highest version to request: 1 (`monitor`), 2 (`monitor_cond`), 3 (`monitor_cond_since`).
     pub version_max: u8,
-    /// Whether updates are read by the constraints of the server's schema, and an unknown column or an unreadable value is an error. If
-    /// not, both are reported and left out.
+    /// Whether updates are read strictly by the server's schema: an unknown column or an unreadable
+    /// value is an error. Otherwise both are reported and skipped.
     pub is_strict: bool,
-    /// Whether the server's id is asked for at the beginning of each connection ([`Client::server_id`]).
+    /// Whether to request the server's id at the start of each connection ([`Client::server_id`]).
     pub asks_server_id: bool,
-    /// Whether to stay at a relay that has lost its source where no other remote is better
-    /// ([`Client::is_at_lost_relay`]). For relays, which pass that on.
+    /// Whether to stay at a relay that has lost its source if no other remote is better
+    /// ([`Client::is_at_lost_relay`]). For relays, which pass that state on.
     pub stays_at_lost_relays: bool,
-    /// Seed of the random choices. Give each client another one, so that clients spread over servers and time.
+    /// Seed of random choices; give each client its own, so that clients spread over servers.
     pub seed: u64,
 }
 
 impl Options {
-    /// A session for all of `database`, with the other options at their defaults.
+    /// A session for all of `database`, with defaults for the other options.
     #[must_use]
     pub fn new(database: &str, seed: u64) -> Options {
         Options {
@@ -97,46 +101,46 @@ impl Options {
 /// The state of the session's connection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum State {
-    /// There is no connection.
+    /// Not connected.
     Down,
-    /// The schema of `_Server` was asked for.
+    /// The schema of `_Server` has been requested.
     ServerSchema,
-    /// The contents of `_Server` were asked for.
+    /// The contents of `_Server` have been requested.
     ServerMonitor,
-    /// The database's schema was asked for.
+    /// The database's schema has been requested.
     DataSchema,
-    /// The database's contents were asked for.
+    /// The database's contents have been requested.
     DataMonitor,
     /// The contents are complete and kept up to date.
     Monitoring,
-    /// The server is not suitable; the connection is being closed.
+    /// The server is unsuitable; the connection is being closed.
     Retry,
 }
 
-/// The purpose of an outstanding request.
+/// The purpose of a request in flight.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Purpose {
     ServerSchema,
     ServerMonitor,
     DataSchema,
     ServerId,
-    /// Of a relay that has its source again.
+    /// Whether a relay that has its source again has sent everything.
     SourceFence,
-    /// By version.
+    /// The database's contents, by this version of monitoring.
     DataMonitor(u8),
     Conditions,
     Lock,
-    /// Nothing depends on the answer.
+    /// The answer does not matter.
     Courtesy,
     User,
 }
 
-/// The session.
+/// A session; see the module for how to drive it.
 #[derive(Debug)]
 pub struct Client {
     options: Options,
     requirements: ServerRequirements,
-    /// As [`Client::set_cluster_id`] set it.
+    /// The cluster id set by [`Client::set_cluster_id`].
     own_cluster_id: Option<String>,
     link: Link,
     state: State,
@@ -145,50 +149,50 @@ pub struct Client {
     outputs: VecDeque<Output>,
     events: VecDeque<Event>,
     server_db: Option<ServerDb>,
-    /// The server's id, once it has told it on this connection.
+    /// The server's id, once the server has sent it on this connection.
     server_id: Option<Uuid>,
     /// `_Server` is monitored on this connection.
     has_server_monitor: bool,
-    /// The schema in `_Server` may be another one than the database's: that was converted on this connection, or refuses what the schema promises.
+    /// The schema in `_Server` may differ from the database's, which was converted or refused it.
     is_schema_doubted: bool,
     decoder: Option<Decoder>,
-    /// The version of the monitor in force, 0 when there is none.
+    /// The version of the current monitor; 0 if there is none.
     version: u8,
-    /// The last transaction that the contents include; zero when unknown.
+    /// The last transaction that the contents include; zero if unknown.
     last_id: Uuid,
     conditions: Conditions,
     lock: Lock,
-    /// Since the contents were last there.
+    /// Why the session has no current contents; `None` if it has.
     last_error: Option<LastError>,
-    /// The schema that `_Server` showed last on this connection.
+    /// The schema that `_Server` last showed on this connection.
     shown_schema: Option<corvid_data::Str>,
-    /// The text that the plan's schema was read from, so that it is not read again.
+    /// The text of the plan's schema, kept so that the same text is not parsed again.
     schema_text: Option<corvid_data::Str>,
     has_contents: bool,
-    /// When the last update was handed to the user.
+    /// When the last update was handed to the user, monotonic ms.
     seen_ms: u64,
-    /// The last transaction that the user has seen, whatever its schema, and the connection over which it came.
+    /// The last transaction that the user has seen, under any schema, and its connection.
     seen: (Uuid, u64),
-    /// Contents that may be behind those.
+    /// Contents that may be older than those the user has seen.
     lagging: Option<Lagging>,
     /// Whether the server is a relay without a source.
     lost_relay: LostRelay,
-    /// The time of the input that is being handled.
+    /// The time of the input that is being handled, monotonic ms.
     now_ms: u64,
-    /// The length of the message that is being handled.
+    /// Length of the message that is being handled, bytes.
     message_bytes: usize,
-    /// Messages handled at one call.
+    /// Messages handled per call.
     messages_max: usize,
     /// The last argument of [`Client::set_remote`].
     remote_setting: Option<(String, bool)>,
-    /// Messages are logged.
+    /// Whether messages are logged.
     shows_messages: bool,
     metrics: SessionMetrics,
 }
 
 /// Settings.
 impl Client {
-    /// A session without remotes; by default it accepts only the leader of a cluster.
+    /// A session without remotes. By default it accepts only the leader of a cluster.
     #[must_use]
     pub fn new(options: Options) -> Client {
         let requirements = ServerRequirements {
@@ -233,9 +237,9 @@ impl Client {
         }
     }
 
-    /// Sets the remotes, as in `tcp:10.0.0.1:6642,tcp:10.0.0.2:6642,cid:6731fef6`. A connection to one that is still listed is kept, if
-    /// the cluster is the same. Without `retry`, each remote gets one attempt. An empty text ends the session; the same one again changes
-    /// nothing.
+    /// Sets the remotes, as in `tcp:10.0.0.1:6642,tcp:10.0.0.2:6642,cid:6731fef6`. A connection to
+    /// a remote that is still listed is kept if the cluster is the same. Without `retry`, each
+    /// remote gets one attempt. An empty text ends the session; the same text again is a no-op.
     pub fn set_remote(&mut self, now_ms: u64, remote: &str, retry: bool) {
         let setting = Some((remote.to_owned(), retry));
         if self.remote_setting == setting {
@@ -260,13 +264,13 @@ impl Client {
         self.advance(now_ms);
     }
 
-    /// Whether the next [`Client::set_remote`] shuffles, which is the default.
+    /// Sets whether the next [`Client::set_remote`] shuffles the remotes; it does by default.
     pub fn set_shuffle_remotes(&mut self, shuffles: bool) {
         self.link.set_shuffle(shuffles);
     }
 
-    /// Requires a server of this cluster, by its id or at least its first four characters. Starts over with the next remote. A `cid:` among the remotes
-    /// of a later [`Client::set_remote`] takes its place.
+    /// Requires a server of this cluster, given by at least the first four characters of its id,
+    /// and starts over. A `cid:` in a later [`Client::set_remote`] overrides it.
     pub fn set_cluster_id(&mut self, now_ms: u64, cluster_id: Option<String>) {
         self.own_cluster_id.clone_from(&cluster_id);
         if self.requirements.cluster_id != cluster_id {
@@ -276,7 +280,7 @@ impl Client {
         }
     }
 
-    /// Whether only the leader of a cluster is accepted.
+    /// Sets whether only the leader of a cluster is accepted.
     pub fn set_leader_only(&mut self, now_ms: u64, leader_only: bool) {
         self.requirements.leader_only = leader_only;
         if leader_only && self.has_server_monitor {
@@ -285,46 +289,46 @@ impl Client {
         self.advance(now_ms);
     }
 
-    /// Whether servers may tell of changes of schema without closing the connection
+    /// Sets whether servers may announce changes of schema without closing the connection
     /// ([`Options::is_change_aware`]), from the next connection on.
     pub fn set_change_aware(&mut self, is_change_aware: bool) {
         self.options.is_change_aware = is_change_aware;
     }
 
-    /// Forgets the highest index seen, for a cluster that was built from scratch.
+    /// Forgets the highest index seen, for a cluster that was rebuilt from scratch.
     pub fn reset_index_min(&mut self) {
         self.requirements.index_min = None;
     }
 
-    /// The interval of probes in milliseconds, 0 for none, `None` for the default of the remote.
+    /// Sets the probe interval, ms; 0 disables probes, `None` selects the remote's default.
     pub fn set_probe_interval(&mut self, interval_ms: Option<u64>) {
         self.link.set_probe_interval(interval_ms);
     }
 
-    /// How many messages one call of [`Client::handle`] handles, [`MESSAGES_MAX`] by default; the rest is due at once. With one, a user sees the state
-    /// after each of them.
+    /// Sets how many messages one call of [`Client::handle`] handles, [`MESSAGES_MAX`] by default;
+    /// the rest is due at once. With 1, a user sees the state after each message.
     pub fn set_messages_max(&mut self, messages_max: usize) {
         self.messages_max = messages_max.max(1);
     }
 
-    /// The shortest and longest wait between attempts in milliseconds.
+    /// Sets the shortest and longest wait between attempts to connect, ms.
     pub fn set_backoff(&mut self, min_ms: u64, max_ms: u64) {
         self.link.set_backoff(min_ms, max_ms);
     }
 
-    /// Retries for ever from now on, also after a [`Client::set_remote`] without `retry`.
+    /// Retries for ever from now on, even after a [`Client::set_remote`] without `retry`.
     pub fn enable_reconnect(&mut self, now_ms: u64) {
         self.link.enable_retries(now_ms);
         self.advance(now_ms);
     }
 
-    /// Makes a new connection, at once if the present one was good.
+    /// Reconnects, at once if the current connection was good.
     pub fn force_reconnect(&mut self, now_ms: u64) {
         self.link.force(self.state == State::Monitoring);
         self.advance(now_ms);
     }
 
-    /// The user's contents do not fit an update: fetches all contents again, over a new connection.
+    /// Fetches all contents again, over a new connection: an update does not fit the user's.
     pub fn flag_inconsistency(&mut self, now_ms: u64, details: &str) {
         self.retry(Failure::Inconsistent(details.to_owned()));
         self.last_id = Uuid::ZERO;
@@ -353,7 +357,7 @@ impl Client {
         self.link.is_connected()
     }
 
-    /// Whether it is connected, or going to try.
+    /// Whether the session is connected or will try to connect.
     #[must_use]
     pub fn is_alive(&self) -> bool {
         self.link.is_alive()
@@ -365,19 +369,19 @@ impl Client {
         self.has_contents
     }
 
-    /// Grows whenever a connection is established or ends.
+    /// A number that increases whenever a connection is established or ends.
     #[must_use]
     pub fn session_seqno(&self) -> u64 {
         self.link.seqno()
     }
 
-    /// The remotes in the order in which they are tried.
+    /// The remotes, in the order of attempts.
     #[must_use]
     pub fn remotes(&self) -> &[String] {
         self.link.remotes()
     }
 
-    /// The remote that is connected, or was tried last.
+    /// The remote that is connected, or was last tried.
     #[must_use]
     pub fn remote(&self) -> &str {
         self.link.remote()
@@ -389,26 +393,26 @@ impl Client {
         &self.options.database
     }
 
-    /// The monitored tables and columns, by the last schema.
+    /// The monitored tables and columns of the last schema; `None` before the first.
     #[must_use]
     pub fn plan(&self) -> Option<&Arc<Plan>> {
         self.decoder.as_ref().map(Decoder::plan)
     }
 
-    /// The last transaction that the contents include; zero when unknown.
+    /// The last transaction that the contents include; zero if unknown.
     #[must_use]
     pub fn last_id(&self) -> Uuid {
         self.last_id
     }
 
-    /// Why there are no contents, or none any more: the last attempt that failed, or the last connection that ended otherwise than at
-    /// the user's request. `None` once contents have arrived.
+    /// Why there are no contents, or none any more: the last failed attempt, or how the last
+    /// connection ended, unless the user ended it. `None` once contents have arrived.
     #[must_use]
     pub fn last_error(&self) -> Option<&LastError> {
         self.last_error.as_ref()
     }
 
-    /// Why the last server was left, if the server was the reason of [`Client::last_error`].
+    /// Why the session left the last server, if the server caused [`Client::last_error`].
     #[must_use]
     pub fn last_failure(&self) -> Option<&Failure> {
         match &self.last_error.as_ref()?.cause {
@@ -417,27 +421,27 @@ impl Client {
         }
     }
 
-    /// The server's role for the database; `None` until it has sent it, and for servers without `_Server`.
+    /// The server's role for the database; `None` if it has not sent any, or has no `_Server`.
     #[must_use]
     pub fn server_status(&self) -> Option<ServerStatus> {
         let server_db = self.server_db.as_ref().filter(|_| self.has_server_monitor);
         server_db?.status(&self.requirements)
     }
 
-    /// The id of the server that is connected, which changes whenever it is started; `None` if it is not known. Where it is asked for
-    /// ([`Options::asks_server_id`]), it comes before the contents.
+    /// The id of the connected server, which changes whenever it restarts; `None` if unknown. If it
+    /// is requested ([`Options::asks_server_id`]), it arrives before the contents.
     #[must_use]
     pub fn server_id(&self) -> Option<Uuid> {
         self.server_id
     }
 
-    /// The counters.
+    /// The session's counters.
     #[must_use]
     pub fn metrics(&self) -> SessionMetrics {
         self.metrics
     }
 
-    /// Whether the driver is to read: not while many messages wait to be handled.
+    /// Whether the driver should read; false while many messages wait to be handled.
     #[must_use]
     pub fn wants_input(&self) -> bool {
         self.link.wants_input()
@@ -446,11 +450,12 @@ impl Client {
 
 /// Conditions and the lock.
 impl Client {
-    /// Sets the condition of a table. Returns the number that [`Client::condition_seqno`] must reach before the condition is in force.
+    /// Sets the condition of a table. Returns the number that [`Client::condition_seqno`] must
+    /// reach before the condition is in force.
     ///
     /// # Errors
-    /// The server would refuse a clause, by its schema, or by [`Options::schema`] before the
-    /// server's is known. Nothing has changed.
+    /// The server would refuse a clause, by its schema, or by [`Options::schema`] as long as the
+    /// server's is unknown. Nothing has changed.
     pub fn set_condition(
         &mut self,
         now_ms: u64,
@@ -467,28 +472,28 @@ impl Client {
         Ok(promise)
     }
 
-    /// The server's error as JSON, if it refused the last change of conditions and the change has
-    /// this number. The conditions before it are in force again.
+    /// The server's error as JSON, if the server refused the last change of conditions and that
+    /// change has this number. The earlier conditions are in force again.
     #[must_use]
     pub fn condition_refusal(&self, promise: u64) -> Option<&str> {
         self.conditions.refusal(promise)
     }
 
     /// The number up to which conditions are in force, or were refused
-    /// ([`Client::condition_refusal`]): compare with `>=`.
+    /// ([`Client::condition_refusal`]); compare with `>=`.
     #[must_use]
     pub fn condition_seqno(&self) -> u64 {
         self.conditions.seqno()
     }
 
-    /// Whether the server can choose rows; one that cannot shows all of them, and every condition counts as in force. True while
-    /// nothing is monitored.
+    /// Whether the server can select rows. One that cannot shows all rows, and every condition
+    /// counts as in force. True while nothing is monitored.
     #[must_use]
     pub fn conditions_supported(&self) -> bool {
         self.version != 1
     }
 
-    /// Asks for a lock in place of the present one, or for none.
+    /// Requests a lock instead of the current one; `None` requests no lock.
     pub fn set_lock(&mut self, now_ms: u64, name: Option<&str>) {
         if self.lock.name() == name {
             return;
@@ -504,26 +509,25 @@ impl Client {
         self.advance(now_ms);
     }
 
-    /// The lock that is wanted.
+    /// The requested lock.
     #[must_use]
     pub fn lock_name(&self) -> Option<&str> {
         self.lock.name()
     }
 
-    /// Whether the server said that the lock is held; another client may have stolen it since.
+    /// Whether the server has granted the lock; another client may have stolen it since.
     #[must_use]
     pub fn has_lock(&self) -> bool {
         self.lock.is_held()
     }
 
-    /// Whether the server said that another client holds it.
+    /// Whether the server has reported that another client owns the lock.
     #[must_use]
     pub fn is_lock_contended(&self) -> bool {
         self.lock.is_contended()
     }
 
-    /// The server's error as JSON, if it refused the request for the lock. The next connection
-    /// asks again.
+    /// The server's error as JSON, if it refused the lock request; the next connection retries.
     #[must_use]
     pub fn lock_refusal(&self) -> Option<&str> {
         self.lock.refusal()
@@ -532,14 +536,15 @@ impl Client {
 
 /// Requests of the user.
 impl Client {
-    /// Sends a request of any method, `params` being a JSON array; `None`, and nothing is sent, unless the contents are kept up. Its
-    /// answer is an [`Event::Reply`], and what it changed is an update before that.
+    /// Sends a request of any method; `params` is a JSON array. Returns `None`, and sends nothing,
+    /// unless the contents are current. The answer, an [`Event::Reply`], follows the request's
+    /// updates.
     pub fn send_request(&mut self, method: &str, params: &[u8]) -> Option<RequestId> {
         self.is_monitoring()
             .then(|| RequestId(self.request(method, params, Purpose::User)))
     }
 
-    /// Sends a transaction: `operations` is a list of JSON values, separated by commas.
+    /// Sends a transaction; `operations` is a comma-separated list of JSON values.
     pub fn transact(&mut self, operations: &[u8]) -> Option<RequestId> {
         let mut params = Vec::with_capacity(operations.len() + self.options.database.len() + 8);
         params.push(b'[');
@@ -552,7 +557,7 @@ impl Client {
         self.send_request("transact", &params)
     }
 
-    /// Asks the server to cancel a request, which helps only while the request waits there. Its answer comes as without this.
+    /// Asks the server to cancel a request if it is still blocked; its answer arrives anyway.
     pub fn cancel_request(&mut self, id: RequestId) {
         if self.pending.get(&id.0) == Some(&Purpose::User) {
             let mut text = Vec::new();
@@ -561,7 +566,7 @@ impl Client {
         }
     }
 
-    /// No longer wants the answer to a request; it is carried out all the same.
+    /// Drops the answer to a request, which is executed nevertheless.
     pub fn forget_request(&mut self, id: RequestId) {
         if self.pending.get(&id.0) == Some(&Purpose::User) {
             self.pending.remove(&id.0);
@@ -571,7 +576,7 @@ impl Client {
 
 /// The machine.
 impl Client {
-    /// Handles an event. Read events and outputs after it.
+    /// Handles an input. Read events and outputs after each call.
     pub fn handle(&mut self, now_ms: u64, input: Input<'_>) {
         match input {
             Input::Tick => {}
@@ -607,8 +612,8 @@ impl Client {
         self.events.pop_front()
     }
 
-    /// When [`Client::handle`] is to be called next, with [`Input::Tick`] if nothing else; `None` when nothing is due before the next
-    /// input.
+    /// When [`Client::handle`] must be called next, monotonic ms, with [`Input::Tick`] if there is
+    /// no other input. `None` if nothing is due before the next input.
     #[must_use]
     pub fn poll_timeout(&self, now_ms: u64) -> Option<u64> {
         let deadlines = [
@@ -619,7 +624,7 @@ impl Client {
         deadlines.into_iter().flatten().min()
     }
 
-    /// Does what can be done now.
+    /// Handles what has arrived, then whatever is due.
     fn advance(&mut self, now_ms: u64) {
         self.now_ms = now_ms;
         let had_lock = self.lock.is_held();
@@ -633,12 +638,12 @@ impl Client {
             self.metrics.messages_received += 1;
             self.message_bytes = frame.len();
             self.message(&frame);
-            // The user looks before the next message may bring the lock back: what it did as the
-            // owner is void.
+            // The user must see this before a later message may return the lock.
             if had_lock && !self.lock.is_held() {
                 break;
             }
         }
+        // May complete the contents, so that conditions can be sent below.
         self.release_lagging_in_time();
         self.look_for_source();
         if self.is_monitoring() {
@@ -646,7 +651,7 @@ impl Client {
             self.send_conditions();
         }
         loop {
-            // Before the next remote is tried, whose name later notices carry.
+            // Logged before the next remote is tried: later messages carry its name.
             self.log_connection();
             let Some(demand) = self.link.handle(now_ms) else {
                 break;
@@ -673,12 +678,12 @@ impl Client {
         }
     }
 
-    /// The connection, or the attempt, is over.
+    /// The connection or the attempt has ended.
     fn down(&mut self, now_ms: u64, end: Option<End>) {
         let was_up = self.state != State::Down;
         let is_attempt_over = end.is_some();
         if let Some(end) = end {
-            // A connection that was given up on purpose ended for the reason that was recorded then, if for any.
+            // A connection that the session abandoned ended for the reason recorded then, if any.
             if !self.link.is_forced() {
                 self.failed(Cause::Connection(end.clone()));
             }
@@ -706,6 +711,7 @@ impl Client {
         } else if is_attempt_over {
             self.metrics.failures += 1;
         }
+        // No reply can arrive any more, so the outcome of these requests is unknown.
         for (id, purpose) in std::mem::take(&mut self.pending) {
             if purpose == Purpose::User {
                 self.events.push_back(Event::Reply {
@@ -721,7 +727,7 @@ impl Client {
         if matches!(self.state, State::Down | State::Retry) {
             return;
         }
-        // It has waited already where it was.
+        // The session has waited at the lost relay already, so the next remote is tried at once.
         let was_staying = self.is_at_lost_relay();
         let is_urgent = (self.state == State::Monitoring || was_staying)
             && matches!(
@@ -776,7 +782,7 @@ impl Client {
         id
     }
 
-    /// Answers to these requests will be passed over.
+    /// Ignores the answers to these requests.
     fn forget(&mut self, is_meant: impl Fn(Purpose) -> bool) {
         self.pending.retain(|_, purpose| !is_meant(*purpose));
     }

@@ -1,7 +1,8 @@
-//! The condition that selects the rows of a table for a client: a disjunction of clauses (docs/spec/protocol.md 4.7, docs/spec/idl.md 1.13).
+//! The condition that selects a table's rows for a client: a disjunction of clauses
+//! (docs/spec/protocol.md 4.7, docs/spec/idl.md 1.13).
 //!
-//! Invariant: clauses are kept sorted and distinct, so equal conditions compare equal, in any order of clauses. No clauses at
-//! all means no rows, unlike on the wire, where an empty list means all of them.
+//! Invariant: clauses are sorted and distinct, so equal conditions compare equal whatever the order
+//! of their clauses. Here, no clauses select no rows; on the wire, an empty list selects all rows.
 
 use std::borrow::Cow;
 use std::collections::BTreeSet;
@@ -12,16 +13,16 @@ use corvid_json::{ArrayWriter, Reader, Value, write};
 
 use crate::refused_clause::RefusedClause;
 
-/// One clause: a column, a function, an argument.
+/// One clause: a column, a function and an argument.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Clause {
     column: Str,
-    /// `["COLUMN","FUNCTION",ARGUMENT]`, which decides the order.
+    /// `["COLUMN","FUNCTION",ARGUMENT]`; clauses are ordered by it.
     text: Box<[u8]>,
 }
 
 impl Clause {
-    /// A clause; `is_map` says what an empty argument is.
+    /// A clause. `is_map` decides whether an empty argument is written as a map or as a set.
     #[must_use]
     pub fn new(column: &str, function: Function, argument: &Datum, is_map: bool) -> Clause {
         let mut text = Vec::new();
@@ -36,8 +37,8 @@ impl Clause {
         }
     }
 
-    /// A clause as JSON; `None` when it is not an array of a column, a function and an argument.
-    /// Setting the condition checks whether a server would accept them.
+    /// A clause from JSON; `None` if it is not an array of a column, a function and an argument.
+    /// Whether a server would accept it is checked when the condition is set.
     #[must_use]
     pub fn from_json(json: &Value) -> Option<Clause> {
         let [column, Value::String(_), _] = json.as_array()? else {
@@ -49,13 +50,13 @@ impl Clause {
         })
     }
 
-    /// The column that it looks at.
+    /// The column that the clause tests.
     #[must_use]
     pub fn column(&self) -> &str {
         &self.column
     }
 
-    /// The column in a schema; `None` if the table lacks it.
+    /// The clause's column in a table; `None` if the table lacks it.
     fn column_in<'a>(&self, table: &'a TableSchema) -> Option<&'a ColumnSchema> {
         let id = table.column_id(&self.column)?;
         Some(table.column(id))
@@ -92,7 +93,7 @@ impl Clause {
     }
 }
 
-/// Which rows of a table are wanted.
+/// The rows of a table that a client wants.
 ///
 /// ```
 /// use corvid_session::condition::{Clause, Condition, Function};
@@ -107,14 +108,14 @@ impl Clause {
 /// ```
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Condition {
-    /// All of them.
+    /// All rows.
     True,
-    /// Those for which any of the clauses holds; without clauses none.
+    /// The rows for which at least one clause holds; none without clauses.
     AnyOf(BTreeSet<Clause>),
 }
 
 impl Default for Condition {
-    /// All rows: the condition of a table for which none was set.
+    /// All rows: the condition of a table for which none has been set.
     fn default() -> Condition {
         Condition::True
     }
@@ -127,27 +128,27 @@ impl Condition {
         Condition::True
     }
 
-    /// No rows; begin with this and add clauses.
+    /// No rows; start with this and add clauses.
     #[must_use]
     pub fn none() -> Condition {
         Condition::AnyOf(BTreeSet::new())
     }
 
-    /// Whether all rows are wanted.
+    /// Whether all rows are selected.
     #[must_use]
     pub fn is_true(&self) -> bool {
         *self == Condition::True
     }
 
-    /// Adds the rows for which `clause` holds; no change to a condition that selects all rows.
+    /// Adds the rows for which `clause` holds; a no-op for a condition that selects all rows.
     pub fn add(&mut self, clause: Clause) {
         if let Condition::AnyOf(clauses) = self {
             clauses.insert(clause);
         }
     }
 
-    /// A condition as JSON: an array of clauses and booleans. `false` adds nothing, `true` makes it true, and an empty array wants no
-    /// rows. `None` when it is something else.
+    /// A condition from JSON: an array of clauses and booleans. `false` adds nothing, `true`
+    /// selects all rows, an empty array selects none. `None` for anything else.
     #[must_use]
     pub fn from_json(json: &Value) -> Option<Condition> {
         let mut condition = Condition::none();
@@ -161,7 +162,7 @@ impl Condition {
         Some(condition)
     }
 
-    /// As a monitor request holds it.
+    /// The condition as a monitor request contains it.
     #[must_use]
     pub fn to_json(&self) -> Vec<u8> {
         let mut out = Vec::new();
@@ -179,9 +180,9 @@ impl Condition {
         out
     }
 
-    /// The part of the condition that a server with this table accepts. Clauses on columns that the
-    /// table lacks, or has with another type, are dropped. If no clause is left, the condition
-    /// selects no rows.
+    /// The part of the condition that a server with this table accepts. Drops clauses on columns
+    /// that the table lacks or has with another type. If no clause is left, the condition selects
+    /// no rows.
     #[must_use]
     pub fn restricted(&self, table: &TableSchema) -> Condition {
         let is_accepted = |clause: &Clause| {
@@ -205,12 +206,12 @@ impl Condition {
         self.judged(Some(table), Some(table)).map(drop)
     }
 
-    /// Judges the clauses by the server's table where it has the column, otherwise by the client's
-    /// own. Returns the part that the server can apply: all clauses if `server` is not known yet,
+    /// Judges each clause by the server's table if that has the column, otherwise by the client's
+    /// own. Returns the part that the server can apply: all clauses if `server` is unknown,
     /// otherwise those on columns that it has.
     ///
     /// # Errors
-    /// A server would refuse a clause, or a known server and the client lack its column.
+    /// A server would refuse a clause; or neither the known server nor the client has its column.
     pub(crate) fn judged(
         &self,
         own: Option<&TableSchema>,
@@ -231,7 +232,7 @@ impl Condition {
                         column: clause.column.clone(),
                     });
                 }
-                // A schema that comes later may have the column.
+                // A later schema may have the column.
                 (None, _) => {}
             }
             if of_server.is_some() || server.is_none() {

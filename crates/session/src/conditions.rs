@@ -1,24 +1,26 @@
-//! The conditions of all tables on their way to the server, and the number by which a client learns that they are in force
-//! (docs/spec/idl.md 1.13).
+//! The conditions of all tables on their way to the server, and the number that tells a client when
+//! they are in force (docs/spec/idl.md 1.13).
 //!
-//! A condition moves through three slots: `new` (set here, unsent), `requested` (in flight), `acked` (in force at the server). At most
-//! one change is in flight. Numbers are promised when a condition is set and only compared with `>=`:
+//! A condition moves through three slots: `new` (set here, unsent), `requested` (in flight),
+//! `acked` (in force at the server). At most one change is in flight. A number is promised when a
+//! condition is set; numbers are compared only with `>=`:
 //!
 //! ```text
 //! set A   -> promise 1      new=A
 //! sent                      requested=A      in flight, lands at 1
-//! set B   -> promise 2      new=B            after what is in flight
+//! set B   -> promise 2      new=B            after the change in flight
 //! reply                     acked=A          seqno 1; B is sent, lands at 2
-//! connection lost           all of it travels in the next monitor request, whose reply sets seqno to the last promise, 2
+//! connection lost           the next monitor request carries everything; its reply sets seqno to
+//!                           the last promise, 2
 //! ```
 //!
 //! A change that the server refuses is undone: the conditions in force before it become `new`
-//! again. They are sent once more, because a server may have applied the refused change to some of
-//! its tables (docs/spec/protocol.md 4.8).
+//! again. They are sent once more, because the server may have applied the refused change to some
+//! of its tables (docs/spec/protocol.md 4.8).
 //!
-//! Invariant: every promise is reached once a monitor reply or an acknowledgement says that the
-//! promised conditions are in force, or once the server has refused them. The state machine calls
-//! this; it sends nothing itself.
+//! Invariant: every promise is reached: once a monitor reply or an acknowledgement puts the
+//! promised conditions in force, or once the server has refused them. The state machine calls this
+//! file, which sends nothing.
 
 use std::collections::BTreeMap;
 
@@ -29,7 +31,7 @@ use crate::condition::Condition;
 use crate::plan::Plan;
 use crate::refused_clause::RefusedClause;
 
-/// The schemas that a condition is judged by.
+/// The schemas by which a condition is judged.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct Known<'a> {
     /// The client's own schema.
@@ -38,15 +40,15 @@ pub(crate) struct Known<'a> {
     pub(crate) plan: Option<&'a Plan>,
 }
 
-/// The slots of one table. `acked` of an untouched table is true.
+/// The slots of one table. `acked` of an untouched table is `True`.
 #[derive(Debug, Clone, Default)]
 struct Slots {
-    /// As it was set, before clauses that the server cannot apply were dropped.
+    /// The condition as set, before dropping clauses that the server cannot apply.
     wanted: Condition,
     acked: Condition,
     requested: Option<Condition>,
     new: Option<Condition>,
-    /// `new` undoes a change that the server refused.
+    /// `new` restores the conditions before a refused change.
     is_restored: bool,
 }
 
@@ -72,17 +74,17 @@ impl Slots {
     }
 }
 
-/// The conditions of a database's tables. Tables that never had one are not listed.
+/// The conditions of a database's tables. Tables without one are not listed.
 #[derive(Debug, Default)]
 pub(crate) struct Conditions {
     tables: BTreeMap<String, Slots>,
-    /// Everything up to this promise is in force.
+    /// All conditions up to this promise are in force.
     seqno: u64,
-    /// The highest number promised.
+    /// The highest promise so far.
     promised: u64,
-    /// The acknowledgement of the change in flight sets `seqno` to this.
+    /// The value that `seqno` takes when the change in flight is acknowledged.
     lands_at: Option<u64>,
-    /// The change in flight only undoes a refused one.
+    /// The change in flight only restores the conditions before a refused one.
     is_restoring: bool,
     /// The promise of the last change that the server refused, and the server's error as JSON.
     last_refusal: Option<(u64, String)>,
@@ -93,12 +95,11 @@ impl Conditions {
         self.seqno
     }
 
-    /// Sets the condition of a table. Returns the `seqno` from which on it is in force. A table
-    /// that is not monitored has no rows to choose from, so its condition is only kept for later
-    /// servers.
+    /// Sets the condition of a table. Returns the `seqno` at which it is in force. A table that is
+    /// not monitored has no rows to select, so its condition is only kept for later servers.
     ///
     /// # Errors
-    /// The server would refuse it. Nothing has changed.
+    /// The server would refuse the condition. Nothing has changed.
     pub(crate) fn set(
         &mut self,
         table: &str,
@@ -131,13 +132,14 @@ impl Conditions {
         };
         self.promised = self.promised.max(promise);
         if !is_sendable {
-            // A server without conditions shows all rows.
+            // A server without conditional monitoring shows all rows.
             self.accept_all();
         }
         Ok(promise)
     }
 
-    /// The third parameter of a `monitor_cond_change` with all that is new, if anything is and nothing is in flight.
+    /// The third parameter of a `monitor_cond_change` with every new condition; `None` if there are
+    /// none, or a change is in flight.
     pub(crate) fn take_change(&mut self) -> Option<Vec<u8>> {
         if self.lands_at.is_some() || self.tables.values().all(|slots| slots.new.is_none()) {
             return None;
@@ -162,7 +164,7 @@ impl Conditions {
         Some(out)
     }
 
-    /// The server acknowledged the change in flight.
+    /// The server has acknowledged the change in flight.
     pub(crate) fn acknowledged(&mut self) {
         assert!(
             self.lands_at.is_some_and(|lands_at| self.seqno < lands_at),
@@ -178,9 +180,9 @@ impl Conditions {
         }
     }
 
-    /// The server refused the change in flight: the conditions before it are to be in force again.
-    /// False if the change was itself to restore them, so that it is not known what the server
-    /// shows.
+    /// The server has refused the change in flight: the conditions before it must be in force
+    /// again. Returns false if the change itself was to restore conditions: then it is unknown what
+    /// the server shows.
     #[must_use]
     pub(crate) fn refused(&mut self, error: &str) -> bool {
         assert!(self.lands_at.is_some(), "a change in flight is refused");
@@ -188,6 +190,8 @@ impl Conditions {
             return false;
         }
         for slots in self.tables.values_mut() {
+            // Only a table without a newer condition goes back; a newer one replaces the refused
+            // one anyway.
             let is_last = slots.requested.take().is_some() && slots.new.is_none();
             if is_last {
                 slots.wanted = slots.acked.clone();
@@ -196,7 +200,7 @@ impl Conditions {
             }
         }
         if let Some(lands_at) = self.lands_at.take() {
-            // The promise is reached so that nobody waits for it; `refusal` tells that it was
+            // The promise is reached so that no client waits for it; `refusal` reports that it was
             // broken.
             self.seqno = self.seqno.max(lands_at);
             self.last_refusal = Some((lands_at, error.to_owned()));
@@ -210,18 +214,19 @@ impl Conditions {
         (*refused == promise).then_some(error)
     }
 
-    /// The connection ended. The slot `requested` is kept, for [`Conditions::has_lost_change`].
+    /// The connection has ended. `requested` is kept, for [`Conditions::has_lost_change`].
     pub(crate) fn disconnected(&mut self) {
         self.lands_at = None;
     }
 
-    /// Whether a change was in flight when the connection ended: the contents may follow the old or the new conditions.
+    /// Whether a change was in flight when the connection ended: the contents may follow the old or
+    /// the new conditions.
     pub(crate) fn has_lost_change(&self) -> bool {
         self.tables.values().any(|slots| slots.requested.is_some())
     }
 
-    /// Looks at what a server has before a monitor request. False when a table that had a condition is gone, so that the contents
-    /// cannot be carried over.
+    /// Restricts the conditions to what a server has, before a monitor request. Returns false if a
+    /// table with a condition is gone, so that the contents cannot be carried over.
     pub(crate) fn restrict(&mut self, plan: &Plan) -> bool {
         let mut is_kept = true;
         for (table, slots) in &mut self.tables {
@@ -238,7 +243,8 @@ impl Conditions {
         is_kept
     }
 
-    /// A monitor request is about to carry the newest conditions of all tables, for a client that holds nothing.
+    /// The next monitor request carries the newest conditions of all tables, for a client that
+    /// holds nothing.
     pub(crate) fn carry_all(&mut self) {
         for slots in self.tables.values_mut() {
             slots.accept_newest();
@@ -246,7 +252,7 @@ impl Conditions {
         self.lands_at = Some(self.promised.max(self.seqno));
     }
 
-    /// The reply to a monitor request arrived.
+    /// The reply to a monitor request has arrived.
     pub(crate) fn monitor_replied(&mut self, is_conditional: bool) {
         if let Some(lands_at) = self.lands_at.take() {
             self.seqno = self.seqno.max(lands_at);
@@ -263,7 +269,8 @@ impl Conditions {
         self.seqno = self.seqno.max(self.promised);
     }
 
-    /// The condition in force at the server, or with the next monitor request.
+    /// The condition in force at the server, or carried by the next monitor request; `None` if it
+    /// selects all rows.
     pub(crate) fn acked(&self, table: &str) -> Option<&Condition> {
         self.tables
             .get(table)
@@ -399,7 +406,7 @@ mod tests {
         assert_eq!(conditions.acked("T"), Some(&condition(r#"[["a","==",1]]"#)));
         let restoring = br#"{"T":[{"where":[["a","==",1]]}]}"#;
         assert_eq!(conditions.take_change().unwrap(), restoring);
-        // A condition that is set meanwhile comes after it.
+        // A condition set meanwhile comes after the restored one.
         let promise = set(&mut conditions, "T", r#"[["a","==",3]]"#);
         conditions.acknowledged();
         assert!(conditions.take_change().is_some() && conditions.seqno() < promise);

@@ -1,9 +1,11 @@
-//! The updates of one monitor as a client's session reads them.
+//! The updates of one monitor, as a client's session reads them.
 //!
-//! Invariant: a message is read as a whole before any of it reaches the user, so a malformed message changes nothing. Values are read by
-//! the server's types without their constraints: the server enforces those, and for a moment its schema may be older than its data.
-//! An unknown table or a malformed row is an error. An unknown column or an unreadable value is reported and left out. A strict decoder
-//! reads by the constraints, and both of these are errors too: its user must hold everything that the server holds.
+//! Invariant: a message is read completely before any part of it reaches the user, so a malformed
+//! message changes nothing. Values are read by the server's types without their constraints: the
+//! server enforces those, and its schema may be older than its data for a moment. An unknown table
+//! or a malformed row is an error; an unknown column or an unreadable value is reported and
+//! skipped. A strict decoder reads by the constraints and treats both of these as errors too: its
+//! user must hold everything that the server holds.
 
 use corvid_data::types::Bounds;
 use corvid_data::wire::{StringCache, read_datum, read_diff};
@@ -21,7 +23,7 @@ use crate::update::{
 #[derive(Debug)]
 pub(crate) struct Decoder {
     plan: Arc<Plan>,
-    /// For each table of the schema the types of its columns without constraints.
+    /// The types of each table's columns, without constraints unless the decoder is strict.
     types: Vec<Box<[ColumnType]>>,
     is_strict: bool,
     strings: StringCache,
@@ -52,7 +54,7 @@ impl Decoder {
         &self.plan
     }
 
-    /// Reads the object that a reply or a notification carries; the text is known to be JSON.
+    /// Reads the object in a reply or a notification; the text is known to be JSON.
     pub(crate) fn read(
         &mut self,
         reader: &mut Reader<'_>,
@@ -69,7 +71,7 @@ impl Decoder {
     }
 }
 
-/// The part of one message that has been read.
+/// The part of one message that has been read so far.
 struct Collector<'d> {
     decoder: &'d mut Decoder,
     log: &'d mut Vec<LogMessage>,

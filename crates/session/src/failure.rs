@@ -1,34 +1,35 @@
-//! Why a client has no server, or left one: the reasons as data, worded in one place.
+//! Why a client has no server, or has left one: reasons as data, worded in one place.
 
 use std::fmt::{self, Display, Formatter};
 
 use corvid_rpc::log_event::End;
 
-/// Why a server was left, or the connection made anew.
+/// Why the session left a server, or reconnected.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Failure {
-    /// It does not serve the database.
+    /// The server does not serve the database.
     NoSuchDatabase,
-    /// Its database is a member of a cluster that it has not joined yet, or a relay's that has not reached its source.
+    /// The server has not joined the database's cluster yet; or it is a relay that has not reached
+    /// its source yet.
     NoSchema,
-    /// It has lost the cluster, or the relay its source.
+    /// The server has lost its cluster, or as a relay its source.
     Disconnected,
-    /// It does not lead the cluster, and the client requires the leader.
+    /// The server does not lead the cluster, and the client requires the leader.
     NotLeader,
-    /// It is behind what this client has seen.
+    /// The server's contents are older than this client has seen.
     Stale,
-    /// It belongs to no cluster, and one was asked for by id.
+    /// The server belongs to no cluster, and the client requires one by id.
     NoCluster,
-    /// Its schema cannot be read.
+    /// The server's schema cannot be read.
     SchemaUnreadable(String),
-    /// It refused a request that the session needs.
+    /// The server refused a request that the session needs.
     Refused {
         /// The method.
         method: &'static str,
         /// The error as JSON.
         error: String,
     },
-    /// It sent a malformed message.
+    /// The server sent a malformed message.
     Malformed(String),
     /// An update does not fit the contents that it should change.
     Inconsistent(String),
@@ -51,7 +52,7 @@ impl Display for Failure {
     }
 }
 
-/// The last reason why a client has no server, and the remote that it concerns.
+/// The last reason why a client has no server, and the remote concerned.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LastError {
     /// The remote, as configured.
@@ -63,7 +64,8 @@ pub struct LastError {
 /// Why a client has no server.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Cause {
-    /// The connection could not be made, or it ended. [`End::Local`] is a server that did not answer in time.
+    /// The connection could not be established, or has ended. [`End::Local`]: the server did not
+    /// answer in time.
     Connection(End),
     /// The server answered, and the client left it.
     Server(Failure),

@@ -1,5 +1,5 @@
-//! A client's session: the choice of a server, the requests to it, and the stream of updates from it, across reconnections, fail-overs and
-//! changes of schema (docs/spec/idl.md 1.5 to 1.14).
+//! A client's session: it chooses a server, sends requests to it and reads its stream of updates,
+//! across reconnections, fail-overs and changes of schema (docs/spec/idl.md 1.5 to 1.14).
 //!
 //! ```
 //! use corvid_session::{Client, Event, Input, Options, Output};
@@ -13,9 +13,10 @@
 //! assert!(matches!(client.poll_event(), Some(Event::Log(_))), "connecting...");
 //! ```
 //!
-//! [`Client`] is a pure state machine: the time and [`Input`]s go in; [`Output`]s for the driver and [`Event`]s for the user come out. The
-//! user is a replica (`corvid-idl`) or a relay. The session keeps no rows and does not know what a transaction means. It names no socket,
-//! file, clock or random source.
+//! [`Client`] is a pure state machine: time and [`Input`]s go in; [`Output`]s for the driver and
+//! [`Event`]s for the user come out. The user is a replica (`corvid-idl`) or a relay. The session
+//! keeps no rows, does not interpret transactions, and names no socket, file, clock or random
+//! source.
 //!
 //! | To | see |
 //! |---|---|

@@ -1,8 +1,9 @@
-//! The connection below the session: which remote, when, and which messages came over it.
+//! The connection below the session: which remote to connect to and when, and which messages have
+//! arrived.
 //!
-//! It joins the reconnect machine, the list of remotes and the framing of the stream. An attempt after a
-//! backoff is delayed by up to half of the backoff more, at random, so that the clients of a failed server do not return all at once. It
-//! knows no method.
+//! Combines the reconnect machine, the list of remotes and the framing of the stream. An attempt
+//! after a backoff is delayed by up to half of the backoff at random, so the clients of a failed
+//! server do not all return at once. Nothing here knows methods.
 
 use std::collections::VecDeque;
 
@@ -18,10 +19,11 @@ use crate::remotes::{self, Remotes};
 /// Bytes of unhandled messages at which the driver stops reading.
 const WAITING_BYTES_MAX: usize = 16 << 20;
 
-/// The longest message; a longer one ends the connection.
+/// Longest message, bytes; a longer one ends the connection.
 const MESSAGE_BYTES_MAX: usize = 2 << 30;
 
-/// After a connection that lasted this long the other remotes are tried at once, without a backoff.
+/// After a connection of at least this length, ms, the other remotes are tried at once, without a
+/// backoff.
 const GOOD_MS: u64 = 8000;
 
 /// An action for the driver.
@@ -38,12 +40,12 @@ pub(crate) struct Link {
     reconnect: Reconnect,
     remotes: Remotes,
     assembler: Assembler,
-    /// Whole messages.
+    /// Complete messages that have not been handled.
     frames: VecDeque<Vec<u8>>,
     waiting_bytes: usize,
     prng: Prng,
     shuffles: bool,
-    /// The attempt that is due is put off until then.
+    /// The due attempt is delayed until this time, monotonic ms.
     held_until_ms: Option<u64>,
     probe_interval_ms: Option<u64>,
     good_since_ms: Option<u64>,
@@ -88,7 +90,8 @@ impl Link {
         self.reconnect.backoff().set_limits(min_ms, max_ms);
     }
 
-    /// Replaces the list. Returns whether the present connection, if there is one, is to a remote that is still listed.
+    /// Replaces the list. Returns whether the current connection, if any, is to a remote that is
+    /// still listed.
     pub(crate) fn set_remotes(&mut self, now_ms: u64, list: RemoteList, retry: bool) -> bool {
         let present = self.remotes.present().map(str::to_owned);
         let shuffle = self.shuffles.then_some(&mut self.prng);
@@ -117,7 +120,7 @@ impl Link {
         self.remotes.names()
     }
 
-    /// The remote that is connected, or was tried last.
+    /// The remote that is connected, or was last tried.
     pub(crate) fn remote(&self) -> &str {
         self.remotes.present().unwrap_or("void")
     }
@@ -126,7 +129,8 @@ impl Link {
         self.reconnect.is_connected()
     }
 
-    /// Whether [`Link::force`] asked for another connection and the present one has not ended yet.
+    /// Whether [`Link::force`] has demanded another connection and the current one has not ended
+    /// yet.
     pub(crate) fn is_forced(&self) -> bool {
         self.reconnect.is_forced()
     }
@@ -143,12 +147,12 @@ impl Link {
         self.reconnect.take_log_events()
     }
 
-    /// The connection serves its purpose from now on.
+    /// From now on the connection serves its purpose.
     pub(crate) fn is_good(&mut self, now_ms: u64) {
         self.good_since_ms.get_or_insert(now_ms);
     }
 
-    /// Demands another connection; at once if `is_urgent`, so that each remote is tried before a backoff.
+    /// Demands another connection. If `is_urgent`, each remote is tried once before any backoff.
     pub(crate) fn force(&mut self, is_urgent: bool) {
         if is_urgent {
             let tries = self.remotes.count() + u32::from(self.is_connected());
@@ -169,7 +173,7 @@ impl Link {
         self.reconnect.connected(now_ms);
     }
 
-    /// The connection or the attempt ended.
+    /// The connection or the attempt has ended.
     pub(crate) fn disconnected(&mut self, now_ms: u64, end: End) {
         self.clear_input();
         let was_good = (self.good_since_ms.take())
@@ -182,7 +186,7 @@ impl Link {
         self.reconnect.disconnected(now_ms, end);
     }
 
-    /// Bytes arrived, or none did though reading was tried.
+    /// Bytes have arrived, or an attempt to read found none.
     pub(crate) fn received(&mut self, now_ms: u64, bytes: &[u8]) -> Result<(), String> {
         self.reconnect.receive_attempted(now_ms);
         if bytes.is_empty() {
@@ -197,21 +201,21 @@ impl Link {
         Ok(())
     }
 
-    /// Output went out.
+    /// Output has been sent.
     pub(crate) fn sent(&mut self, now_ms: u64) {
         self.reconnect.activity(now_ms);
     }
 
-    /// Whether more may be read.
+    /// Whether the driver should read more.
     pub(crate) fn wants_input(&self) -> bool {
         self.waiting_bytes < WAITING_BYTES_MAX
     }
 
-    /// Takes the next whole message.
+    /// Takes the next complete message.
     pub(crate) fn pop_frame(&mut self) -> Option<Vec<u8>> {
         let frame = self.frames.pop_front()?;
         self.waiting_bytes -= frame.len();
-        // Bytes that nothing holds would stop the driver from reading.
+        // Bytes left over would stop the driver from reading for good.
         assert!(
             !self.frames.is_empty() || self.waiting_bytes == 0,
             "waiting bytes are those of the messages"
@@ -241,7 +245,7 @@ fn problem(error: StreamError) -> String {
 
 /// Due actions.
 impl Link {
-    /// The action that is due, if there is one. The caller reports the end of a connection that it closes.
+    /// The action that is due, if any. The caller reports the end of a connection that it closes.
     pub(crate) fn handle(&mut self, now_ms: u64) -> Option<Demand> {
         match self.reconnect.handle(now_ms)? {
             Action::Disconnect => Some(Demand::Disconnect),
@@ -267,7 +271,8 @@ impl Link {
         }
     }
 
-    /// When to be called next; `None` when nothing is due before the next event.
+    /// When to call [`Link::handle`] next, monotonic ms; `None` if nothing is due before the next
+    /// event.
     pub(crate) fn deadline_ms(&self, now_ms: u64) -> Option<u64> {
         if !self.frames.is_empty() {
             return Some(now_ms);

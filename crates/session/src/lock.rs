@@ -1,9 +1,10 @@
-//! A client's lock: the request and the server's last word on it (docs/spec/idl.md 1.14).
+//! A client's lock: the request, and what the server last reported about it (docs/spec/idl.md
+//! 1.14).
 //!
-//! This state lags behind the server's by the latency of a message, so it only saves transactions that would fail. The `assert` operation in
-//! each transaction makes transactions safe.
+//! This state is stale by the latency of a message, so it only saves transactions that would fail.
+//! For safety, each transaction must `assert` the lock.
 
-/// The lock of one client, at most one.
+/// The lock of one client, if it requests one.
 #[derive(Debug, Default)]
 pub(crate) struct Lock {
     name: Option<String>,
@@ -30,32 +31,33 @@ impl Lock {
         self.refusal.as_deref()
     }
 
-    /// Replaces the lock that is asked for; returns the former one.
+    /// Replaces the requested lock; returns the previous one.
     pub(crate) fn replace(&mut self, name: Option<String>) -> Option<String> {
         (self.is_held, self.is_contended) = (false, false);
         self.refusal = None;
         std::mem::replace(&mut self.name, name)
     }
 
-    /// A request is out, or the connection is gone: nothing is held until the server says so.
+    /// A request is in flight or the connection has ended: the lock is not owned until the server
+    /// says so.
     pub(crate) fn unknown(&mut self) {
         self.is_held = false;
         self.refusal = None;
     }
 
-    /// The server does not grant the lock, to anybody. Another client need not have it.
+    /// The server refuses the lock request. Another client does not necessarily own the lock.
     pub(crate) fn refused(&mut self, error: String) {
         self.is_held = false;
         self.refusal = Some(error);
     }
 
-    /// The answer to the request.
+    /// Handles the reply to the request.
     pub(crate) fn answered(&mut self, is_locked: bool) {
         (self.is_held, self.is_contended) = (is_locked, !is_locked);
         self.refusal = None;
     }
 
-    /// A notification about `name`; true when the lock is held since.
+    /// Handles a notification about `name`; returns true if the lock has been owned since.
     pub(crate) fn notified(&mut self, name: &str, is_locked: bool) -> bool {
         if self.name() != Some(name) {
             return false;

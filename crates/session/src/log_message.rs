@@ -1,7 +1,8 @@
 //! Messages of a client's session for the program's log: events as data, worded in one place.
 //!
-//! Tests of applications look for the texts about missing tables and columns and about servers that are left, which are those of the reference. The
-//! events of the connection are those of [`corvid_rpc`].
+//! Tests of applications search for some texts, which are therefore the reference's: those about
+//! missing tables and columns, and about servers that the session leaves. Events of the connection
+//! are those of [`corvid_rpc`].
 
 use std::fmt::{self, Display, Formatter};
 
@@ -9,42 +10,43 @@ use corvid_rpc::{Level, LogEvent};
 
 use crate::failure::Failure;
 
-/// One event for the log.
+/// A message for the log.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum LogMessage {
-    /// Of the connection.
+    /// An event of the connection.
     Connection {
         /// The remote, as configured.
         remote: String,
         /// The event.
         event: LogEvent,
     },
-    /// A message that was sent or has arrived, as the log shows it; only after [`crate::Client::show_messages`].
+    /// A message sent or received, as the log shows it; only after
+    /// [`crate::Client::show_messages`].
     Traffic {
         /// The remote, as configured.
         remote: String,
-        /// `send …` or `received …`; cut if it is long.
+        /// `send …` or `received …`; truncated if it is long.
         message: String,
     },
-    /// The server is left for this.
+    /// The session leaves the server.
     Leaving {
         /// The remote, as configured.
         remote: String,
         /// Name of the database.
         database: String,
-        /// It is a relay of the database.
+        /// Whether the server is a relay of the database.
         is_relay: bool,
-        /// Why.
+        /// The reason.
         failure: Failure,
     },
-    /// The server lacks a table that is wanted.
+    /// The server lacks a table that the client wants.
     TableMissing {
         /// Name of the database.
         database: String,
         /// Name of the table.
         table: String,
     },
-    /// The server lacks a column that is wanted.
+    /// The server lacks a column that the client wants.
     ColumnMissing {
         /// Name of the database.
         database: String,
@@ -53,14 +55,14 @@ pub enum LogMessage {
         /// Name of the column.
         column: String,
     },
-    /// An update names a column that was not asked for; the column is ignored.
+    /// An update names a column that was not requested; the column is ignored.
     ColumnUnknown {
         /// Name of the table.
         table: String,
         /// Name of the column.
         column: String,
     },
-    /// A value in an update does not have the type of its column; the old value stays.
+    /// A value in an update does not have its column's type; the old value stays.
     ValueUnreadable {
         /// Name of the table.
         table: String,
@@ -69,14 +71,14 @@ pub enum LogMessage {
         /// The error.
         reason: String,
     },
-    /// The server refused a change of conditions; the former ones stay in force.
+    /// The server refused a change of conditions; the previous ones stay in force.
     ConditionsRefused {
         /// Name of the database.
         database: String,
         /// The error as JSON.
         error: String,
     },
-    /// The server refused to queue the client for its lock.
+    /// The server refused the client's lock request.
     LockRefused {
         /// Name of the lock.
         name: String,
@@ -86,7 +88,7 @@ pub enum LogMessage {
 }
 
 impl LogMessage {
-    /// How important it is.
+    /// The message's level.
     #[must_use]
     pub fn level(&self) -> Level {
         match self {

@@ -1,29 +1,31 @@
-//! A session's counters: plain numbers that only grow.
+//! A session's counters, which never decrease.
 
-/// Counts of a session since it was made.
+/// Counts of a session since it was created.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 #[non_exhaustive]
 pub struct SessionMetrics {
-    /// Attempts to connect, and to listen for `ptcp:` and its like.
+    /// Attempts to connect, or to listen for passive remotes such as `ptcp:`.
     pub attempts: u64,
     /// Attempts that ended without a connection.
     pub failures: u64,
-    /// Connections that were established, the first included.
+    /// Connections established, including the first.
     pub connects: u64,
-    /// Established connections after the first.
+    /// Connections established after the first.
     pub reconnects: u64,
     /// Connections that ended, whichever side ended them.
     pub disconnects: u64,
-    /// Servers that were left because they would not do: not the leader, without the database, behind, not understood.
+    /// Servers left because they were unsuitable: not the leader, without the database, stale, or
+    /// not understood.
     pub servers_left: u64,
-    /// Bytes received, framing and probes included, without what TLS adds.
+    /// Bytes received, including framing and probes, excluding the overhead of TLS.
     pub bytes_received: u64,
-    /// Bytes handed over for sending, without what TLS adds.
+    /// Bytes passed on for sending, excluding the overhead of TLS.
     pub bytes_sent: u64,
     /// Messages received.
     pub messages_received: u64,
-    /// Replies that brought all contents: the first of a client, and later ones of servers without the history since.
+    /// Replies with full contents: the first of a client, and later ones of servers whose history
+    /// does not reach back far enough.
     pub resyncs_full: u64,
-    /// Replies that brought only what was missed since the last connection.
+    /// Replies with only the changes since the last connection.
     pub resyncs_fast: u64,
 }

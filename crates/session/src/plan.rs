@@ -1,6 +1,8 @@
-//! The tables and columns that a client monitors: its interest, and the part of it that a server's schema has (docs/spec/idl.md 1.8).
+//! The tables and columns that a client monitors: its interest, and the part of it that a server's
+//! schema has (docs/spec/idl.md 1.8).
 //!
-//! Invariant: a plan names only tables and columns of its schema, so a server never refuses a monitor request because of a missing table or column.
+//! Invariant: a plan names only tables and columns of its schema, so a server never refuses a
+//! monitor request because of a missing table or column.
 
 use std::fmt::{self, Display, Formatter};
 
@@ -10,10 +12,10 @@ use corvid_json::{ArrayWriter, ObjectWriter, write};
 use crate::conditions::Conditions;
 use crate::log_message::LogMessage;
 
-/// Which tables and columns of a database a client wants.
+/// The tables and columns of a database that a client wants.
 #[derive(Debug, Clone)]
 pub enum Interest {
-    /// Everything that the server has, as a relay does.
+    /// All tables and columns that the server has, as for a relay.
     All,
     /// These tables.
     Tables(Vec<TableInterest>),
@@ -22,18 +24,18 @@ pub enum Interest {
 /// One table of an [`Interest`].
 #[derive(Debug, Clone)]
 pub struct TableInterest {
-    /// Its name.
+    /// The table's name.
     pub name: Str,
-    /// Names of the columns. Without any, only insertions and deletions of rows are seen.
+    /// Names of the columns. Without any, only insertions and deletions of rows are reported.
     pub columns: Vec<Str>,
 }
 
-/// Something of an [`Interest`] that a server's schema lacks.
+/// A part of an [`Interest`] that a server's schema lacks.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Missing {
     /// Name of the table.
     pub table: Str,
-    /// Name of the column; `None` when the whole table is missing.
+    /// Name of the column; `None` if the whole table is missing.
     pub column: Option<Str>,
 }
 
@@ -50,7 +52,8 @@ impl Display for Missing {
 #[derive(Debug)]
 pub struct Plan {
     schema: Arc<Schema>,
-    /// For each table of the schema the columns that are monitored, in order; `None` when the table is not.
+    /// The monitored columns of each table of the schema, in order; `None` if the table is not
+    /// monitored.
     tables: Vec<Option<Box<[ColumnId]>>>,
     missing: Vec<Missing>,
 }
@@ -101,21 +104,22 @@ impl Plan {
         &self.schema
     }
 
-    /// The monitored columns of a table of the schema, in order; `None` when it is not monitored.
+    /// The monitored columns of a table of the schema, in order; `None` if the table is not
+    /// monitored.
     #[must_use]
     pub fn columns(&self, table: TableId) -> Option<&[ColumnId]> {
         self.tables.get(usize::from(table.0))?.as_deref()
     }
 
-    /// The schema of a monitored table.
+    /// The schema of a monitored table; `None` if the table is not monitored.
     #[must_use]
     pub fn table(&self, name: &str) -> Option<&TableSchema> {
         let id = self.schema.table_id(name)?;
         self.columns(id).map(|_| self.schema.table(id))
     }
 
-    /// Whether the same is monitored as by another plan, in the same forms. If so, contents that followed it can be carried on by what
-    /// changed since.
+    /// Whether another plan monitors the same tables and columns in the same forms. If so, contents
+    /// that followed it can be continued with the changes since.
     pub(crate) fn is_same(&self, other: &Plan) -> bool {
         self.is_within(other) && other.is_within(self)
     }
@@ -138,7 +142,7 @@ impl Plan {
         })
     }
 
-    /// The third parameter of a monitor request; `conditions` where they are wanted in it.
+    /// The third parameter of a monitor request, with `conditions` if given.
     pub(crate) fn requests(&self, conditions: Option<&Conditions>) -> Vec<u8> {
         let mut out = Vec::new();
         let mut object = ObjectWriter::new(&mut out);
@@ -178,7 +182,7 @@ fn missing(message: &LogMessage) -> Option<Missing> {
     }
 }
 
-/// The columns of a table that the server has.
+/// The wanted columns of a table that the server has.
 fn columns(
     wanted: &TableInterest,
     table: &TableSchema,

@@ -1,6 +1,6 @@
-//! Reproducible random numbers: for the order in which remotes are tried, and for the delays of attempts.
+//! Reproducible random numbers, for the order of remotes and for delays of attempts.
 //!
-//! The seed is an input, so a run can be repeated. Nothing here must be hard to guess.
+//! The seed is an input, so a run can be repeated. None of these numbers has to be unpredictable.
 
 use corvid_json::splitmix::SplitMix64;
 
@@ -9,23 +9,23 @@ use corvid_json::splitmix::SplitMix64;
 pub struct Prng(SplitMix64);
 
 impl Prng {
-    /// A generator that goes on from a seed.
+    /// A generator that starts from this seed.
     #[must_use]
     pub fn new(seed: u64) -> Prng {
         Prng(SplitMix64::new(seed))
     }
 
-    /// A number below `bound`; 0 when that is 0.
+    /// A number below `bound`; 0 if `bound` is 0.
     pub fn below(&mut self, bound: u64) -> u64 {
         self.word().checked_rem(bound).unwrap_or(0)
     }
 
-    /// Any number: each of the generator's states gives another one.
+    /// Any number: each state of the generator yields a different one.
     pub fn word(&mut self) -> u64 {
         self.0.draw()
     }
 
-    /// Puts the items in any order, all orders alike.
+    /// Shuffles the items; every order is equally likely.
     pub(crate) fn shuffle<T>(&mut self, items: &mut [T]) {
         for last in (1..items.len()).rev() {
             let other = self.below(last as u64 + 1);

@@ -1,8 +1,8 @@
-//! Why a server would refuse a clause of a condition, in the words that the reference uses
+//! Why a server would refuse a clause of a condition, in the reference's words
 //! (docs/spec/protocol.md 5.4).
 //!
-//! The client judges a clause itself when the program sets it, because a server's refusal comes too
-//! late to be an error of that call.
+//! The client judges a clause when the program sets it: a server's refusal would come too late to
+//! be an error of that call.
 
 use corvid_data::{ColumnSchema, Str, WireError};
 use thiserror::Error;
@@ -11,7 +11,7 @@ use thiserror::Error;
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 #[non_exhaustive]
 pub enum RefusedClause {
-    /// It does not consist of a column, a function and an argument.
+    /// The clause does not consist of a column, a function and an argument.
     #[error("Parse error in condition.")]
     Malformed,
     /// Neither the server nor the client knows the column.
@@ -22,22 +22,22 @@ pub enum RefusedClause {
         /// Name of the column.
         column: Str,
     },
-    /// There is no such function.
+    /// The function does not exist.
     #[error("No function named {function}.")]
     UnknownFunction {
         /// Name of the column.
         column: Str,
-        /// The name that was given.
+        /// The name as given.
         function: String,
     },
-    /// The function compares by order, and the column is not a single number.
+    /// The function compares by order, but the column is not a single number.
     #[error(
         "Type mismatch: \"{function}\" operator may not be applied to column {column} of type {column_type}."
     )]
     Unordered {
         /// Name of the column.
         column: Str,
-        /// Its type in English.
+        /// The column's type in English.
         column_type: String,
         /// Name of the function.
         function: &'static str,
@@ -61,7 +61,7 @@ impl RefusedClause {
         }
     }
 
-    /// The column that the clause names; `None` if the clause names none.
+    /// The column that the clause names, if any.
     #[must_use]
     pub fn column(&self) -> Option<&str> {
         match self {

@@ -1,7 +1,8 @@
 //! The remotes that serve the database, and which of them is tried next.
 //!
-//! Invariant: while there are remotes, one of them is the present one. The list is shuffled once, so that the clients of a cluster spread over
-//! its servers. Then the remotes are tried in rotation.
+//! Invariant: as long as there are remotes, one of them is the current one. The list is shuffled
+//! once, so that the clients of a cluster spread over its servers; then the remotes are tried in
+//! rotation.
 
 use corvid_rpc::remote::{RemoteList, Scheme};
 
@@ -11,9 +12,9 @@ use crate::prng::Prng;
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Remotes {
     names: Vec<String>,
-    /// The one that is connected, or was tried last.
+    /// Position of the remote that is connected, or was last tried.
     present: usize,
-    /// Whether `present` was tried.
+    /// Whether that remote has been tried.
     has_begun: bool,
 }
 
@@ -34,17 +35,17 @@ impl Remotes {
         &self.names
     }
 
-    /// How many there are, as counts of attempts.
+    /// The number of remotes, in the type that counts attempts.
     pub(crate) fn count(&self) -> u32 {
         u32::try_from(self.names.len()).unwrap_or(u32::MAX)
     }
 
-    /// The one that is connected, or was tried last.
+    /// The remote that is connected, or was last tried.
     pub(crate) fn present(&self) -> Option<&str> {
         self.names.get(self.present).map(String::as_str)
     }
 
-    /// Goes to the next one, or to the first one at the first call.
+    /// Moves to the next remote, or to the first at the first call.
     pub(crate) fn advance(&mut self) -> Option<&str> {
         if std::mem::replace(&mut self.has_begun, true) {
             self.present = (self.present + 1)
@@ -54,7 +55,7 @@ impl Remotes {
         self.present()
     }
 
-    /// Makes `name` the present one; false when it is not listed.
+    /// Makes `name` the current remote; returns false if it is not listed.
     pub(crate) fn keep(&mut self, name: &str) -> bool {
         match self.names.iter().position(|known| known == name) {
             Some(place) => {
@@ -66,12 +67,12 @@ impl Remotes {
     }
 }
 
-/// The probe interval of a remote unless configured; an unknown scheme is the driver's to refuse.
+/// The default probe interval of a remote, ms; 0 for an unknown scheme, which the driver refuses.
 pub(crate) fn default_probe_interval_ms(remote: &str) -> u64 {
     Scheme::split(remote).map_or(0, |(scheme, _)| scheme.probe_interval_ms())
 }
 
-/// Whether the peer connects to us.
+/// Whether the peer connects to this client.
 pub(crate) fn is_passive(remote: &str) -> bool {
     Scheme::split(remote).is_some_and(|(scheme, _)| scheme.is_passive())
 }

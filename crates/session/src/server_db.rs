@@ -1,7 +1,9 @@
-//! A server's `_Server` database, and whether the server is suitable (docs/spec/idl.md 1.7, docs/spec/protocol.md 6).
+//! A server's `_Server` database, and whether the server is suitable (docs/spec/idl.md 1.7,
+//! docs/spec/protocol.md 6).
 //!
-//! `_Server` has a row for each of the server's databases. The session monitors it from the beginning of a connection, so it leaves a server
-//! as soon as that loses its cluster or its leadership. The state machine calls this file and acts on its verdict.
+//! `_Server` has a row for each of the server's databases. The session monitors it from the start
+//! of a connection, so it leaves a server as soon as the server loses its cluster or its
+//! leadership. The state machine calls this file and acts on its verdict.
 
 use std::collections::BTreeMap;
 
@@ -13,7 +15,7 @@ use crate::log_message::LogMessage;
 use crate::plan::{Interest, Plan, TableInterest};
 use crate::update::{RowChange, TableUpdates};
 
-/// Name of the database.
+/// The database's name.
 pub(crate) const NAME: &str = "_Server";
 const TABLE: &str = "Database";
 const COLUMNS: [&str; 7] = [
@@ -30,30 +32,31 @@ const COLUMNS: [&str; 7] = [
 #[derive(Debug, Clone)]
 pub(crate) struct ServerRequirements {
     pub(crate) database: String,
-    /// A cluster id in text form, or its beginning.
+    /// A cluster id as text, or its beginning.
     pub(crate) cluster_id: Option<String>,
     pub(crate) leader_only: bool,
-    /// The highest index seen of a member of the cluster.
+    /// The highest index seen from a member of the cluster.
     pub(crate) index_min: Option<i64>,
 }
 
-/// A suitable server.
+/// The verdict on a suitable server.
 #[derive(Debug)]
 pub(crate) struct Accepted {
-    /// The schema's text.
+    /// Text of the database's schema.
     pub(crate) schema: Str,
-    /// Of a member of a cluster.
+    /// The index, if the server is a member of a cluster.
     pub(crate) index: Option<i64>,
 }
 
-/// A server's role for a database, by its `_Server` database.
+/// A server's role for a database, according to its `_Server` database.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ServerStatus {
     /// `standalone`, `clustered` or `relay`.
     pub model: Str,
-    /// The server is connected to its cluster or, as a relay, to its source. True for standalone databases.
+    /// Whether the server is connected to its cluster or, as a relay, to its source. True for
+    /// standalone databases.
     pub is_connected: bool,
-    /// The server leads its cluster. True for standalone databases.
+    /// Whether the server leads its cluster. True for standalone databases.
     pub is_leader: bool,
     /// The cluster's id.
     pub cluster_id: Option<Uuid>,
@@ -65,12 +68,12 @@ pub struct ServerStatus {
 #[derive(Debug)]
 pub(crate) struct ServerDb {
     pub(crate) decoder: Decoder,
-    /// All columns of each row, in schema order.
+    /// Every column of each row, in schema order.
     rows: BTreeMap<Uuid, Vec<Datum>>,
 }
 
 impl ServerDb {
-    /// No rows yet; `schema` is that of the server's `_Server`.
+    /// No rows yet; `schema` is the schema of the server's `_Server`.
     pub(crate) fn new(schema: Schema, log: &mut Vec<LogMessage>) -> ServerDb {
         let interest = Interest::Tables(vec![TableInterest {
             name: Str::new(TABLE),
@@ -88,7 +91,7 @@ impl ServerDb {
         self.decoder.plan().requests(None)
     }
 
-    /// Applies an update.
+    /// Applies an update; fails if it does not fit the rows.
     pub(crate) fn apply(&mut self, updates: &TableUpdates) -> Result<(), Failure> {
         let schema = self.decoder.plan().schema().clone();
         for table in &updates.tables {
@@ -108,7 +111,7 @@ impl ServerDb {
                     RowChange::Delete if held => {
                         self.rows.remove(&row.uuid);
                     }
-                    // All columns hold at most one element, so a difference is the new value.
+                    // All columns hold at most one element, so a difference equals the new value.
                     RowChange::Diff(columns) | RowChange::Replace(columns) if held => {
                         if let Some(row) = self.rows.get_mut(&row.uuid) {
                             for (id, datum) in columns {
@@ -126,7 +129,8 @@ impl ServerDb {
         Ok(())
     }
 
-    /// Whether the server meets the requirements; otherwise the first reason against it.
+    /// Judges whether the server meets the requirements; otherwise returns the first reason against
+    /// it.
     pub(crate) fn judge(&self, requirements: &ServerRequirements) -> Result<Accepted, Failure> {
         let row = self.row(requirements).ok_or(Failure::NoSuchDatabase)?;
         let is = |column| row(column).and_then(Datum::as_boolean).unwrap_or(false);
@@ -154,7 +158,7 @@ impl ServerDb {
         })
     }
 
-    /// The server's role for the database; `None` when it does not serve it.
+    /// The server's role for the database; `None` if the server does not have it.
     pub(crate) fn status(&self, requirements: &ServerRequirements) -> Option<ServerStatus> {
         let row = self.row(requirements)?;
         let is = |column| row(column).and_then(Datum::as_boolean).unwrap_or(false);
@@ -168,7 +172,7 @@ impl ServerDb {
         })
     }
 
-    /// The columns of the database's row by name.
+    /// The columns of the database's row, by name.
     fn row<'a>(
         &'a self,
         requirements: &ServerRequirements,

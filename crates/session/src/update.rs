@@ -1,62 +1,67 @@
-//! Updates of rows as a monitor's replies and notifications carry them: `<table-updates>` (docs/spec/protocol.md 4.6) and
-//! `<table-updates2>` (docs/spec/protocol.md 4.7), read into one form.
+//! Updates of rows in a monitor's replies and notifications: `<table-updates>`
+//! (docs/spec/protocol.md 4.6) and `<table-updates2>` (docs/spec/protocol.md 4.7), read into one
+//! form.
 //!
-//! [`read_updates`] owns the syntax. Its visitor decides which tables and columns exist, how values are read, and what becomes of a row.
-//! A client's session reads leniently and collects the rows. A server that replicates another one reads strictly, by its own
-//! schema, and applies each row. Neither builds a tree.
+//! [`read_updates`] owns the syntax. Its visitor decides which tables and columns exist, how values
+//! are read, and what happens to a row. A client's session reads leniently and collects the rows. A
+//! server that replicates another reads strictly, by its own schema, and applies each row. Neither
+//! builds a tree.
 
 use corvid_data::{ColumnId, Datum, TableId, Uuid, WireError};
 use corvid_json::{Kind, Reader};
 use thiserror::Error;
 
-/// The changes of one message, by tables of the server's schema ([`Plan::schema`](crate::Plan::schema)).
+/// The changes in one message, by table of the server's schema
+/// ([`Plan::schema`](crate::Plan::schema)).
 #[derive(Debug, Default, Clone, PartialEq)]
 pub struct TableUpdates {
-    /// In the order of the message.
+    /// The changed tables, in the order of the message.
     pub tables: Vec<TableUpdate>,
 }
 
 /// The changes of one table.
 #[derive(Debug, Clone, PartialEq)]
 pub struct TableUpdate {
-    /// Its position in the server's schema.
+    /// The table's position in the server's schema.
     pub table: TableId,
-    /// In the order of the message.
+    /// The changed rows, in the order of the message.
     pub rows: Vec<RowUpdate>,
 }
 
 /// The change of one row.
 #[derive(Debug, Clone, PartialEq)]
 pub struct RowUpdate {
-    /// The row's identity.
+    /// The row's UUID.
     pub uuid: Uuid,
     /// How the row changed.
     pub change: RowChange,
 }
 
-/// Columns of the schema with a datum each, in the order of the message.
+/// Columns of the schema with their data, in the order of the message.
 pub type Columns = Vec<(ColumnId, Datum)>;
 
 /// How a row changed.
 #[derive(Debug, Clone, PartialEq)]
 pub enum RowChange {
-    /// The row was inserted, or a condition selects it now. Columns that are not listed have their defaults.
+    /// The row was inserted, or a condition selects it now. Columns not listed have their defaults.
     Insert(Columns),
-    /// The listed columns have these values now ([`Encoding::Values`]).
+    /// The listed columns now have these values ([`Encoding::Values`]).
     Replace(Columns),
-    /// The listed columns changed by these differences ([`Encoding::Differences`]): apply with [`Datum::apply_diff`].
+    /// The listed columns changed by these differences ([`Encoding::Differences`]); apply them with
+    /// [`Datum::apply_diff`].
     Diff(Columns),
     /// The row was deleted, or no condition selects it any more.
     Delete,
 }
 
-/// How the changes of rows are encoded.
+/// The encoding of row changes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Encoding {
-    /// Of `monitor` and `update`: values, in the members `old` and `new`.
+    /// The encoding of `monitor` and `update`: values, in the members `old` and `new`.
     Values,
-    /// Of `monitor_cond`, `monitor_cond_since`, `update2` and `update3`: new rows whole and changed columns as differences, in one of the
-    /// members `initial`, `insert`, `modify` and `delete`.
+    /// The encoding of `monitor_cond`, `monitor_cond_since`, `update2` and `update3`: whole new
+    /// rows, and changed columns as differences, in one of the members `initial`, `insert`,
+    /// `modify` and `delete`.
     Differences,
 }
 
@@ -64,12 +69,12 @@ pub enum Encoding {
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 #[non_exhaustive]
 pub enum UpdateError {
-    /// A part of the update is not of the JSON type that it must have.
+    /// A part of the update does not have the required JSON type.
     #[error("{what} is not {wanted}")]
     Kind {
         /// The part.
         what: &'static str,
-        /// The type that it must have.
+        /// The required type.
         wanted: &'static str,
     },
     /// The update names a table that is not monitored.
@@ -84,33 +89,33 @@ pub enum UpdateError {
     /// A row does not have exactly one member ([`Encoding::Differences`]).
     #[error("row update does not have exactly one member")]
     NotOne,
-    /// A row has a member that the encoding does not have.
+    /// A row has a member that the encoding does not define.
     #[error("row update has unknown member {0}")]
     MemberUnknown(String),
     /// The visitor refused a column, a value or a row.
     #[error("{0}")]
     Refused(#[from] WireError),
-    /// The text is not valid JSON. Framing does not validate, so this is found here.
+    /// The text is not valid JSON. Framing does not validate, so this is detected here.
     #[error("{0}")]
     Syntax(#[from] corvid_json::Error),
 }
 
 /// Receives the rows of an update, and decides how [`read_updates`] reads their columns.
 pub trait UpdateVisitor {
-    /// Whether a row with `old` and `new` is read without the columns of `new` that `old` does not name: those did not change.
+    /// Whether to skip columns in `new` that `old` does not name, because they did not change.
     const CHANGED_ONLY: bool = false;
 
-    /// A table's part of the update begins. `None` when no update may name this table.
+    /// A table's part of the update begins. Returns `None` if no update may name this table.
     fn table(&mut self, name: &[u8]) -> Option<TableId>;
 
-    /// The column of this name, or `None` when its value is to be skipped.
+    /// The column with this name; `None` to skip its value.
     ///
     /// # Errors
     /// The update is refused because of this column.
     fn column(&mut self, table: TableId, name: &[u8]) -> Result<Option<ColumnId>, UpdateError>;
 
-    /// Reads the value of a column, a difference if `is_diff`. With `None` the column is left out. The value must be read to its end,
-    /// readable or not.
+    /// Reads the value of a column; a difference if `is_diff`. Returns `None` to omit the column.
+    /// The value must be read to its end, whether it is readable or not.
     ///
     /// # Errors
     /// The update is refused because of this value.
@@ -129,11 +134,12 @@ pub trait UpdateVisitor {
     fn row(&mut self, table: TableId, uuid: Uuid, change: RowChange) -> Result<(), UpdateError>;
 }
 
-/// Reads the object that a reply or a notification carries and hands each row to `visitor`, in the order of the message. The text must be
-/// valid JSON.
+/// Reads the object in a reply or a notification, and passes each row to `visitor` in the order of
+/// the message. The text must be valid JSON.
 ///
 /// # Errors
-/// The object is malformed, or the visitor refuses something. The rows before it have been handed over by then.
+/// The object is malformed, or the visitor refuses a part of it. The preceding rows have been
+/// passed on by then.
 pub fn read_updates<V: UpdateVisitor>(
     reader: &mut Reader<'_>,
     encoding: Encoding,
@@ -160,7 +166,7 @@ pub fn read_updates<V: UpdateVisitor>(
     Ok(())
 }
 
-/// A row of [`Encoding::Values`], its object entered.
+/// Reads a row of [`Encoding::Values`] whose object has been entered.
 fn values<V: UpdateVisitor>(
     reader: &mut Reader<'_>,
     table: TableId,
@@ -174,7 +180,7 @@ fn values<V: UpdateVisitor>(
                 reader.skip()?;
                 old = Some(start);
             }
-            // The columns that `old` names must be read first.
+            // Read later: the columns named by `old` must be known first.
             b"new" if V::CHANGED_ONLY => {
                 reader.skip()?;
                 new = Some(start);
@@ -204,7 +210,7 @@ fn values<V: UpdateVisitor>(
     }
 }
 
-/// A row of [`Encoding::Differences`], its object entered.
+/// Reads a row of [`Encoding::Differences`] whose object has been entered.
 fn differences<V: UpdateVisitor>(
     reader: &mut Reader<'_>,
     table: TableId,
@@ -235,7 +241,7 @@ fn differences<V: UpdateVisitor>(
     }
 }
 
-/// The columns of a row, all of them or those of `changed`.
+/// The columns of a row: all, or only those in `changed`.
 fn read_columns<V: UpdateVisitor>(
     reader: &mut Reader<'_>,
     table: TableId,
@@ -259,7 +265,7 @@ fn read_columns<V: UpdateVisitor>(
     Ok(columns)
 }
 
-/// The columns that a row names.
+/// The columns named by a row.
 fn column_names<V: UpdateVisitor>(
     reader: &mut Reader<'_>,
     table: TableId,

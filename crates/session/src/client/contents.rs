@@ -1,6 +1,8 @@
-//! The database's contents: the reply to a monitor request, the updates after it, changes of conditions.
+//! The database's contents: the reply to a monitor request, the updates after it, and changes of
+//! conditions.
 //!
-//! Invariant: `last_id` is that of the last update handed to the user, so a later monitor request continues exactly there.
+//! Invariant: `last_id` is that of the last update handed to the user, so a later monitor request
+//! continues exactly there.
 
 use corvid_data::Uuid;
 use corvid_json::{Kind, Reader};
@@ -13,7 +15,7 @@ use crate::failure::Failure;
 use crate::update::Encoding;
 
 impl Client {
-    /// The reply to a monitor request.
+    /// Handles the reply to a monitor request.
     pub(super) fn contents(&mut self, version: u8, result: &[u8]) {
         let mut reader = Reader::trusted(result);
         let read = match version {
@@ -38,7 +40,7 @@ impl Client {
         }
     }
 
-    /// The contents have been handed over.
+    /// The contents have been handed to the user.
     pub(super) fn contents_came(&mut self, version: u8, is_found: bool) {
         assert_eq!(
             self.state,
@@ -57,7 +59,7 @@ impl Client {
         self.conditions.monitor_replied(version >= 2);
     }
 
-    /// An update of the database, its monitor id read already.
+    /// Handles an update of the database; its monitor id has been read.
     pub(super) fn data_update(
         &mut self,
         reader: &mut Reader<'_>,
@@ -99,8 +101,8 @@ impl Client {
         self.events.push_back(Event::Update(update));
     }
 
-    /// Reads an update; `last_id` is the last transaction that the contents include then. Of a reply, `is_found` tells whether it continues
-    /// the present contents.
+    /// Reads an update. `last_id`: the last transaction that the contents then include. `is_found`,
+    /// for a reply: whether it continues the present contents.
     fn read_update(
         &mut self,
         reader: &mut Reader<'_>,
@@ -144,7 +146,7 @@ impl Client {
     }
 }
 
-/// The elements before the updates in the reply to `monitor_cond_since`.
+/// Reads the elements that precede the updates in the reply to `monitor_cond_since`.
 fn read_since_head(reader: &mut Reader<'_>) -> Result<(bool, Uuid), String> {
     begin_array(reader)?;
     let found = element(reader)?;
@@ -156,7 +158,7 @@ fn read_since_head(reader: &mut Reader<'_>) -> Result<(bool, Uuid), String> {
     Ok((found == b"true", last_id))
 }
 
-/// A transaction id, or that of a server.
+/// Reads a transaction id, or a server's id.
 pub(super) fn uuid(json: &[u8]) -> Result<Uuid, String> {
     let mut reader = Reader::trusted(json);
     let text = match reader.peek() {

@@ -1,5 +1,6 @@
-//! From a new connection to the monitor of the database: `_Server` first, then the server's verdict, the schema, the best kind of
-//! monitor that the server has (docs/spec/idl.md 1.6 to 1.8).
+//! From a new connection to the monitor of the database: first `_Server`, then the verdict on the
+//! server, the schema, and the newest kind of monitor that the server supports (docs/spec/idl.md
+//! 1.6 to 1.8).
 
 use corvid_data::{Arc, Schema, Str, Uuid};
 use corvid_json::{ArrayWriter, Reader, Value, write};
@@ -49,7 +50,7 @@ impl Client {
         }
     }
 
-    /// The schema of `_Server`; `None` when there is none.
+    /// The schema of `_Server`; `None` if the server has no such database.
     pub(super) fn server_schema(&mut self, result: Option<&[u8]>) {
         let schema = result.and_then(|text| {
             let json = Reader::trusted(text).value().ok()?;
@@ -67,7 +68,7 @@ impl Client {
         self.request("monitor_cond", &params, Purpose::ServerMonitor);
     }
 
-    /// The contents of `_Server`; `None` when it cannot be monitored.
+    /// The contents of `_Server`; `None` if it cannot be monitored.
     pub(super) fn server_contents(&mut self, result: Option<&[u8]>) {
         let (Some(result), true) = (result, self.server_db.is_some()) else {
             return self.do_without_server_db();
@@ -78,7 +79,7 @@ impl Client {
         }
     }
 
-    /// A server without `_Server` is accepted, unless a cluster id is required.
+    /// Accepts a server without `_Server`, unless a cluster id is required.
     fn do_without_server_db(&mut self) {
         self.server_db = None;
         if self.requirements.cluster_id.is_some() {
@@ -87,9 +88,9 @@ impl Client {
         self.request_data_schema();
     }
 
-    /// The monitor was refused: what is asked for may be what `_Server` shows and the database no
-    /// longer has. A standalone server of the reference goes on showing the schema that it began
-    /// with after a conversion.
+    /// Requests the database's own schema, because the monitor was refused: `_Server` may show
+    /// something that the database no longer has. After a conversion, a standalone server of the
+    /// reference still shows the schema with which it started.
     pub(super) fn doubt_schema(&mut self) {
         self.is_schema_doubted = true;
         self.request_data_schema();
@@ -101,7 +102,8 @@ impl Client {
         self.request("get_schema", &params, Purpose::DataSchema);
     }
 
-    /// Applies an update of `_Server`; false when the session left the server because of it.
+    /// Applies an update of `_Server`. Returns false if the session has left the server because of
+    /// it.
     pub(super) fn apply_server_updates(&mut self, reader: &mut Reader<'_>) -> bool {
         let Some(server_db) = &mut self.server_db else {
             return true;
@@ -116,7 +118,8 @@ impl Client {
         outcome.map_err(|failure| self.retry(failure)).is_ok()
     }
 
-    /// Whether the server is suitable, for the first time on this connection or after a cancelled monitor.
+    /// Judges whether the server is suitable, for the first time on this connection or after a
+    /// canceled monitor.
     fn judge(&mut self) {
         let Some(server_db) = &self.server_db else {
             return;
@@ -125,7 +128,7 @@ impl Client {
             Err(failure) if self.stays(&failure) => {}
             Err(failure) => self.retry(failure),
             Ok(accepted) => {
-                // Its contents are asked for from here on, so nothing of them can be missing.
+                // The contents are requested from here on, so none can be missing.
                 self.lost_relay.come_home();
                 self.requirements.index_min = accepted.index.or(self.requirements.index_min);
                 self.shown_schema = Some(accepted.schema.clone());
@@ -138,7 +141,8 @@ impl Client {
         }
     }
 
-    /// Whether it is still suitable, after a change of `_Server` or of the requirements.
+    /// Judges whether the server is still suitable, after a change of `_Server` or of the
+    /// requirements.
     pub(super) fn judge_again(&mut self) {
         let Some(server_db) = self.server_db.as_ref().filter(|_| self.has_server_monitor) else {
             return;
@@ -154,8 +158,9 @@ impl Client {
         }
     }
 
-    /// `_Server` shows this schema. A conversion may have happened before the monitor began, so nothing else told of it. A client that wants
-    /// everything begins anew if its schema is another one.
+    /// Handles the schema that `_Server` shows. A conversion may have happened before the monitor
+    /// began, so nothing else announced it. A client that monitors everything starts over if its
+    /// schema differs.
     fn look_at_schema(&mut self, shown: Str) {
         let is_monitored = matches!(self.state, State::DataMonitor | State::Monitoring);
         if self.shown_schema.as_ref() == Some(&shown)
@@ -179,7 +184,7 @@ impl Client {
         }
     }
 
-    /// The database's monitor has ended, and its schema may be another one: begins at the top.
+    /// The database's monitor has ended and its schema may have changed: starts from the top.
     pub(super) fn begin_anew(&mut self) {
         self.is_schema_doubted = true;
         self.events.push_back(Event::MonitorEnded);
@@ -199,7 +204,7 @@ impl Client {
         }
     }
 
-    /// The answer to the request for the database's schema.
+    /// Handles the reply with the database's schema.
     pub(super) fn data_schema(&mut self, result: &[u8]) {
         self.schema_text = None;
         let json = Reader::trusted(result).value();
@@ -209,7 +214,8 @@ impl Client {
         self.take_schema(read);
     }
 
-    /// Goes on with the schema that was read, or with the client's own; whether it was the former.
+    /// Continues with the schema that was read, or else with the client's own. Returns true if it
+    /// was the one read.
     fn take_schema(&mut self, read: Result<Arc<Schema>, String>) -> bool {
         match (read, self.options.schema.clone()) {
             (Ok(schema), _) => {
@@ -222,7 +228,8 @@ impl Client {
         false
     }
 
-    /// Requests the contents. The request continues from `last_id` if that is known and the server has the same of the monitored tables.
+    /// Requests the contents. The request continues from `last_id` if that is known and the
+    /// monitored tables are the same at the server.
     fn use_schema(&mut self, schema: Arc<Schema>) {
         let mut log = Vec::new();
         let plan = Plan::new(&self.options.interest, schema, &mut log);
@@ -231,13 +238,15 @@ impl Client {
             .is_some_and(|before| plan.is_same(before.plan()))
             && !self.conditions.has_lost_change();
         let are_conditions_kept = self.conditions.restrict(&plan);
+        // A change of conditions whose connection was lost may have been applied or not, so the
+        // rows here may follow either: only full contents are certain.
         if !is_carried_on || !are_conditions_kept {
             self.last_id = Uuid::ZERO;
         }
         self.decoder = Some(Decoder::new(Arc::new(plan), self.options.is_strict));
         let version = match self.has_server_monitor {
             true => self.options.version_max,
-            // A server without `_Server` has no `monitor_cond_since`.
+            // A server without `_Server` does not know `monitor_cond_since`.
             false => self.options.version_max.min(2),
         };
         self.request_contents(version);
@@ -246,7 +255,7 @@ impl Client {
         }
     }
 
-    /// Sends the monitor request of a version.
+    /// Sends the monitor request of this version.
     pub(super) fn request_contents(&mut self, version: u8) {
         let Some(decoder) = &self.decoder else {
             return;
@@ -266,7 +275,7 @@ impl Client {
     }
 }
 
-/// The name of the monitor request of a version.
+/// The method of the monitor request of this version.
 pub(super) fn method(version: u8) -> &'static str {
     match version {
         0 | 1 => "monitor",

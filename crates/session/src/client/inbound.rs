@@ -1,7 +1,7 @@
-//! A server's messages: answers are matched by id, notifications by name and monitor.
+//! Messages from the server: answers are matched by id, notifications by method and monitor.
 //!
-//! Answers without an outstanding request and notifications of other monitors are ignored: both may be left over from before a cancelled
-//! monitor.
+//! Answers without a request in flight, and notifications of other monitors, are ignored: both may
+//! remain from before a canceled monitor.
 
 use corvid_json::{Kind, Reader};
 use corvid_rpc::Session;
@@ -18,14 +18,14 @@ use crate::log_message::LogMessage;
 use crate::server_db;
 
 impl Client {
-    /// Takes one message.
+    /// Handles one message.
     pub(super) fn message(&mut self, frame: &[u8]) {
         self.show_message(Direction::Received, frame);
         let message = match Message::parse(frame) {
             Ok(message) => message,
             Err(error) => return self.retry(Failure::Malformed(error.log_text())),
         };
-        // Probes are the link's; only the sorting is wanted here.
+        // The link handles probes; this only sorts the messages.
         match Session::new(0, 0).receive(message) {
             Received::Echo(answer) => self.send(answer),
             Received::ProbeReply => {}
@@ -49,7 +49,7 @@ impl Client {
         else {
             return;
         };
-        // The contents of a server that is being left may be the reason why.
+        // The contents of an abandoned server may be the reason why it is being abandoned.
         if self.state == State::Retry && !matches!(purpose, Purpose::User | Purpose::Courtesy) {
             return;
         }
@@ -78,9 +78,9 @@ impl Client {
         }
     }
 
-    /// Only a server that does not know the method is asked with an older one. Every other error
-    /// concerns the arguments, which an older method would take without the conditions, or refuse
-    /// as well.
+    /// Handles the refusal of a monitor request. Only a server that does not know the method gets
+    /// an older one. Any other error concerns the arguments: an older method would drop the
+    /// conditions, or be refused as well.
     fn monitor_refused(&mut self, version: u8, error: &[u8]) {
         if version > 1 && is_unknown_method(error) {
             self.request_contents(version - 1);
@@ -91,7 +91,8 @@ impl Client {
         }
     }
 
-    /// The conditions before the refused change are sent again, and the session goes on with them.
+    /// Handles the refusal of changed conditions: the earlier ones are sent again, and the session
+    /// continues with them.
     fn conditions_refused(&mut self, error: &[u8]) {
         let text = String::from_utf8_lossy(error);
         if !self.conditions.refused(&text) {
@@ -192,8 +193,8 @@ impl Client {
         Ok(())
     }
 
-    /// A monitor is no more, because the database was converted or removed: begins at the top. The other monitor is given up too, as
-    /// both are asked for again.
+    /// A monitor has ended because the database was converted or removed: starts from the top. The
+    /// other monitor is canceled too, because both are requested again.
     fn canceled(&mut self, params: &[u8]) -> Result<(), String> {
         let mut reader = Reader::trusted(params);
         reader.begin_array().map_err(|error| error.to_string())?;
@@ -236,13 +237,13 @@ fn is_unknown_method(error: &[u8]) -> bool {
     kind.as_str() == Some("unknown method")
 }
 
-/// Whether a monitor id is the one that a database is monitored under.
+/// Whether a monitor id is the one under which this database is monitored.
 fn is_monitor(id: &[u8], database: &str) -> bool {
     let ours = monitor_id(database);
     id == ours || canonical(id) == ours
 }
 
-/// Stands before the next element of an array, which there must be.
+/// Moves to the next element of an array, which must exist.
 pub(super) fn expect_element(reader: &mut Reader<'_>) -> Result<(), String> {
     match reader.next_element() {
         Ok(true) => Ok(()),
@@ -251,7 +252,7 @@ pub(super) fn expect_element(reader: &mut Reader<'_>) -> Result<(), String> {
     }
 }
 
-/// The text of the next element of an array.
+/// The text of the next element of an array, which must exist.
 pub(super) fn element<'a>(reader: &mut Reader<'a>) -> Result<&'a [u8], String> {
     expect_element(reader)?;
     reader.skip().map_err(|error| error.to_string())

@@ -1,6 +1,6 @@
-//! The session's messages in the log, for those who debug a connection.
+//! The session's messages in the log, for debugging a connection.
 //!
-//! A message costs one comparison while they are not shown.
+//! A message that is not logged costs one comparison.
 
 use corvid_rpc::wire_log::{Direction, LoggedMessage};
 
@@ -8,13 +8,13 @@ use super::Client;
 use crate::log_message::LogMessage;
 
 impl Client {
-    /// Whether each message is logged ([`LogMessage::Traffic`]), from now on; by default none is. The caller takes the log after each call,
-    /// so the texts do not pile up.
+    /// Sets whether each message is logged ([`LogMessage::Traffic`]) from now on; by default none
+    /// is. The caller must take the log after each call, so the texts do not pile up.
     pub fn show_messages(&mut self, shows_messages: bool) {
         self.shows_messages = shows_messages;
     }
 
-    /// Logs a message, if messages are shown.
+    /// Logs a message, if messages are logged.
     pub(super) fn show_message(&mut self, direction: Direction, text: &[u8]) {
         if self.shows_messages {
             let message = LoggedMessage::new(direction, text).to_string();

@@ -66,7 +66,7 @@ fn conditions_set_before_connecting_travel_with_the_monitor_request() {
     play.reply(&format!(r#"[false,"{}",{{}}]"#, id(5)));
     assert_eq!(play.client.condition_seqno(), 1);
     play.reply("{}");
-    // Of a table that the server lacks there is nothing to choose.
+    // A table that the server lacks has no rows to select.
     assert_eq!(set(&mut play, "Gone", "[]"), 1);
     assert_eq!(play.take(), "* contents\n");
 }
@@ -158,7 +158,7 @@ fn a_change_that_the_server_refuses_leaves_the_session_and_the_conditions_as_the
         -> {"id":7,"method":"monitor_cond_change","params":[["monid","D"],["monid","D"],{"T":[{"where":[["n","==",1]]}]}]}
     "#]]
     .assert_eq(&play.take());
-    // A new connection begins with them.
+    // A new connection starts with the earlier conditions.
     play.lose();
     play.wait_for_connect();
     play.connect();

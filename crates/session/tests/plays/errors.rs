@@ -1,4 +1,4 @@
-//! Why there are no contents: what a session remembers of the last attempt that failed.
+//! The last failure of a session, while there are no contents.
 
 use corvid_rpc::log_event::End;
 use corvid_session::{Cause, Failure, Input, Interest, Options, TableInterest};

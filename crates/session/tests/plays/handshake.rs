@@ -1,4 +1,4 @@
-//! From a connection to contents, on servers of all ages.
+//! From a connection to contents, with servers of all versions.
 
 use corvid_data::Str;
 use corvid_session::{Failure, Interest, Options, TableInterest};
@@ -122,7 +122,7 @@ fn a_server_that_shows_a_schema_it_does_not_have_is_asked_for_its_own() {
             play.take();
         }
     }
-    // Asked once: who refuses what it says itself is left.
+    // The schema is requested only once: a server that refuses its own schema is left.
     play.refuse("1");
     assert!(play.take().ends_with("* disconnected\ndisconnect\n"));
 }
@@ -162,7 +162,8 @@ fn a_canceled_monitor_begins_at_the_top_of_the_same_connection() {
     let transaction = play.client.transact(b"{}").unwrap();
     play.take();
     play.notify("monitor_canceled", r#"[["monid","D"]]"#);
-    // Of the old monitor, sent before the server saw that it was given up; the transaction goes on.
+    // These belong to the old monitor: the server sent them before it saw the cancellation. The
+    // transaction is still in flight.
     play.notify("update2", r#"[["monid","_Server"],{"Database":{}}]"#);
     play.notify("update3", &format!(r#"[["monid","D"],"{}",{{}}]"#, id(7)));
     expect![[r#"
@@ -172,10 +173,11 @@ fn a_canceled_monitor_begins_at_the_top_of_the_same_connection() {
     "#]]
     .assert_eq(&play.take());
     play.bytes(&format!(r#"{{"id":{},"error":"canceled"}}"#, transaction.0));
-    play.reply("[]"); // To the transaction, once more: no request is outstanding.
+    play.reply("[]"); // Answers the transaction again: that request is no longer in flight.
     play.reply("{}");
     play.go_to_contents(&standalone());
-    // The row may still show the schema from before the conversion, so the database is asked.
+    // The row may still show the schema from before the conversion, so the session asks the
+    // database.
     play.reply(&SCHEMA.replace("1.0.0", "2.0.0"));
     play.reply(&format!(r#"[false,"{}",{{}}]"#, id(0)));
     expect![[r#"

@@ -1,4 +1,4 @@
-//! When which remote is tried, and when silence ends a connection.
+//! When each remote is tried, and when silence ends a connection.
 
 use std::collections::BTreeSet;
 

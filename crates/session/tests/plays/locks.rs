@@ -1,4 +1,4 @@
-//! The lock of a client.
+//! A client's lock.
 
 use corvid_session::{Input, Interest};
 use expect_test::expect;
@@ -40,7 +40,7 @@ fn locks_change_hands() {
     assert!(play.client.has_lock() && !play.client.is_lock_contended());
     play.notify("stolen", r#"["l"]"#);
     assert!(!play.client.has_lock() && play.client.is_lock_contended());
-    // An answer to what is no longer asked counts for nothing.
+    // A reply about a lock that is no longer requested has no effect.
     play.client.set_lock(0, Some("m"));
     assert!(!play.client.is_lock_contended());
     play.client.set_lock(0, None);

@@ -1,5 +1,5 @@
-//! The client session against a server that a play makes up, in virtual time. [`play`] carries the messages and keeps the trace; the
-//! other files are plays by topic.
+//! The client session against a scripted server, in virtual time. [`play`] carries the messages and
+//! keeps the trace; the other files are plays by topic.
 
 mod conditions;
 mod errors;

@@ -1,5 +1,5 @@
-//! One client, and a server that the play simulates. Each output and event of the client becomes a line of the trace:
-//! `connect`, `disconnect` and `->` for what the driver is to do, `*` for events.
+//! One client, and a server that the play scripts. Each output and event of the client becomes a
+//! line of the trace: `connect`, `disconnect` and `->` for the driver's actions, `*` for events.
 
 use corvid_data::wire;
 use corvid_rpc::log_event::End;
@@ -18,9 +18,9 @@ pub(crate) struct Play {
     pub(crate) client: Client,
     pub(crate) now_ms: u64,
     trace: String,
-    /// Whether `*` lines show log too.
+    /// Whether `*` lines include log messages.
     pub(crate) shows_log: bool,
-    /// Ids of what was requested, in order.
+    /// Ids of the requests that were not answered, in order.
     ids: Vec<String>,
 }
 
@@ -39,7 +39,7 @@ impl Play {
         }
     }
 
-    /// A client that monitors `D` with these rows through a server of a standalone database.
+    /// A client that monitors `D` with these rows, through a server of a standalone database.
     pub(crate) fn monitoring(interest: Interest, rows: &str) -> Play {
         let mut options = Options::new("D", 1);
         options.interest = interest;
@@ -60,7 +60,7 @@ impl Play {
         self.input(Input::Connected);
     }
 
-    /// From a new connection to the request for contents, with this row of `_Server`.
+    /// Plays from a new connection up to the request for contents, with this row of `_Server`.
     pub(crate) fn go_to_contents(&mut self, server_row: &str) {
         self.reply(SERVER_SCHEMA);
         self.reply(&format!(
@@ -68,7 +68,7 @@ impl Play {
         ));
     }
 
-    /// The connection ends by itself.
+    /// The server closes the connection.
     pub(crate) fn lose(&mut self) {
         self.collect();
         self.ids.clear();
@@ -91,32 +91,32 @@ impl Play {
         ));
     }
 
-    /// Answers the oldest request that was not answered.
+    /// Answers the oldest request in flight.
     pub(crate) fn reply(&mut self, result: &str) {
         let reply = self.reply_text(result);
         self.bytes(&reply);
     }
 
-    /// The answer to the oldest request that was not answered.
+    /// The reply to the oldest request in flight.
     pub(crate) fn reply_text(&mut self, result: &str) -> String {
         let id = self.oldest();
         format!(r#"{{"id":{id},"result":{result},"error":null}}"#)
     }
 
-    /// Answers the oldest request with an error.
+    /// Answers the oldest request in flight with an error.
     pub(crate) fn refuse(&mut self, error: &str) {
         let id = self.oldest();
         self.bytes(&format!(r#"{{"id":{id},"error":{error}}}"#));
     }
 
-    /// The id of the oldest request that was not answered.
+    /// The id of the oldest request in flight.
     fn oldest(&mut self) -> String {
         self.collect();
         assert!(!self.ids.is_empty(), "nothing was asked:\n{}", self.trace);
         self.ids.remove(0)
     }
 
-    /// Lets time pass; at each of the client's timeouts a read finds nothing.
+    /// Lets time pass. At each of the client's timeouts, a read finds nothing.
     pub(crate) fn wait(&mut self, ms: u64) {
         let end_ms = self.now_ms + ms;
         while let Some(at_ms) = self.client.poll_timeout(self.now_ms) {
@@ -136,7 +136,7 @@ impl Play {
         self.now_ms = end_ms;
     }
 
-    /// Lets time pass until the client connects to something; how long that took.
+    /// Lets time pass until the client tries to connect; returns how long that took, ms.
     pub(crate) fn wait_for_connect(&mut self) -> u64 {
         let begin_ms = self.now_ms;
         while !self.trace.contains("connect ") {
@@ -147,7 +147,7 @@ impl Play {
         self.now_ms - begin_ms
     }
 
-    /// Reads what the client wants done and told.
+    /// Records the client's outputs and events.
     pub(crate) fn collect(&mut self) {
         loop {
             if let Some(event) = self.client.poll_event() {

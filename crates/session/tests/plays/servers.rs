@@ -1,4 +1,4 @@
-//! Which server will do.
+//! Which servers are suitable.
 
 use corvid_session::{Failure, Options};
 use expect_test::expect;
@@ -8,7 +8,8 @@ use crate::play::{Play, SERVER_ROW, id, server_row};
 const LEADER: &str = r#""connected":true,"leader":true,"index":10"#;
 const FOLLOWER: &str = r#""connected":true,"leader":false,"index":10"#;
 
-/// The verdict of a newly connected client on a row, and whether it stays connected.
+/// The verdict of a newly connected client on a row: why it left the server, or `None` if it stays
+/// connected.
 fn verdict(row: &str, leader_only: bool) -> Option<Failure> {
     let mut play = Play::new();
     play.client.set_leader_only(0, leader_only);
@@ -58,7 +59,7 @@ fn unfit_servers_are_left() {
     }
 }
 
-/// A client of a cluster that monitors; the trace is empty.
+/// A client that monitors a clustered database; its trace is empty.
 fn clustered(remotes: &str) -> Play {
     let mut play = Play::new();
     play.client.set_shuffle_remotes(false);
@@ -86,7 +87,7 @@ fn a_server_that_becomes_unfit_is_left_at_once() {
         connect tcp:b:1
     "#]]
     .assert_eq(&play.take());
-    // The next one is told how far the contents have come.
+    // The next server is asked for the changes since the client's last transaction.
     play.connect();
     play.go_to_contents(&server_row("clustered", LEADER));
     assert!(play.take().contains(&id(5)));
@@ -110,7 +111,7 @@ fn a_server_that_is_left_hands_over_no_contents() {
     play.connect();
     play.go_to_contents(&server_row("clustered", LEADER));
     play.take();
-    // Both come with one read: the server has lost its leadership, and then the contents.
+    // Both arrive in one read: the server loses its leadership, and then come the contents.
     let contents = play.reply_text(&format!(r#"[false,"{}",{{}}]"#, id(5)));
     let update = format!(
         r#"{{"id":null,"method":"update2","params":[["monid","_Server"],{{"Database":{{"{SERVER_ROW}":{{"modify":{{"leader":false}}}}}}}}]}}"#
@@ -171,7 +172,7 @@ fn a_cluster_is_chosen_by_the_beginning_of_its_id() {
             "{cid}"
         );
     }
-    // A server that does not tell of itself cannot be of that cluster.
+    // A server without `_Server` cannot prove that it belongs to the cluster.
     let mut play = Play::new();
     play.client.set_cluster_id(0, Some("6731".to_owned()));
     play.client.set_remote(0, "tcp:a:1", true);
@@ -180,7 +181,7 @@ fn a_cluster_is_chosen_by_the_beginning_of_its_id() {
     assert_eq!(play.client.last_failure(), Some(&Failure::NoCluster));
 }
 
-/// The lines are those of the reference.
+/// The lines are the reference's.
 #[test]
 fn the_log_says_why_a_server_is_left() {
     let no_schema =
@@ -240,7 +241,7 @@ fn a_relay_stays_at_a_relay_that_has_lost_its_source_where_no_other_is_better() 
     play.reply(&format!(r#"[false,"{}",{{}}]"#, id(5)));
     play.reply("{}");
     play.take();
-    // The other one may be better, and is not.
+    // The other remote may be better, but is not.
     server_update(&mut play, r#"{"modify":{"connected":false}}"#);
     assert!(play.take().ends_with("connect tcp:b:1\n"));
     assert!(!play.client.is_at_lost_relay());
@@ -248,7 +249,7 @@ fn a_relay_stays_at_a_relay_that_has_lost_its_source_where_no_other_is_better() 
     play.go_to_contents(&relay(false));
     assert!(!play.take().contains("disconnect"));
     assert!(play.client.is_at_lost_relay());
-    // It has a look at the first one after a while.
+    // After a while the client looks at the first remote again.
     play.wait(1999);
     assert_eq!(play.take(), "");
     play.wait(1);

@@ -1,4 +1,4 @@
-//! Contents and their changes, and what becomes of them across connections.
+//! Contents and their changes, within a connection and across connections.
 
 use corvid_data::Str;
 use corvid_session::{Failure, Interest, TableInterest};
@@ -29,7 +29,7 @@ fn update3(play: &mut Play, last_id: u32, row: &str) {
     );
 }
 
-/// Loses the connection and comes as far as the request for contents.
+/// Loses the connection, and plays up to the next request for contents.
 fn reconnect(play: &mut Play, row: &str) {
     play.lose();
     play.wait_for_connect();
@@ -70,9 +70,11 @@ fn a_database_with_other_things_in_it_is_fetched_whole() {
     reconnect(&mut play, &wider);
     assert!(play.take().contains(&id(0)));
     play.reply(&format!(r#"[false,"{}",{{}}]"#, id(6)));
-    // That server might be behind a conversion, so the contents are taken when the former ones are two seconds old.
+    // That server may not have applied a conversion yet, so its contents are accepted only when the
+    // client's own are two seconds old.
     play.wait(2000);
-    // The same again carries on, one with less does not: what it lacks must go.
+    // With the same columns the contents continue; with fewer they do not, because the missing
+    // column must go.
     reconnect(&mut play, &wider);
     assert!(play.take().contains(&id(6)));
     play.reply(&format!(r#"[true,"{}",{{}}]"#, id(7)));
@@ -223,7 +225,8 @@ fn a_conversion_before_the_monitor_began_is_seen_in_the_server_database() {
     }
 }
 
-/// A member of a cluster that does not know the last transaction sends what it has: `last`, and then row 2 as transaction 8.
+/// A member of a cluster that does not know the client's last transaction sends full contents,
+/// which end at transaction 7. The client has seen 8.
 fn contents_of_another_member(play: &mut Play, pause_ms: u64) {
     contents_of(play, pause_ms, &member());
 }
@@ -305,7 +308,7 @@ fn contents_of_a_member_that_has_forgotten_wait_for_two_seconds_at_most() {
     play.wait(2000);
     assert_eq!(play.take(), "* contents insert T[7]\n");
     assert!(play.client.is_monitoring());
-    // A client that was away for longer has nothing that could be newer.
+    // A client that was disconnected for longer cannot have seen anything newer.
     let mut play = Play::new();
     contents_of_another_member(&mut play, 2000);
     assert_eq!(play.take(), "* contents insert T[7]\n");
