@@ -7,8 +7,8 @@
 //! (`replies/outbox`). Only an input that replaces the database or its file waits at a barrier
 //! until nothing is pending, together with every input after it.
 //!
-//! Each part owns its state and is given what it needs: ARCHITECTURE.md, "The parts of a database",
-//! has them in a drawing.
+//! Each part owns its state and is given what it needs: docs/internals/request.md, "The parts of a
+//! database", has them in a drawing.
 
 mod backup;
 mod barrier;

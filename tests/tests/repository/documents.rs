@@ -6,7 +6,7 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-const DOCUMENTS: [&str; 38] = [
+const DOCUMENTS: [&str; 43] = [
     "README.md",
     "ARCHITECTURE.md",
     "CHANGELOG.md",
@@ -23,6 +23,11 @@ const DOCUMENTS: [&str; 38] = [
     "docs/performance/results.md",
     "docs/internals/add-a-control-command.md",
     "docs/internals/add-an-operation.md",
+    "docs/internals/decisions.md",
+    "docs/internals/monitors.md",
+    "docs/internals/request.md",
+    "docs/internals/testing.md",
+    "docs/internals/threads.md",
     "docs/reference/metrics.md",
     "docs/operate/audit.md",
     "docs/operate/active-backup.md",
