@@ -1,7 +1,8 @@
-//! The text of a log entry. It is made once, and spliced unchanged into the record of the file and the message to a peer.
+//! The text of a log entry, composed once and spliced unchanged into the file's record and into
+//! messages to peers.
 //!
-//! An entry's record is `{"term":T,"index":I,BODY}`. BODY holds the other members of docs/spec/distribution.md 1.4; it is empty for the
-//! entry that begins a leadership.
+//! An entry's record is `{"term":T,"index":I,BODY}`. BODY holds the other members of
+//! docs/spec/distribution.md 1.4; it is empty for the entry that begins a leadership.
 
 use bytes::Bytes;
 use corvid_data::WireError;
@@ -9,18 +10,19 @@ use corvid_json::ObjectWriter;
 use corvid_log::cluster::fields::write_number;
 use corvid_log::cluster::{Eid, Entry, Index, Kind, Payload, Record, Servers, Term};
 
-/// Where the data begin in a body made by [`EntryBody::commit`].
+/// Offset of the data in a body made by [`EntryBody::commit`].
 const DATA_AT: usize = br#""eid":"00000000-0000-0000-0000-000000000000","data":"#.len();
 
-/// The members of an entry except `term` and `index`, without braces. Valid JSON members, separated by commas.
+/// The members of an entry except `term` and `index`, without braces: valid JSON members, separated
+/// by commas.
 #[derive(Clone, Debug, Default)]
 pub struct EntryBody {
     text: Bytes,
-    /// The result of the transaction, which is no part of the entry: empty where it is not known.
+    /// The result of the transaction, which is not part of the entry. Empty if unknown.
     result: Bytes,
 }
 
-/// Bodies are equal if the entries are.
+/// Compares the entries only, not the results.
 impl PartialEq for EntryBody {
     fn eq(&self, other: &EntryBody) -> bool {
         self.text == other.text
@@ -30,13 +32,13 @@ impl PartialEq for EntryBody {
 impl Eq for EntryBody {}
 
 impl EntryBody {
-    /// The entry that begins a leadership.
+    /// The body of the entry that begins a leadership.
     #[must_use]
     pub fn empty() -> EntryBody {
         EntryBody::default()
     }
 
-    /// A commit. `data` must be valid JSON.
+    /// The body of a commit. `data` must be valid JSON.
     #[must_use]
     pub fn commit(eid: Eid, data: &[u8]) -> EntryBody {
         let mut text = Vec::with_capacity(data.len() + 64);
@@ -47,26 +49,26 @@ impl EntryBody {
         EntryBody::from_text(text.into())
     }
 
-    /// The same with the result of the transaction, which is valid JSON, or nothing.
+    /// Attaches the result of the transaction, which must be valid JSON, or empty.
     #[must_use]
     pub fn with_result(mut self, result: Bytes) -> EntryBody {
         self.result = result;
         self
     }
 
-    /// A new list of members.
+    /// The body of an entry that changes the list of members.
     #[must_use]
     pub fn servers(servers: &Servers) -> EntryBody {
         EntryBody::of_members(|object| servers.encode(object.member("servers")))
     }
 
-    /// A new election timer, ms.
+    /// The body of an entry that sets the election timer, ms.
     #[must_use]
     pub fn election_timer(timer_ms: u64) -> EntryBody {
         EntryBody::of_members(|object| write_number(object, "election_timer", timer_ms))
     }
 
-    /// The body of an entry that was read from a file.
+    /// The body of an entry read from a file.
     #[must_use]
     pub fn of(entry: &Entry) -> EntryBody {
         EntryBody::of_members(|object| {
@@ -86,7 +88,8 @@ impl EntryBody {
         })
     }
 
-    /// A body that came from a peer, which must be valid JSON members. [`EntryBody::parse`] checks the rest.
+    /// A body received from a peer, which must be valid JSON members. [`EntryBody::parse`] checks
+    /// the rest.
     #[must_use]
     pub fn from_text(text: Bytes) -> EntryBody {
         EntryBody {
@@ -95,19 +98,19 @@ impl EntryBody {
         }
     }
 
-    /// The text.
+    /// The text of the body.
     #[must_use]
     pub fn text(&self) -> &Bytes {
         &self.text
     }
 
-    /// The result of the transaction; empty where it is not known.
+    /// The result of the transaction; empty if unknown.
     #[must_use]
     pub fn result(&self) -> &Bytes {
         &self.result
     }
 
-    /// Whether the entry has no other members than term and index.
+    /// Whether the entry has no members besides term and index.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.text.is_empty()
@@ -123,16 +126,16 @@ impl EntryBody {
         out.push(b'}');
     }
 
-    /// Appends the beginning of a record's JSON object, before the body.
+    /// Appends the beginning of a record's JSON object, up to the body.
     pub(crate) fn begin_record(term: Term, index: Index, out: &mut Vec<u8>) {
         let (term, index) = (term.0.cast_signed(), index.0.cast_signed());
         out.extend_from_slice(format!("{{\"term\":{term},\"index\":{index}").as_bytes());
     }
 
-    /// Its parts.
+    /// Parses the body into the parts of an entry.
     ///
     /// # Errors
-    /// The text has members that no entry has, or values of other types.
+    /// The text has members that no entry has, or values of the wrong type.
     pub fn parse(&self, term: Term, index: Index) -> Result<Entry, WireError> {
         let mut record = Vec::with_capacity(self.text.len() + 64);
         self.write_record(term, index, &mut record);
@@ -142,7 +145,7 @@ impl EntryBody {
         }
     }
 
-    /// The id and data of a commit, without a copy when the body was made by [`EntryBody::commit`].
+    /// The id and data of a commit; no copy is made if [`EntryBody::commit`] made the body.
     #[must_use]
     pub fn as_commit(&self) -> Option<(Eid, Bytes)> {
         if self.is_own_form() {
@@ -154,7 +157,7 @@ impl EntryBody {
         Some((eid, Bytes::copy_from_slice(data.json())))
     }
 
-    /// Whether the body was made by [`EntryBody::commit`].
+    /// Whether the body has the form that [`EntryBody::commit`] writes.
     #[must_use]
     pub(crate) fn is_own_form(&self) -> bool {
         self.text.starts_with(b"\"eid\":\"")

@@ -1,8 +1,9 @@
-//! The checks that a message of another member must pass before it reaches the consensus library: any message, from any sender, must leave
-//! the library's assertions and the log's safety intact.
+//! The checks that a message from another member must pass before it reaches the consensus library.
+//! No message from any sender may trip the library's assertions or violate the log's safety.
 //!
-//! Pure: a function of the message and a small view of the member. [`crate::peers`] has checked who the sender is. The member calls
-//! [`check`] first of all for each message, and changes nothing when it is refused.
+//! Pure: a function of the message and a small view of the member. [`crate::peers`] has already
+//! authenticated the sender. The member calls [`check`] on each message before anything else, and
+//! changes nothing if the message is refused.
 
 use corvid_data::Uuid;
 use corvid_log::cluster::{ELECTION_TIMER_MAX_MS, Index, Servers, Sid, Term, Unfit, address};
@@ -18,40 +19,43 @@ pub use committed::{CommittedLog, Divergence};
 
 mod committed;
 
-/// Terms, indexes, numbers and offsets are below, so that sums of them cannot overflow.
+/// Exclusive upper bound of terms, indexes, numbers and offsets, so that their sums cannot
+/// overflow.
 pub const NUMBER_END: u64 = 1 << 62;
-/// Elections between this member's term and a peer's, at most: with one each second they take 136 years. A term is adopted for good by
-/// every member that hears of it, so one forged message must not use up all terms that there are.
+/// Maximum distance of a peer's term ahead of this member's. At one election per second it lasts
+/// 136 years. Every member that hears of a term adopts it for good, so one forged message must not
+/// exhaust all terms.
 pub const TERMS_AHEAD_MAX: u64 = 1 << 32;
-/// Servers of a cluster, at most.
+/// Maximum number of servers in a cluster.
 pub const SERVERS_MAX: usize = 1024;
 
-/// The state of a member, as far as checks need it.
+/// The part of a member's state that the checks need.
 #[derive(Clone, Copy, Debug)]
 pub struct GuardView<'a> {
     /// The member's own id.
     pub sid: Sid,
-    /// Its term.
+    /// The member's term.
     pub term: Term,
-    /// The leader of that term, if it is known; itself when it leads.
+    /// The leader of that term, if known; the member itself if it leads.
     pub leader: Option<Sid>,
-    /// Its last entry, written or not.
+    /// The member's last entry, stored or not.
     pub last_index: Index,
-    /// The last entry that it has synced.
+    /// The last entry that the member has synced.
     pub persisted: Index,
-    /// The last entry that it has sent to the sender of the message, as leader of its term; 0: none.
+    /// The last entry that the member, as leader of its term, has sent to the sender of this
+    /// message; 0 if none.
     pub sent: Index,
-    /// The part of its log that it knows to be committed.
+    /// The part of the log that the member knows to be committed.
     pub log: &'a dyn CommittedLog,
 }
 
-/// Why a message goes no further. Displays as the text of the log line.
+/// Why a message is refused. Displays as the text of the log line.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum Refusal {
     /// The message is malformed or forged.
     #[error("{0}")]
     Malformed(&'static str),
-    /// It is not for this member in its present state; the sender may be honest.
+    /// The message does not suit the member's present state; the sender may be honest.
     #[error("{0}")]
     Untimely(&'static str),
     /// Two servers claim to lead in one term.
@@ -59,30 +63,32 @@ pub enum Refusal {
     SecondLeader {
         /// The term.
         term: Term,
-        /// The leader that is known.
+        /// The leader known so far.
         known: Sid,
-        /// The other one.
+        /// The server that claims to lead too.
         claimant: Sid,
     },
     /// Another server claims to lead in the term in which this member leads.
     #[error("this server is leader but server {0} claims to be")]
     SecondToThis(Sid),
-    /// The leader knows that this member has stored entries that it does not have: its file is older than its promises.
+    /// The leader knows that this member has stored entries that its log lacks: the file is older
+    /// than the member's promises.
     #[error(
         "this member had stored entries through {promised}, but its log ends at {last}: its file was lost or replaced by an older one"
     )]
     LostLog {
-        /// The entry that it once acknowledged.
+        /// The entry that the member once acknowledged.
         promised: Index,
-        /// Its last entry.
+        /// The member's last entry.
         last: Index,
     },
-    /// The leader's log is not the one that this member has committed.
+    /// The leader's log contradicts entries that this member has committed.
     #[error(
         "{0}: files of other members were lost or replaced by older ones, and the cluster went on without what this file has"
     )]
     Diverged(Divergence),
-    /// A candidate's committed log, or a voter's, is not this member's. One of the two may be a leader's, which tells which one it is.
+    /// A candidate's or voter's committed log contradicts this member's. Only a leader's log can
+    /// show which of the two is wrong.
     #[error(
         "server {from} has committed entry {index} in term {theirs}, but this server in term {own}: files of members were lost or replaced by \
          older ones, and the two have no election together"
@@ -90,40 +96,41 @@ pub enum Refusal {
     OtherHistory {
         /// The other member.
         from: Sid,
-        /// The entry.
+        /// The entry where the logs differ.
         index: Index,
         /// Its term in this member's log.
         own: Term,
-        /// Its term in the other's.
+        /// Its term in the other member's log.
         theirs: Term,
     },
-    /// A member acknowledges entries that this leader has not sent to it, so it was not compared whether they are this leader's.
+    /// A member acknowledges entries that this leader never sent it, so nobody has compared them
+    /// with the leader's.
     #[error(
         "server {from} acknowledges entry {index}, but this leader has sent it no more than {sent}: not counted"
     )]
     Unsent {
-        /// The member.
+        /// The member that acknowledges.
         from: Sid,
-        /// The entry.
+        /// The entry that it acknowledges.
         index: Index,
         /// The last entry that was sent.
         sent: Index,
     },
 }
 
-/// The consequence of a refused message, beside its log line.
+/// The consequence of a refused message, in addition to its log line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Reaction {
     /// Reset the connections to the sender ([`crate::Peers::refuse`]).
     Reset,
-    /// Nothing: drop the message.
+    /// Drop the message.
     Drop,
     /// Stop voting and serving until the member's file is replaced.
     Stop(Unfit),
 }
 
 impl Refusal {
-    /// The reaction.
+    /// How the member reacts.
     #[must_use]
     pub fn reaction(&self) -> Reaction {
         match self {
@@ -152,7 +159,7 @@ impl Refusal {
         }
     }
 
-    /// The kind of the log line, whose rate is limited.
+    /// The kind of the log line; lines of one kind share a rate limit.
     #[must_use]
     pub fn kind(&self) -> Repeated {
         match self {
@@ -167,10 +174,10 @@ impl Refusal {
     }
 }
 
-/// Checks a message.
+/// Checks a message before it takes any effect.
 ///
 /// # Errors
-/// [`Refusal`].
+/// The reason of the refusal.
 pub fn check(from: Sid, message: &PeerMessage, view: &GuardView<'_>) -> Result<(), Refusal> {
     malformed_if(from.number() == 0, "the sender's id is zero")?;
     malformed_if(from == view.sid, "the sender has this member's id")?;
@@ -205,7 +212,7 @@ pub fn check(from: Sid, message: &PeerMessage, view: &GuardView<'_>) -> Result<(
     }
 }
 
-/// Messages that only a leader sends.
+/// Checks a message that only a leader sends.
 fn check_of_leader(from: Sid, message: &PeerMessage, view: &GuardView<'_>) -> Result<(), Refusal> {
     match message {
         PeerMessage::Append {
@@ -217,11 +224,14 @@ fn check_of_leader(from: Sid, message: &PeerMessage, view: &GuardView<'_>) -> Re
         } => {
             check_numbers(&[prev_index.0, commit.0])?;
             check_entries(*term, *prev_index, *prev_term, entries)?;
-            // The library takes the term 0 for that of an entry that it does not have, and would find it to match.
+            // The library uses term 0 for an entry that it does not have, so it would take the two
+            // for equal.
             untimely_if(
                 *prev_term == Term(0),
                 "an append behind an entry of no term",
             )?;
+            // An append of an older term is stale: the library rejects it. Only a leader of this or
+            // a later term must have every entry that this member has committed.
             check_leader(from, *term, view)?;
             if *term >= view.term {
                 committed::check_append(view, (*prev_index, *prev_term), entries)?;
@@ -230,7 +240,8 @@ fn check_of_leader(from: Sid, message: &PeerMessage, view: &GuardView<'_>) -> Re
         PeerMessage::Heartbeat { term, commit } => {
             check_numbers(&[commit.0])?;
             check_leader(from, *term, view)?;
-            // A leader tells no more than this member has acknowledged. The library would panic.
+            // A leader announces at most what this member has acknowledged, so a higher index
+            // proves that this log lost entries. The library would panic on it.
             if *commit > view.last_index && *term >= view.term {
                 return Err(Refusal::LostLog {
                     promised: *commit,
@@ -267,7 +278,7 @@ fn check_of_leader(from: Sid, message: &PeerMessage, view: &GuardView<'_>) -> Re
     }
 }
 
-/// One leader a term.
+/// Checks that there is only one leader per term.
 fn check_leader(from: Sid, term: Term, view: &GuardView<'_>) -> Result<(), Refusal> {
     match view.leader {
         Some(known) if term == view.term && known == view.sid => Err(Refusal::SecondToThis(from)),
@@ -280,14 +291,15 @@ fn check_leader(from: Sid, term: Term, view: &GuardView<'_>) -> Result<(), Refus
     }
 }
 
-/// Terms grow along the log, and none is later than the leader's: the library asserts it.
+/// Checks that terms grow along the log and that none exceeds the leader's. The library asserts
+/// both.
 fn check_entries(
     term: Term,
     prev_index: Index,
     prev_term: Term,
     entries: &[(Term, EntryBody)],
 ) -> Result<(), Refusal> {
-    // Index 1 is the first snapshot of every cluster.
+    // Index 1 is the initial snapshot of every cluster.
     malformed_if(prev_index == Index(0), "an append before the first entry")?;
     malformed_if(entries.len() > LIST_MAX, "too many entries")?;
     malformed_if(
@@ -309,7 +321,7 @@ fn check_entries(
     Ok(())
 }
 
-/// An entry that changes the cluster.
+/// Checks an entry that changes the cluster's configuration.
 fn check_configuration(body: &EntryBody) -> Result<(), Refusal> {
     let Ok(entry) = body.parse(Term(1), Index(1)) else {
         return Err(Refusal::Malformed("an entry of another form"));
@@ -335,7 +347,7 @@ fn check_snapshot(term: Term, snapshot: &SnapshotMeta) -> Result<(), Refusal> {
     check_servers(&snapshot.servers)
 }
 
-/// The library knows servers by half of their ids.
+/// Checks that the servers' ids differ in their first halves, by which the library knows them.
 fn check_servers(servers: &Servers) -> Result<(), Refusal> {
     let mut ids: Vec<u64> = servers.iter().map(|(sid, _)| sid.number()).collect();
     malformed_if(ids.len() > SERVERS_MAX, "too many servers")?;
@@ -350,7 +362,7 @@ fn check_timer(timer_ms: u64) -> Result<(), Refusal> {
     malformed_if(!is_in_range, "election timer out of range")
 }
 
-/// Answers to a leader.
+/// Checks an answer to a leader.
 fn check_reply(from: Sid, message: &PeerMessage, view: &GuardView<'_>) -> Result<(), Refusal> {
     match message {
         PeerMessage::AppendReply {
@@ -365,6 +377,8 @@ fn check_reply(from: Sid, message: &PeerMessage, view: &GuardView<'_>) -> Result
             });
             check_numbers(&[index.0, commit.0, hint.0, hint_term.0])?;
             let is_of_this_term = *term == view.term && view.leader == Some(view.sid);
+            // Checked before anything counts the reply: an acknowledgement of entries that this
+            // leader never sent would let it commit entries that no majority has.
             if is_of_this_term && rejection.is_none() && *index > view.sent {
                 return Err(Refusal::Unsent {
                     from,
@@ -372,7 +386,8 @@ fn check_reply(from: Sid, message: &PeerMessage, view: &GuardView<'_>) -> Result
                     sent: view.sent,
                 });
             }
-            // The library would look for entries that it does not have. It never sees a hint past the rejected entry.
+            // The library would look up entries that it does not have. It never sees a hint past
+            // the rejected entry: the member handles such a rejection itself.
             untimely_if(
                 *index > view.last_index,
                 "a reply about an entry behind the end of the log",
@@ -413,7 +428,8 @@ fn check_election(from: Sid, message: &PeerMessage, view: &GuardView<'_>) -> Res
         } => {
             check_numbers(&[commit.0, commit_term.0])?;
             committed::check_history(view, from, (*commit, *commit_term))?;
-            // A leader that has not synced its own log must not win: a later append would count entries that a crash can take back.
+            // A leader whose own log is not synced must not win. It would count its own copy of
+            // entries, which a crash can still take back.
             let is_unsynced = view.persisted < view.last_index;
             untimely_if(is_unsynced, "a vote before this member's own log is synced")
         }
@@ -455,7 +471,7 @@ fn check_transactions(message: &PeerMessage) -> Result<(), Refusal> {
         } => {
             check_numbers(&[after.0, through.0])?;
             malformed_if(ids.is_empty() || ids.len() > LIST_MAX, "no ids or too many")?;
-            // Entries without data have none.
+            // An id of zeros stands for an entry without data, so it cannot be searched for.
             let has_zero = ids.iter().any(|id| id.0 == Uuid::ZERO);
             malformed_if(has_zero, "an entry's id is zero")
         }
@@ -488,7 +504,7 @@ fn check_outcome(outcome: &ForwardOutcome) -> Result<(), Refusal> {
 fn check_forward(forward: &Forward) -> Result<(), Refusal> {
     malformed_if(forward.id.0 == Uuid::ZERO, "a transaction's id is zero")?;
     check_numbers(&[forward.elapsed_ms])?;
-    // The sender has made the same check, so an honest one is never refused here.
+    // The sender runs the same check, so an honest one is never refused here.
     limits::check_forward(forward).map_err(|why| Refusal::Malformed(why.reason()))
 }
 

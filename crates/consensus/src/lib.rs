@@ -1,4 +1,5 @@
-//! One member of a clustered database: consensus on the order of its commits (docs/spec/distribution.md 1).
+//! One member of a clustered database: consensus on the order of its commits
+//! (docs/spec/distribution.md 1).
 //!
 //! ```text
 //! database (service)                  member                               other members
@@ -6,21 +7,21 @@
 //!    | MemberEvent::Committed  <------  |  a quorum has synced it         <----   |
 //! ```
 //!
-//! The files of this crate:
+//! The modules of this crate:
 //!
 //! | File | Owns |
 //! |---|---|
 //! | `entry.rs` | the text of a log entry, spliced unchanged into the file and onto the wire |
 //! | `message.rs` | the messages between members |
 //! | `database.rs` | the messages between a member and its database |
-//! | `member.rs` | the member: its inputs and outputs, its state |
-//! | `guard.rs` | the checks that a peer's message must pass before it reaches the consensus library |
-//! | `limits.rs` | what members take from each other, which senders check before they queue |
+//! | `member.rs` | the member: its inputs, outputs and state |
+//! | `guard.rs` | the checks of peers' messages before they reach the consensus library |
+//! | `limits.rs` | the limits on messages between members, which senders check before they queue |
 //! | `wire.rs` | the text of the messages between members |
 //! | `peers.rs` | the connections between members: dialling, identities, probes, limits |
 //!
-//! Invariant: pure. Time, replies of the storage and messages of peers are inputs; records, messages and events are outputs. No socket, file,
-//! clock or thread is named here.
+//! Invariant: pure. Time, replies of the storage and messages of peers are inputs; records,
+//! messages and events are outputs. This crate names no socket, file, clock or thread.
 
 pub mod database;
 pub mod entry;

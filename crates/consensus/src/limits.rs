@@ -1,12 +1,14 @@
-//! The limits of what members take from each other, and the checks that a sender makes before it queues a transaction.
+//! The limits that members impose on each other's messages, and the checks that a sender makes
+//! before it queues a transaction.
 //!
-//! Invariant: the receiver ([`crate::guard`], [`crate::peers`]) and the sender check with these
-//! constants and functions. So a message that a member sends is never one that its peer refuses:
-//! a refused message resets the connection, and the sender would send it again over the next one.
+//! Invariant: the receiver ([`crate::guard`], [`crate::peers`]) and the sender use the same
+//! constants and functions. So a peer never refuses a message that a member sends. A refused
+//! message would reset the connection, and the sender would send it again over the next one,
+//! forever.
 //!
 //! ```text
 //! client's message        <= --max-message (1 GiB by default), 1000 levels
-//! its params, forwarded   <= TRANSACTION_BYTES_MAX, checked by the member that forwards
+//! its params, forwarded   <= TRANSACTION_BYTES_MAX, checked by the forwarding member
 //! its result, returned    <= RESULT_BYTES_MAX, checked by the leader before the commit
 //! its entry               <= ENTRY_BYTES_MAX, checked by the leader before the commit;
 //!                            less with a short election timer (transaction_entry_bytes_max)
@@ -17,31 +19,31 @@ use thiserror::Error;
 
 use crate::database::Forward;
 
-/// Bytes of an address, a name, a comment, a role or a lock, at most.
+/// Maximum bytes of an address, a name, a comment, a role or a lock.
 pub const TEXT_BYTES_MAX: usize = 4096;
 
-/// Bytes of the `params` of a forwarded transaction, at most.
+/// Maximum bytes of the `params` of a forwarded transaction.
 pub const TRANSACTION_BYTES_MAX: usize = 1 << 30;
 
-/// Bytes of a long message that its receiver reads and hashes in a millisecond, at least: so slow
-/// is a slow machine that is busy. The receiver answers nothing meanwhile, and is not taken for dead.
+/// Bytes of a long message that its receiver is sure to read and hash per millisecond, even on a
+/// slow, busy machine. The receiver cannot answer during that time and must not be taken for dead.
 pub const DIGESTED_BYTES_PER_MS: u64 = 64 * 1024;
 
-/// Bytes of the result of a forwarded transaction, at most.
+/// Maximum bytes of the result of a forwarded transaction.
 pub const RESULT_BYTES_MAX: usize = 1 << 30;
 
-/// Bytes of the data of an entry, at most. A transaction of ten megabytes may make an entry of
-/// any length, because one value goes into many rows.
+/// Maximum bytes of the data of an entry. A transaction of ten megabytes may make an entry of any
+/// length, because one value can go into many rows.
 pub const ENTRY_BYTES_MAX: usize = 1 << 30;
 
-/// Bytes of a transaction's entry for each millisecond of the election timer, at most. Members that
-/// write or read a longer entry hear their leader too late. They elect another one, which executes
-/// the transaction again. Measured with three members on two busy cores and a timer of one second:
-/// 120 MB are committed without an election, 250 MB after five, and 800 MB never.
+/// Maximum bytes of a transaction's entry per millisecond of the election timer. While members
+/// write or read a longer entry, they hear their leader too late and elect another one, which
+/// executes the transaction again. Measured with three members on two busy cores and a timer of one
+/// second: 120 MB are committed without an election, 250 MB after five elections, and 800 MB never.
 const ENTRY_BYTES_PER_MS: u64 = 256 << 10;
 
-/// Bytes of the data of a transaction's entry, at most, with this election timer. The entry of a
-/// conversion may be longer: an operator asks for it, and can raise the timer first.
+/// Maximum bytes of the data of a transaction's entry under this election timer. A conversion's
+/// entry may be longer: an operator asks for it, and can raise the timer first.
 #[must_use]
 pub fn transaction_entry_bytes_max(election_timer_ms: u64) -> usize {
     let bytes = ENTRY_BYTES_PER_MS.saturating_mul(election_timer_ms);
@@ -50,41 +52,41 @@ pub fn transaction_entry_bytes_max(election_timer_ms: u64) -> usize {
         .min(ENTRY_BYTES_MAX)
 }
 
-/// Bytes of a message without its largest part, at most: the envelope, the smaller parts that are
-/// gathered until their limit is reached, and the names of one client in their longest spelling.
+/// Maximum bytes of a message without its largest part: the envelope, the smaller parts gathered
+/// until their limit is reached, and the names of one client in their longest spelling.
 const ROOM_BYTES: usize = 64 << 20;
 
-/// Bytes of one message, at most.
+/// Maximum bytes of one message.
 pub const MESSAGE_BYTES_MAX: usize = (1 << 30) + ROOM_BYTES;
 
 const _: () = assert!(TRANSACTION_BYTES_MAX + ROOM_BYTES <= MESSAGE_BYTES_MAX);
 const _: () = assert!(RESULT_BYTES_MAX + ROOM_BYTES <= MESSAGE_BYTES_MAX);
 const _: () = assert!(ENTRY_BYTES_MAX + ROOM_BYTES <= MESSAGE_BYTES_MAX);
 
-/// A byte of a text takes so many in JSON, at most: `\u0001`.
+/// Maximum JSON bytes for one byte of text: `\u0001`.
 const ESCAPED_BYTES: usize = 6;
 
-/// Bytes of a forwarded transaction without its texts, about.
+/// Approximate bytes of a forwarded transaction without its texts.
 pub(crate) const FORWARD_OVERHEAD_BYTES: usize = 160;
 
 /// Why a transaction cannot be forwarded. Displays as the `details` of the client's error.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 pub enum Unforwardable {
-    /// Its `params` are too long.
+    /// The `params` are too long.
     #[error(
         "transaction is longer than {TRANSACTION_BYTES_MAX} bytes, the most that a member forwards"
     )]
     TooLong,
-    /// A name of its client is too long.
+    /// A name of the client is too long; the value says which one.
     #[error("{0} is longer than {TEXT_BYTES_MAX} bytes, the most that a member forwards")]
     LongName(&'static str),
-    /// A name of its client has a byte that JSON cannot carry.
+    /// A name of the client has a byte that JSON cannot carry; the value says which name.
     #[error("{0} contains a NUL, which a member cannot forward")]
     Nul(&'static str),
 }
 
 impl Unforwardable {
-    /// The reason without figures.
+    /// The reason as a fixed text, without figures.
     #[must_use]
     pub fn reason(self) -> &'static str {
         match self {
@@ -95,10 +97,10 @@ impl Unforwardable {
     }
 }
 
-/// Whether members take this transaction.
+/// Checks that the other members would accept this transaction.
 ///
 /// # Errors
-/// They would refuse its message.
+/// They would refuse a message with it.
 pub fn check_forward(forward: &Forward) -> Result<(), Unforwardable> {
     if forward.params.len() > TRANSACTION_BYTES_MAX {
         return Err(Unforwardable::TooLong);
@@ -114,13 +116,13 @@ pub fn check_forward(forward: &Forward) -> Result<(), Unforwardable> {
     Ok(())
 }
 
-/// Bytes that a transaction adds to a message, at most.
+/// Maximum bytes that a transaction adds to a message.
 pub(crate) fn forward_bytes(forward: &Forward) -> usize {
     let names = names(forward).map(|(_, name)| ESCAPED_BYTES * name.len() + 3);
     FORWARD_OVERHEAD_BYTES + forward.params.len() + names.sum::<usize>()
 }
 
-/// The names that go with a transaction.
+/// All names that travel with a transaction, each with a description.
 fn names(forward: &Forward) -> impl Iterator<Item = (&'static str, &str)> {
     let client = &forward.client;
     let locks = client

@@ -1,9 +1,11 @@
-//! One member of a clustered database: inputs are handled in order, each may yield outputs.
+//! One member of a clustered database: it handles inputs in order, and each may yield outputs.
 //!
 //! ```text
 //! loop {
-//!     member.handle(now_ms, input);           // several inputs that are there already may be handled before the outputs are taken:
-//!     while let Some(output) = member.next_output() { .. }       // what they propose is stored and sent together
+//!     // Inputs that are already there may all be handled before the outputs are taken:
+//!     // what they propose is then stored and sent together.
+//!     member.handle(now_ms, input);
+//!     while let Some(output) = member.next_output() { .. }
 //!     wait for an input, or until member.deadline_ms(), then handle Input::Time
 //! }
 //! ```
@@ -11,32 +13,41 @@
 //! ```text
 //!  Input  -->  Member: the route of each input
 //!                |      |         |        |           |            |
-//!            Election  Disk    Roster  Snapshots  Forwarding     Commits     parts: each owns its fields
+//!            Election  Disk    Roster  Snapshots  Forwarding     Commits     parts, which own
+//!                |      |         |        |           |            |        their fields
 //!                \______\_________\________\___________\___________/
 //!                       Context: identity, time, algorithm, peers, outputs   -->  Output
 //! ```
 //!
-//! | File | Owns | Does not know |
-//! |---|---|---|
-//! | `election.rs` | when this member stands for election and for how long it leads, handing over, what others are told of its role | the file, snapshots, transactions |
-//! | `disk.rs` | the file: records under way, what is stored, rewriting, repair | who is a member, who leads |
-//! | `roster.rs` | lists of members, joining, leaving | snapshots, transactions |
-//! | `snapshots.rs` | snapshots sent and received, which entries one contains | elections, transactions |
-//! | `forwarding.rs` | transactions that followers send to the leader | the file, snapshots, lists of members |
-//! | `commits.rs` | proposals, what is committed and applied, when followers learn of it | the file, lists of members |
-//! | `context.rs`, `outbox.rs`, `peers.rs`, `failure.rs` | what every part works with | the parts |
-//! | `attention.rs` | members that are silent or stand still | how that is mended |
-//! | `turn.rs`, `messages.rs`, `commands.rs` | the route: which parts an input, or work of the algorithm, concerns, in which order | how a part does it |
-//! | `input.rs`, `output.rs`, `settings.rs`, `status.rs` | the interface | |
-//! | `opened.rs`, `opening.rs` | the file's contents as the member begins with them | |
-//! | `remarks.rs`, `report.rs` | lines for the log and the report for operators: they change nothing | |
+//! Each file, what it owns, and what it must not know:
 //!
-//! A part changes its own fields and the context. It gets what it needs of another part as an
-//! argument, and returns what it has decided where that concerns another one.
+//! - `election.rs`: when this member stands for election, how long it leads, leadership transfers,
+//!   what others are told of its role. Not: the file, snapshots, transactions.
+//! - `disk.rs`: the file: records in flight, what is stored, rewriting, repair. Not: who is a
+//!   member, who leads.
+//! - `roster.rs`: lists of members, joining, leaving. Not: snapshots, transactions.
+//! - `snapshots.rs`: snapshots sent and received, which entries one contains. Not: elections,
+//!   transactions.
+//! - `forwarding.rs`: transactions that followers send to the leader. Not: the file, snapshots,
+//!   lists of members.
+//! - `commits.rs`: proposals, what is committed and applied, when followers learn of it. Not: the
+//!   file, lists of members.
+//! - `context.rs`, `outbox.rs`, `peers.rs`, `failure.rs`: the surroundings of every part. Not: the
+//!   parts.
+//! - `attention.rs`: detecting members that are silent or fall behind. Not: how that is remedied.
+//! - `turn.rs`, `messages.rs`, `commands.rs`: routing: which parts an input, or work of the
+//!   algorithm, concerns, and in which order. Not: how a part does it.
+//! - `input.rs`, `output.rs`, `settings.rs`, `status.rs`: the interface.
+//! - `opened.rs`, `opening.rs`: the file's contents as the member starts with them.
+//! - `remarks.rs`, `report.rs`: lines for the log and the report for operators; they change
+//!   nothing.
+//!
+//! A part changes its own fields and the context. It gets what it needs from another part as an
+//! argument, and returns its decisions that concern another part.
 //!
 //! Invariant: a message leaves only after the records that it promises are stored
-//! ([`Input::Storage`]). Called by the server and the simulator. It must not know sockets, files or
-//! clocks.
+//! ([`Input::Storage`]). The server and the simulator call this module. It must not know sockets,
+//! files or clocks.
 
 mod attention;
 mod commands;
@@ -89,7 +100,7 @@ use snapshots::Snapshots;
 use snapshots::receiving::{self, Installed};
 use snapshots::sending::Part;
 
-/// See the module.
+/// One member of a clustered database.
 #[derive(Debug)]
 pub struct Member {
     cx: Context,
@@ -100,12 +111,13 @@ pub struct Member {
     forwarding: Forwarding,
     commits: Commits,
     attention: Attention,
-    /// An input was handled, and no turn has followed it.
+    /// Whether an input has been handled since the last turn.
     is_dirty: bool,
 }
 
 impl Member {
-    /// A member as its file describes it. `seed` decides its election timeouts.
+    /// Starts a member in the state that its file describes. `seed` determines its election
+    /// timeouts.
     #[must_use]
     pub fn new(settings: Settings, recovered: Recovered, now_ms: u64, seed: u64) -> Member {
         let own = settings.sid;
@@ -143,6 +155,8 @@ impl Member {
             attention: Attention::new(now_ms),
             is_dirty: true,
         };
+        // These entries are committed, so other members may ask which ids a snapshot with them
+        // contains.
         let entries = opened.opening.entries.iter();
         for entry in entries.take_while(|entry| entry.index <= mark.commit) {
             let eid = entry.body.as_commit().map(|(eid, _)| eid);
@@ -162,17 +176,17 @@ impl Member {
         member
     }
 
-    /// Sends snapshots in chunks of so many bytes, at most
-    /// [`CHUNK_BYTES_MAX`](crate::message::CHUNK_BYTES_MAX): tests make them small.
+    /// Sends snapshots in chunks of this many bytes, at most
+    /// [`CHUNK_BYTES_MAX`](crate::message::CHUNK_BYTES_MAX). Tests make them small.
     pub fn set_chunk_bytes(&mut self, bytes: usize) {
         self.snapshots.sending.set_chunk_bytes(bytes);
     }
 
-    /// Handles one input. `now_ms` never decreases; its origin is arbitrary.
+    /// Handles one input. `now_ms` is monotonic; its origin is arbitrary.
     pub fn handle(&mut self, now_ms: u64, input: Input) {
         self.cx.now_ms = self.cx.now_ms.max(now_ms);
         if self.roster.has_left() {
-            // It has nothing to hand over any more.
+            // A member that has left has no leadership to transfer.
             if let Input::Command {
                 token,
                 command: Command::Shutdown,
@@ -250,8 +264,8 @@ impl Member {
         }
     }
 
-    /// The next output, to be carried out before the ones after it. `None`: the member waits for
-    /// an input.
+    /// The next output, which must be executed before later ones. `None`: the member waits for an
+    /// input.
     pub fn next_output(&mut self) -> Option<Output> {
         if self.cx.outbox.is_empty() && self.is_dirty {
             self.is_dirty = false;
@@ -260,7 +274,7 @@ impl Member {
         self.cx.outbox.take()
     }
 
-    /// When [`Input::Time`] is due, if nothing else comes before.
+    /// When [`Input::Time`] is due, ms, unless another input comes first.
     #[must_use]
     pub fn deadline_ms(&self) -> u64 {
         if self.roster.has_left() {
@@ -279,7 +293,7 @@ impl Member {
         .unwrap_or(u64::MAX)
     }
 
-    /// Its role and its term, of [`Member::status`].
+    /// The member's role and term, as in [`Member::status`].
     #[must_use]
     pub fn role_and_term(&self) -> (Role, Term) {
         (self.cx.node.role(), self.cx.node.term())
@@ -327,42 +341,43 @@ impl Member {
         }
     }
 
-    /// The new file has reached a stage.
+    /// A new file has reached a stage.
     fn advance_rewrite(
         &mut self,
         number: RewriteNumber,
         outcome: Result<RewriteStage, StoreError>,
     ) {
-        // Findings of the algorithm up to now are in the journal before it is taken.
+        // Work that the algorithm has found so far must be in the journal before it is taken.
         self.work();
         match self.disk.advance_rewrite(&mut self.cx, number, outcome) {
             Progress::None => {}
             Progress::InPlace(snapshot) => self.take_compaction(snapshot),
             Progress::Lasting { position, token } => {
-                // Promises that waited for the swap leave before the database may ask for another
-                // one.
+                // Release first: promises that waited for the swap leave before the database can
+                // ask for another rewrite.
                 self.release(position);
                 self.disk.end_rewrite(&mut self.cx, token);
             }
         }
     }
 
-    /// Installs the snapshot of the leader, if all of it is there.
+    /// Installs the leader's snapshot, if all of it has arrived.
     fn install_if_complete(&mut self) {
         if let Some(hard) = self.snapshots.receiving.complete(&mut self.cx) {
-            // The work that the algorithm has found up to now belongs to the old file.
+            // Work that the algorithm has found so far belongs to the old file.
             self.work();
             self.snapshots.receiving.install(&mut self.cx, hard);
         }
     }
 
-    /// The file is that of a snapshot of the leader now: every part begins anew after that snapshot.
+    /// The file now holds a snapshot from the leader: every part restarts after that snapshot.
     fn take_installed(&mut self, installed: Installed) {
         let Installed { from, meta, hard } = installed;
         let (index, term, eid) = (meta.index, meta.term, meta.eid);
         let snapshot = StoredSnapshot { index, term, eid };
+        // The disk part first: from here on the old file's requests and failures do not count.
         self.disk.replace(&mut self.cx, snapshot, hard);
-        // The algorithm sees it only now that a crash finds it.
+        // Only now does a crash lead to the snapshot, so only now may the algorithm see it.
         receiving::show(&mut self.cx, from, &meta);
         self.roster.restart(index, meta.servers);
         self.commits.restart(index, eid);
@@ -372,6 +387,8 @@ impl Member {
             self.election.ticker.set_timer(timer_ms, self.cx.now_ms);
             self.cx.put(Output::ElectionTimer(timer_ms));
         }
+        // The database is told before the algorithm's next work, whose committed entries follow the
+        // snapshot.
         self.cx
             .tell_database(MemberEvent::Replaced { index, term, eid });
         self.work();

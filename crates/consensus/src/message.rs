@@ -1,7 +1,8 @@
-//! The messages between members. Their text on the wire is `wire`'s matter; here they are typed.
+//! The messages between members. `wire` defines their text; here they are typed.
 //!
-//! The first group carries the `raft` crate's messages, without the kinds that no peer may send (proposals, transfers, read requests). The
-//! second group is ours: snapshots travel beside the log, transactions are forwarded whole, and servers ask to join or leave.
+//! The first group carries the `raft` crate's messages, except the kinds that no peer may send
+//! (proposals, transfers, read requests). The second group is Corvid's own: snapshots travel next
+//! to the log, transactions are forwarded whole, and servers ask to join or leave.
 
 use bytes::Bytes;
 use corvid_log::cluster::{Eid, Index, Sid, Term};
@@ -11,38 +12,39 @@ pub use corvid_log::cluster::SnapshotMeta;
 use crate::database::{Forward, ForwardOutcome};
 use crate::entry::EntryBody;
 
-/// A message of one member to another.
+/// A message from one member to another.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum PeerMessage {
-    /// Entries behind `prev_index`; without any it only tells the commit index.
+    /// Entries after `prev_index`. Without entries it only announces the commit index.
     Append {
         /// The leader's term.
         term: Term,
-        /// The entry before the first one.
+        /// The entry before the first one sent.
         prev_index: Index,
-        /// Its term.
+        /// The term of that entry.
         prev_term: Term,
         /// The leader's commit index.
         commit: Index,
-        /// Terms and texts; the index of each follows from its position.
+        /// Terms and texts; the index of each entry follows from its position.
         entries: Vec<(Term, EntryBody)>,
     },
     /// The answer to an append or a snapshot.
     AppendReply {
         /// The follower's term.
         term: Term,
-        /// The last entry that the follower has stored, or the one that was rejected.
+        /// The last entry that the follower has stored or, in a rejection, `prev_index` of the
+        /// rejected append.
         index: Index,
         /// The follower's commit index.
         commit: Index,
-        /// Present when the append was rejected.
+        /// Set if the append was rejected.
         rejection: Option<Rejection>,
     },
-    /// The leader is alive.
+    /// A sign of life from the leader.
     Heartbeat {
         /// The leader's term.
         term: Term,
-        /// The commit index, as far as this follower's log is known to reach.
+        /// The commit index, but no higher than this follower's log is known to reach.
         commit: Index,
     },
     /// The answer to a heartbeat.
@@ -54,32 +56,34 @@ pub enum PeerMessage {
     },
     /// A candidate asks for a vote.
     Vote {
-        /// The term that it wants to lead in; nothing changes at the receiver if it is a pre-vote.
+        /// The term in which it wants to lead. A pre-vote does not change the receiver's term.
         term: Term,
-        /// Its last entry.
+        /// The candidate's last entry.
         last_index: Index,
         /// The term of that entry.
         last_term: Term,
-        /// Its commit index.
+        /// The candidate's commit index.
         commit: Index,
-        /// The term of that entry.
+        /// The term of the entry at the commit index.
         commit_term: Term,
-        /// Nobody votes yet: would the receiver?
+        /// Whether this is a pre-vote, which asks if the receiver would vote and commits it to
+        /// nothing.
         is_prevote: bool,
-        /// The leader has asked for this election, so receivers do not wait for its silence.
+        /// Whether the leader asked for this election; if so, receivers need not wait for the
+        /// leader to fall silent.
         is_transfer: bool,
     },
     /// The answer to a candidate.
     VoteReply {
-        /// The term of the request if granted, otherwise the receiver's.
+        /// The term of the request if granted, otherwise the receiver's term.
         term: Term,
-        /// The answer is to a pre-vote.
+        /// Whether this answers a pre-vote.
         is_prevote: bool,
         /// Whether the receiver votes for the candidate.
         is_granted: bool,
         /// The receiver's commit index.
         commit: Index,
-        /// The term of that entry.
+        /// The term of the entry at the commit index.
         commit_term: Term,
     },
     /// The leader asks the receiver to stand for election at once.
@@ -98,43 +102,44 @@ pub enum PeerMessage {
     SnapshotChunk {
         /// The leader's term.
         term: Term,
-        /// The snapshot that it is part of.
+        /// Index of the snapshot to which the chunk belongs.
         index: Index,
-        /// The offset of the first byte.
+        /// Offset of the first byte in the body.
         offset: u64,
-        /// The bytes; never more than [`CHUNK_BYTES_MAX`].
+        /// The bytes, at most [`CHUNK_BYTES_MAX`].
         bytes: Bytes,
     },
-    /// How much of a snapshot's body the receiver has. The leader sends the next chunks from here.
+    /// How much of a snapshot's body the receiver has. The leader continues from there.
     SnapshotProgress {
         /// The receiver's term.
         term: Term,
-        /// The snapshot.
+        /// Index of the snapshot.
         index: Index,
-        /// Bytes stored.
+        /// Number of bytes stored.
         offset: u64,
     },
     /// A member whose file is damaged asks the leader for a snapshot that reaches its last entry.
     SnapshotRequest {
         /// The member's term.
         term: Term,
-        /// The last entry that it may have acknowledged.
+        /// The last entry that the member may have acknowledged.
         last_index: Index,
         /// The term of that entry.
         last_term: Term,
-        /// Its address, as its damaged file says.
+        /// The member's address, according to its damaged file.
         address: String,
-        /// The name of its database, likewise.
+        /// The name of its database, from the same file.
         name: String,
     },
-    /// Transactions to be executed by the leader, numbered in order for each follower and term.
+    /// Transactions for the leader to execute, numbered consecutively for each follower and term.
     Forward {
-        /// The term; the receiver ignores the message when it does not lead in it.
+        /// The term. The receiver ignores the message unless it leads in this term.
         term: Term,
-        /// The number of the first transaction. Numbers are consecutive within a term and a process of the follower; the first begins behind
-        /// a multiple of 2^32 that is the process's own.
+        /// The number of the first transaction. Within one term and one process of the follower,
+        /// numbers are consecutive. The first follows a multiple of 2^32 that is unique to the
+        /// process.
         first: u64,
-        /// All outcomes through this number have arrived, so the leader may forget them.
+        /// All outcomes up to this number have arrived, so the leader may forget them.
         answered: u64,
         /// The transactions.
         forwards: Vec<Forward>,
@@ -153,79 +158,84 @@ pub enum PeerMessage {
         /// The name of its database.
         name: String,
     },
-    /// The answer to it.
+    /// The answer to [`PeerMessage::AddServer`].
     AddServerReply {
-        /// Whether it is a member now.
+        /// Whether the server is a member now.
         is_success: bool,
-        /// Why, in the words of docs/spec/distribution.md 1.9.
+        /// The reason, in the words of docs/spec/distribution.md 1.9.
         comment: String,
-        /// Addresses of members to ask as well.
+        /// Addresses of other members to ask.
         remote_addresses: Vec<String>,
     },
-    /// A member is to leave.
+    /// A request to remove a member.
     RemoveServer {
-        /// Which one.
+        /// The id of the member.
         server_id: Sid,
     },
-    /// The answer to it.
+    /// The answer to [`PeerMessage::RemoveServer`].
     RemoveServerReply {
-        /// Whether it has left.
+        /// Whether the member has left.
         is_success: bool,
-        /// The member that was to leave; `None`: the receiver.
+        /// The member that was to leave; `None` means the receiver.
         target: Option<Sid>,
-        /// Why, in the words of docs/spec/distribution.md 1.10.
+        /// The reason, in the words of docs/spec/distribution.md 1.10.
         comment: String,
     },
-    /// A member has installed a snapshot that includes the entries behind `after` and through `through`: which of these ids are theirs?
+    /// A member has installed a snapshot that includes the entries after `after` and up to
+    /// `through`. It asks which of these ids belong to them.
     FindEntries {
         /// The last entry that the member had applied before.
         after: Index,
         /// The last entry of the snapshot.
         through: Index,
-        /// At least one.
+        /// The ids; at least one.
         ids: Vec<Eid>,
     },
-    /// The answer of a member that knows everything through `through` to be committed.
+    /// The answer to [`PeerMessage::FindEntries`], from a member that knows everything up to
+    /// `through` to be committed.
     FoundEntries {
         /// As in the question.
         after: Index,
         /// As in the question.
         through: Index,
-        /// The sender has seen each of those entries, so ids that it has not found are none of theirs.
+        /// Whether the sender has seen all of those entries: ids that it did not find then belong
+        /// to none of them.
         is_complete: bool,
-        /// The ids of entries.
+        /// The ids that belong to entries of the range.
         found: Vec<Eid>,
         /// Outcomes of transactions that the sender executed for the receiver.
         outcomes: Vec<(Eid, ForwardOutcome)>,
     },
-    /// The receiver is no member of the sender's cluster any more, by a committed list.
+    /// By a committed list, the receiver is no longer a member of the sender's cluster.
     NotMember {
         /// The sender's term.
         term: Term,
     },
 }
 
-/// Bytes of a snapshot's body in one message, at most.
+/// Maximum bytes of a snapshot's body in one message.
 pub const CHUNK_BYTES_MAX: usize = 256 * 1024;
 
-/// Entries, transactions or outcomes of one message, at most.
+/// Maximum number of entries, transactions or outcomes in one message.
 pub const LIST_MAX: usize = 1 << 20;
 
-/// Why an append was rejected: the follower has no such entry, or it cannot say whether it has.
+/// Why an append was rejected: the follower lacks the entry before it, or cannot tell whether it
+/// matches.
 ///
-/// A hint after the rejected entry says the latter: the append ended before the follower's commit
-/// index. The hint names the last entry that the follower has committed, and the leader sends its
-/// next append from there, so that the follower can compare. It acknowledges nothing.
+/// A hint after the rejected entry means that it cannot tell: the append ended before the
+/// follower's commit index, up to which the follower no longer compares. The hint is the follower's
+/// last committed entry. The leader sends its next append from there, so that the follower can
+/// compare. The rejection acknowledges nothing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Rejection {
-    /// The last entry that may match, or the last committed one.
+    /// The last entry that may match, or the follower's last committed entry.
     pub hint: Index,
     /// The term of that entry.
     pub hint_term: Term,
 }
 
 impl PeerMessage {
-    /// The sender's term; messages about joining and leaving, and about committed entries, have none.
+    /// The sender's term. Messages about joining, leaving and searching for entries have none.
     #[must_use]
     pub fn term(&self) -> Option<Term> {
         match self {

@@ -1,5 +1,6 @@
-//! The connections of one member to the others (docs/spec/distribution.md 1.13), as a pure machine: addresses become connections, bytes
-//! become messages of identified servers, messages become bytes.
+//! The connections of one member to the others (docs/spec/distribution.md 1.13), as a pure state
+//! machine: addresses become connections, bytes become messages of identified servers, messages
+//! become bytes.
 //!
 //! ```text
 //! server or simulator                     Peers                          member
@@ -7,16 +8,20 @@
 //!    | <- Dial, Write, Close, Log           |  <- set_targets, send         |
 //! ```
 //!
-//! The caller takes every output of [`Peers::next_output`] after each call, and sleeps until [`Peers::deadline_ms`]. It hands over bytes that
-//! have arrived before it reports a later time, so a process that was stopped reads before it gives its peers up.
+//! The caller executes every output of [`Peers::next_output`] after each call, and sleeps until
+//! [`Peers::deadline_ms`]. It hands over bytes that have arrived before it reports a later time. So
+//! a process that was stopped reads before it declares its peers dead.
 //!
-//! Both ends of a connection first send `hello_request`, with their id, their address and their codec. A connection is used for messages
-//! when the peer's hello has come. Two servers usually have two connections, one dialled by each. Messages go over the one that was
-//! identified last, because the other one may have died unnoticed; but never over one that a process elsewhere may have made (`vouching.rs`)
-//! while a better one is alive. [`PeersOutput::PeerUp`] is repeated when they change to another one.
+//! Both ends of a connection first send `hello_request`, with their id, their address and their
+//! codec. A connection carries messages once the peer's hello has arrived. Two servers usually have
+//! two connections, one dialled by each. Messages use the one identified last, because the other
+//! may have died unnoticed. An exception protects against impostors: a connection that a process
+//! elsewhere may have made (`vouching.rs`) is not used while a better one is alive.
+//! [`PeersOutput::PeerUp`] is repeated when messages move to another connection.
 //!
-//! Invariants: every output about a connection names an open one. A connection belongs to at most one server, fixed by its first message.
-//! The memory of a connection is bounded, before and after its server is known.
+//! Invariants: every output about a connection names an open one. A connection belongs to at most
+//! one server, fixed by its first message. The memory of a connection is bounded, both before and
+//! after its server is known.
 
 mod backlog;
 mod connection;
@@ -50,44 +55,45 @@ pub use settings::{BacklogLimits, DialTarget, PeersSettings};
 use connection::{Connection, Due};
 use remote::Remote;
 
-/// Unsent messages of a connection from which on its limits are checked.
+/// Number of unsent messages on a connection from which its limits are checked.
 pub const BACKLOG_CHECKED_FROM: usize = 50;
-/// Accepted connections, at most; one more closes the oldest, and rather one whose server is not known or not vouched for.
+/// Maximum number of accepted connections. One more closes the oldest, preferably one whose server
+/// is unknown or not vouched for.
 pub const ACCEPTED_MAX: usize = 256;
-/// Connections that one server has made and that are open, at most; one more closes the oldest. A joining server may have a few, one for
-/// each address under which it knows this member.
+/// Maximum number of open connections that one server has made. One more closes the oldest. A
+/// joining server may have a few, one for each address under which it knows this member.
 pub const ACCEPTED_PER_SERVER_MAX: usize = 4;
-/// A connection that has lasted so long is dialled again at once when it ends, ms; others wait, as a peer that accepts and closes all the time
-/// would be dialled all the time.
+/// If a connection that lasted at least this long ends, it is redialled at once, ms. Others wait: a
+/// peer that keeps accepting and closing would otherwise be dialled without pause.
 const LASTING_MS: u64 = 250;
-/// Bytes of a text for the log, at most: errors quote messages.
+/// Maximum bytes of a text for the log: errors quote messages.
 const LOG_BYTES_MAX: usize = 1024;
 
-/// The connections of one member. Times are in milliseconds of any clock that does not go back.
+/// The connections of one member. Times are milliseconds of any monotonic clock.
 #[derive(Debug)]
 pub struct Peers {
     settings: PeersSettings,
-    /// The addresses to keep connections to.
+    /// The addresses to stay connected to.
     remotes: BTreeMap<String, Remote>,
     /// Established connections, dialled and accepted.
     connections: BTreeMap<ConnectionNumber, Connection>,
-    /// The identified connections of each server, those that are vouched for behind the others, each in the order of their identification;
-    /// never empty. Messages go over the last one.
+    /// The identified connections of each server; never empty. Connections that are vouched for
+    /// follow the others, each kind in the order of identification. Messages use the last one.
     by_server: BTreeMap<Sid, Vec<ConnectionNumber>>,
     last_number: u64,
     last_identified: u64,
     disconnections: u64,
     election_timer_ms: u64,
     limits: BacklogLimits,
-    /// Why the last accepted connection was refused; the same reason again is not worth a line.
+    /// Why the last accepted connection was refused. A repetition is logged at debug level.
     accepted_refusal: Option<String>,
-    /// Messages are shown in the log.
+    /// Whether messages are shown in the log.
     shows_messages: bool,
     outputs: VecDeque<PeersOutput>,
 }
 
 impl Peers {
-    /// A member without connections.
+    /// A member that has no connections yet.
     #[must_use]
     pub fn new(settings: PeersSettings) -> Peers {
         Peers {
@@ -106,7 +112,8 @@ impl Peers {
         }
     }
 
-    /// The addresses to keep connections to, from now on. Connections that were made to others are closed; accepted ones stay.
+    /// Sets the addresses to stay connected to from now on. Connections dialled to other addresses
+    /// are closed; accepted ones stay.
     pub fn set_targets(&mut self, now_ms: u64, targets: &[DialTarget]) {
         let is_wanted = |address: &str| targets.iter().any(|target| target.address == address);
         let unwanted: Vec<String> = self
@@ -135,7 +142,7 @@ impl Peers {
         self.dial_due(now_ms);
     }
 
-    /// The election timer in force, ms: silent connections are probed after it and a second more.
+    /// Sets the election timer, ms. A silent connection is probed after this time plus one second.
     pub fn set_election_timer(&mut self, timer_ms: u64) {
         self.election_timer_ms = timer_ms;
         let probe_ms = self.probe_ms();
@@ -144,17 +151,19 @@ impl Peers {
         }
     }
 
-    /// Limits of unsent messages.
+    /// Sets the limits of unsent messages.
     pub fn set_backlog_limits(&mut self, limits: BacklogLimits) {
         self.limits = limits;
     }
 
-    /// Whether each message is shown in the log ([`PeersOutput::Traffic`]), from now on. A message costs one comparison while it is not.
+    /// Sets whether each message is shown in the log ([`PeersOutput::Traffic`]). While off, a
+    /// message costs one comparison.
     pub fn show_messages(&mut self, shows_messages: bool) {
         self.shows_messages = shows_messages;
     }
 
-    /// A server has connected to this member; `name` is the connection's name for the log, for example `tcp:10.0.0.2:41514`.
+    /// A server has connected to this member. `name` identifies the connection in the log, for
+    /// example `tcp:10.0.0.2:41514`.
     pub fn accepted(&mut self, now_ms: u64, name: &str) -> ConnectionNumber {
         self.limit_accepted(now_ms);
         let number = self.fresh_number();
@@ -164,7 +173,7 @@ impl Peers {
         number
     }
 
-    /// A dialled connection is established.
+    /// A dialled connection has been established.
     pub fn connected(&mut self, now_ms: u64, number: ConnectionNumber) {
         let probe_ms = self.probe_ms();
         let found = self
@@ -185,7 +194,7 @@ impl Peers {
         self.send_hello(number, sid);
     }
 
-    /// The socket has taken so many bytes of those that were written.
+    /// The socket has accepted this many of the written bytes.
     pub fn written(&mut self, now_ms: u64, number: ConnectionNumber, bytes: usize) {
         if let Some(connection) = self.connections.get_mut(&number) {
             connection.backlog.written(bytes);
@@ -193,12 +202,12 @@ impl Peers {
         self.send_queued(now_ms, number);
     }
 
-    /// A connection, or an attempt, has ended.
+    /// A connection, or an attempt to connect, has ended.
     pub fn closed(&mut self, now_ms: u64, number: ConnectionNumber, end: End) {
         self.forget(now_ms, number, end);
     }
 
-    /// An attempt was refused: no process listens at the address.
+    /// An attempt to connect was refused: no process listens at the address.
     pub fn refused(&mut self, now_ms: u64, number: ConnectionNumber, end: End) {
         let remote = self
             .remotes
@@ -214,10 +223,10 @@ impl Peers {
         }
     }
 
-    /// Time has passed, and all bytes that had arrived were handed over. Called once in each turn of the caller's loop: messages that have
-    /// been unsent since the turn before count as backlog.
+    /// Time has passed, and all bytes that had arrived were handed over. Called once per turn of
+    /// the caller's loop: messages unsent since the previous turn count as backlog.
     pub fn time(&mut self, now_ms: u64) {
-        // Most turns find nothing due, and allocate nothing.
+        // Most turns find nothing due, and then this allocates nothing.
         let mut due = Vec::new();
         for (number, connection) in &mut self.connections {
             connection.collect_due(now_ms, self.limits, |event| due.push((*number, event)));
@@ -228,8 +237,9 @@ impl Peers {
         self.dial_due(now_ms);
     }
 
-    /// The member has refused a message of this server ([`crate::guard`]): logs the reason and resets its connections. Those that are vouched
-    /// for stay while there are others, which are likelier to have brought the message.
+    /// The member has refused a message from this server ([`crate::guard`]): logs the reason and
+    /// resets its connections. Connections that are vouched for stay while there are others, which
+    /// are likelier to have carried the message.
     pub fn refuse(&mut self, now_ms: u64, from: Sid, reason: &str) {
         for number in self.suspects(from) {
             self.reset(
@@ -241,12 +251,12 @@ impl Peers {
         }
     }
 
-    /// The next effect.
+    /// The next output, if any.
     pub fn next_output(&mut self) -> Option<PeersOutput> {
         self.outputs.pop_front()
     }
 
-    /// When [`Peers::time`] is to be called next; `None` when nothing is due before the next event.
+    /// When to call [`Peers::time`] next, ms; `None` if nothing is due before the next event.
     #[must_use]
     pub fn deadline_ms(&self, now_ms: u64) -> Option<u64> {
         let connections = self.connections.values();
@@ -267,9 +277,9 @@ impl Peers {
     }
 }
 
-/// Status.
+/// Status for operators.
 impl Peers {
-    /// The line `Connections:` of `cluster/status` behind its label: `(->0000) <-989f ->989f`.
+    /// The line `Connections:` of `cluster/status`, after its label: `(->0000) <-989f ->989f`.
     #[must_use]
     pub fn connections_text(&self) -> String {
         let dialled = self.remotes.iter().map(|(address, remote)| {
@@ -297,13 +307,13 @@ impl Peers {
         dialled.chain(accepted).collect::<Vec<String>>().join(" ")
     }
 
-    /// Established connections that have ended, of both kinds.
+    /// Number of established connections that have ended, dialled and accepted.
     #[must_use]
     pub fn disconnections(&self) -> u64 {
         self.disconnections
     }
 
-    /// Open connections, for `memory/show`.
+    /// Number of open connections, for `memory/show`.
     #[must_use]
     pub fn connection_count(&self) -> usize {
         self.connections.len()
@@ -318,20 +328,20 @@ impl Peers {
             .sum()
     }
 
-    /// Whether messages to this server leave.
+    /// Whether messages to this server can be sent.
     #[must_use]
     pub fn is_up(&self, sid: Sid) -> bool {
         self.by_server.contains_key(&sid)
     }
 
-    /// The id of the member.
+    /// The member's id.
     #[must_use]
     pub fn sid(&self) -> Sid {
         self.settings.sid
     }
 }
 
-/// Connections that come and go.
+/// Opening and closing connections.
 impl Peers {
     fn fresh_number(&mut self) -> ConnectionNumber {
         self.last_number += 1;
@@ -342,7 +352,7 @@ impl Peers {
         self.election_timer_ms.saturating_add(1000)
     }
 
-    /// Begins attempts that are due, and ends those that take too long.
+    /// Begins attempts that are due, and ends those that time out.
     fn dial_due(&mut self, now_ms: u64) {
         use corvid_rpc::reconnect::Action;
         loop {
@@ -452,7 +462,7 @@ impl Peers {
             let address = address.clone();
             self.log_remote(&address);
         } else if let Some(connection) = &connection {
-            // As for clients that were accepted, the orderly end is no news.
+            // As with accepted clients, an orderly end is not news.
             let event = corvid_rpc::LogEvent::Dropped(end);
             let level = match event.level() {
                 Level::Info => Level::Debug,
@@ -470,9 +480,10 @@ impl Peers {
         }
     }
 
-    /// A lasting connection of this server was ended by the other side. Whether the server can be reached again at once, or its process is
-    /// gone, matters to an election ([`PeersOutput::PeerRefused`]), so its address is dialled without a wait. Once more if that connection
-    /// ends too: a process that ends may still take one.
+    /// The other side has ended a lasting connection of this server. Elections depend on whether
+    /// the server is reachable again at once or its process is gone ([`PeersOutput::PeerRefused`]),
+    /// so its address is dialled without a wait. If that connection ends too, it is dialled once
+    /// more: a process that is exiting may still accept one.
     fn redial(&mut self, now_ms: u64, sid: Sid) {
         for remote in self.remotes.values_mut() {
             if remote.sid == Some(sid) && remote.number.is_none() {
@@ -484,7 +495,7 @@ impl Peers {
         self.dial_due(now_ms);
     }
 
-    /// A connection no longer leads to a server.
+    /// Removes a connection from a server's list.
     fn forget_identity(&mut self, sid: Sid, number: ConnectionNumber) {
         let Some(numbers) = self.by_server.get_mut(&sid) else {
             return;

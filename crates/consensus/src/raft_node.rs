@@ -1,17 +1,21 @@
-//! The consensus algorithm, as the library `raft` has it. No other module names that library, so that another copy of it can take its place.
+//! The consensus algorithm, implemented by the library `raft`. No other module names that library,
+//! so it can be replaced by a modified copy.
 //!
 //! Invariants, each of which prevents a panic or lost data in the library:
-//! - Nothing is stepped between the library's `ready` and `advance_append_async`: both are inside [`RaftNode::ready`].
-//! - The library draws election timeouts from a source of its own. After every call [`RaftNode`] puts the caller's in their place, so that a
-//!   seed replays.
-//! - The library answers an append or a snapshot that ends before the commit index with the commit index, although it has compared nothing.
-//!   [`RaftNode`] has the leader ask about that entry instead ([`committed`]).
-//! - A leader commits an entry of its term only when a majority of the voters has stored it, which is
-//!   checked after every call that has moved the commit index.
-//! - A sole voter that does not lead neither ticks nor campaigns while a part of its log is not stored: it would lead at once, which the
-//!   library allows only with a stored log.
+//! - Nothing is stepped between the library's `ready` and `advance_append_async`: both are inside
+//!   [`RaftNode::ready`].
+//! - The library draws election timeouts from its own source of randomness. After every call
+//!   [`RaftNode`] restores the caller's timeout, so that a seed replays.
+//! - If an append or a snapshot ends before the commit index, the library acknowledges everything
+//!   up to the commit index, although it has compared nothing. [`RaftNode`] makes the leader ask
+//!   about that entry instead ([`committed`]).
+//! - A leader commits an entry of its term only when a majority of the voters has stored it. This
+//!   is checked after every call that moved the commit index.
+//! - A sole voter that does not lead neither ticks nor campaigns while a part of its log is not
+//!   stored. It would lead at once, which the library allows only with a stored log.
 //!
-//! Called by `member`. It must not know files, connections, databases or lists of servers with addresses.
+//! Called by `member`. This module must not know files, connections, databases, or the addresses of
+//! servers.
 
 mod committed;
 mod convert;
@@ -31,20 +35,22 @@ use crate::member::{KeptEntries, Role};
 use crate::message::PeerMessage;
 use log::MemoryLog;
 
-/// Ticks without a message of the leader before a follower may stand for election, at least.
+/// Minimum number of ticks without a message from the leader before a follower may stand for
+/// election.
 pub(crate) const ELECTION_TICKS: usize = 10;
 /// Ticks between heartbeats.
 const HEARTBEAT_TICKS: usize = 3;
-/// Bytes of entries in one message, beyond its first.
+/// Bytes of entries in one message, not counting its first entry.
 const MESSAGE_BYTES_MAX: u64 = 1024 * 1024;
-/// Messages with entries under way to one peer.
+/// Maximum number of messages with entries in flight to one peer.
 const MESSAGES_UNDER_WAY_MAX: usize = 64;
-/// Bytes of committed entries handed over at once, beyond the first.
+/// Bytes of committed entries handed over at a time, not counting the first entry.
 const COMMITTED_BYTES_MAX: u64 = 4 * 1024 * 1024;
-/// Bytes of entries that are not committed yet, beyond which proposals wait.
+/// Bytes of uncommitted entries beyond which proposals wait.
 const UNCOMMITTED_BYTES_MAX: u64 = 256 * 1024 * 1024;
 
-/// Servers whose ids are kept, beyond which messages of further ones are ignored. Servers of lists are always kept.
+/// Maximum number of servers whose ids are remembered; messages from further ones are ignored.
+/// Servers in lists are always remembered.
 const SIDS_MAX: usize = 4 * SERVERS_MAX;
 
 /// An entry of the log.
@@ -55,7 +61,7 @@ pub(crate) struct LogEntry {
     pub(crate) body: EntryBody,
 }
 
-/// The state to begin with.
+/// The state with which a node starts.
 #[derive(Debug)]
 pub(crate) struct Opening {
     pub(crate) sid: Sid,
@@ -63,28 +69,28 @@ pub(crate) struct Opening {
     pub(crate) entries: Vec<LogEntry>,
     pub(crate) term: Term,
     pub(crate) vote: Option<Sid>,
-    /// Everything through this entry is committed and applied.
+    /// Everything up to this entry is committed and applied.
     pub(crate) commit: Index,
-    /// As of that entry.
+    /// The voters as of that entry.
     pub(crate) voters: Vec<Sid>,
 }
 
-/// The work that the library wants to be done.
+/// Work that the library wants done, in order.
 #[derive(Debug)]
 pub(crate) struct Work {
-    /// To be repeated in [`RaftNode::stored`].
+    /// Repeated in [`RaftNode::stored`].
     pub(crate) number: u64,
-    /// Term and vote have changed.
+    /// Set if term or vote has changed. Must be stored.
     pub(crate) hard: Option<(Term, Option<Sid>)>,
-    /// To be stored. They replace entries with the same index and all behind.
+    /// Entries to store. They replace entries with the same index and all later ones.
     pub(crate) entries: Vec<LogEntry>,
-    /// The commit index has advanced.
+    /// Set if the commit index has advanced.
     pub(crate) commit: Option<Index>,
-    /// To be sent once term and vote are stored.
+    /// Messages to send once term and vote are stored.
     pub(crate) messages: Vec<(Sid, Outgoing)>,
-    /// To be sent once all of this is stored.
+    /// Messages to send once all of this work is stored.
     pub(crate) promises: Vec<(Sid, Outgoing)>,
-    /// Committed, stored, and to be applied now.
+    /// Entries that are committed, stored, and to be applied now.
     pub(crate) committed: Vec<LogEntry>,
 }
 
@@ -97,7 +103,7 @@ pub(crate) enum Outgoing {
     Snapshot,
 }
 
-/// How far a peer is, as its leader sees it.
+/// How far a peer has progressed, as its leader sees it.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct PeerProgress {
     pub(crate) matched: Index,
@@ -105,7 +111,7 @@ pub(crate) struct PeerProgress {
     pub(crate) is_in_snapshot: bool,
 }
 
-/// See the module.
+/// One node of the consensus algorithm.
 pub(crate) struct RaftNode {
     raw: RawNode<MemoryLog>,
     sids: BTreeMap<u64, Sid>,
@@ -129,6 +135,7 @@ impl std::fmt::Debug for RaftNode {
 
 impl RaftNode {
     /// # Errors
+    /// The state is inconsistent.
     /// The state contradicts itself.
     pub(crate) fn new(opening: &Opening, timeout_ticks: usize) -> Result<RaftNode, String> {
         let id = opening.sid.number();
@@ -165,7 +172,7 @@ impl RaftNode {
             check_quorum: true,
             pre_vote: true,
             batch_append: true,
-            // The member decides when: [`RaftNode::append_to`].
+            // The member decides when to announce a commit: [`RaftNode::append_to`].
             skip_bcast_commit: true,
             max_uncommitted_size: UNCOMMITTED_BYTES_MAX,
             max_committed_size_per_ready: COMMITTED_BYTES_MAX,
@@ -186,7 +193,7 @@ impl RaftNode {
         Ok(node)
     }
 
-    /// For a member that cannot take part: it knows nothing and asks for nothing.
+    /// A node for a member that cannot take part: it knows nothing and asks for nothing.
     pub(crate) fn empty(sid: Sid, timeout_ticks: usize) -> RaftNode {
         let opening = Opening {
             sid,
@@ -197,11 +204,11 @@ impl RaftNode {
             commit: Index(0),
             voters: Vec::new(),
         };
-        // Nothing contradicts itself in nothing, except for an id of zeros.
+        // An empty state is consistent; only a zero id is rejected.
         RaftNode::new(&opening, timeout_ticks).expect("a server id that does not begin with zeros")
     }
 
-    /// Replaces the election timeout, ticks.
+    /// Sets the election timeout, ticks.
     pub(crate) fn set_timeout(&mut self, ticks: usize) {
         self.timeout_ticks = ticks.max(ELECTION_TICKS);
         self.restore_timeout();
@@ -212,8 +219,7 @@ impl RaftNode {
         self.raw.raft.set_randomized_election_timeout(ticks);
     }
 
-    /// Each call of the library ends with this: the timeout is the caller's again, and a commit index
-    /// that has moved is one that may have moved.
+    /// Ends every call of the library: restores the caller's timeout and checks the commit index.
     fn after_call(&mut self) {
         self.restore_timeout();
         let raft = &self.raw.raft;
@@ -222,13 +228,13 @@ impl RaftNode {
         if commit == before {
             return;
         }
-        // Clients were told of everything through the index before.
+        // Clients were told of everything up to the earlier index.
         assert!(
             commit > before,
             "the commit index falls from {before} to {commit}"
         );
-        // Entries of earlier terms are committed by those of this one, which a majority must have:
-        // with fewer copies the next leader may lack what clients are told of now.
+        // An entry of this term commits all earlier ones, so a majority must have it. With fewer
+        // copies, the next leader may lack what clients are about to be told.
         let is_own = raft.state == StateRole::Leader
             && raft
                 .raft_log
@@ -248,7 +254,8 @@ impl RaftNode {
         }
     }
 
-    /// A tick has passed. Returns whether an election timeout, or a leader's period, has passed with it.
+    /// Advances the clock by one tick. Returns whether an election timeout, or a leader's period,
+    /// has passed with it.
     pub(crate) fn tick(&mut self) -> bool {
         if !self.may_campaign() {
             return false;
@@ -258,7 +265,7 @@ impl RaftNode {
         has_acted
     }
 
-    /// Stands for election without waiting.
+    /// Stands for election at once.
     pub(crate) fn campaign(&mut self) {
         if self.may_campaign() {
             let _ = self.raw.campaign();
@@ -266,7 +273,8 @@ impl RaftNode {
         }
     }
 
-    /// Forgets who leads this term: this member grants votes without waiting for the election timeout. Term and vote stay.
+    /// Forgets the leader of this term, so that this member grants votes without waiting for the
+    /// election timeout. Term and vote stay.
     pub(crate) fn leader_is_gone(&mut self) {
         if self.raw.raft.state == StateRole::Follower {
             let term = self.raw.raft.term;
@@ -275,7 +283,7 @@ impl RaftNode {
         }
     }
 
-    /// As leader, follows nobody in the same term.
+    /// If this member leads, turns it into a follower without a leader in the same term.
     pub(crate) fn step_down(&mut self) {
         if self.is_leader() {
             let term = self.raw.raft.term;
@@ -284,23 +292,28 @@ impl RaftNode {
         }
     }
 
-    /// A sole voter leads as soon as it stands, which needs a stored log.
+    /// Whether the node may stand for election. A sole voter leads as soon as it stands, which
+    /// requires a stored log.
     fn may_campaign(&self) -> bool {
         let raft = &self.raw.raft;
         let is_sole = raft.prs().is_singleton() && raft.promotable();
         raft.state == StateRole::Leader || !is_sole || self.unstored == 0
     }
 
-    /// Whether a vote request of this term changes nothing and gets no answer, because this member leads or heard the leader a moment ago.
+    /// Whether a vote request of this term changes nothing and gets no answer, because this member
+    /// leads or has just heard from the leader.
     pub(crate) fn ignores_vote(&self, term: Term) -> bool {
         let raft = &self.raw.raft;
         let is_led = raft.leader_id != raft::INVALID_ID;
         term.0 > raft.term && is_led && raft.election_elapsed < raft.election_timeout()
     }
 
-    /// Handles a message that [`crate::guard`] has let through. Messages that are not the algorithm's are ignored.
+    /// Handles a message that [`crate::guard`] has accepted. Ignores messages that do not belong to
+    /// the algorithm.
     pub(crate) fn step(&mut self, from: Sid, message: PeerMessage) {
         let id = from.number();
+        // The library knows a peer by half of its id. A second server with the same half must not
+        // speak for the first one.
         if self.sids.len() >= SIDS_MAX && !self.sids.contains_key(&id) {
             return;
         }
@@ -314,7 +327,8 @@ impl RaftNode {
             Some((term, commit)) if self.is_leader() && term == self.term() => {
                 return self.probe_from(id, commit);
             }
-            // Of another term: what the library makes of the term is all that matters.
+            // The hint is for another term, so only the term matters: let the library see just
+            // that.
             Some((term, commit)) => PeerMessage::HeartbeatReply { term, commit },
             None => message,
         };
@@ -323,7 +337,7 @@ impl RaftNode {
         }
     }
 
-    /// Installs a snapshot that has been stored already: the log is that of the snapshot afterwards.
+    /// Installs a snapshot that is stored already. Afterwards the log is that of the snapshot.
     pub(crate) fn install(
         &mut self,
         from: Sid,
@@ -352,6 +366,8 @@ impl RaftNode {
     }
 
     fn step_raw(&mut self, message: Message) {
+        // The library queues its answers in `msgs`. Remember where they begin, because an
+        // acknowledgement past what the message held must become a question before it leaves.
         let answered = self.raw.raft.msgs.len();
         let place = committed::place(&message);
         let _ = self.raw.step(message);
@@ -365,8 +381,9 @@ impl RaftNode {
         self.after_call();
     }
 
-    /// Appends entries as leader, in one step. They have the indexes after the last one. `false`: not accepted now, because this member
-    /// does not lead, is handing the leadership over, or has too much under way.
+    /// Appends entries as leader in one step; they get the indexes after the last one. Returns
+    /// `false` if they are not accepted now: this member does not lead, is transferring its
+    /// leadership, or has too much in flight.
     pub(crate) fn propose(&mut self, bodies: Vec<EntryBody>) -> bool {
         if bodies.is_empty() || !self.is_leader() {
             return false;
@@ -388,7 +405,8 @@ impl RaftNode {
         outcome
     }
 
-    /// Appends a change of one voter, whose list of servers is `body`. `false`: not now, see [`RaftNode::may_change_voters`].
+    /// Appends a change of one voter; `body` has the new list of servers. Returns `false` if that
+    /// is not possible now, see [`RaftNode::may_change_voters`].
     pub(crate) fn propose_change(&mut self, sid: Sid, is_added: bool, body: &EntryBody) -> bool {
         if !self.may_change_voters() {
             return false;
@@ -403,7 +421,8 @@ impl RaftNode {
         outcome
     }
 
-    /// Whether a change of voters may be proposed: otherwise the library would append an empty entry in its place.
+    /// Whether a change of voters may be proposed. Otherwise the library would append an empty
+    /// entry instead.
     pub(crate) fn may_change_voters(&self) -> bool {
         let raft = &self.raw.raft;
         self.is_leader()
@@ -412,7 +431,8 @@ impl RaftNode {
             && raft.apply_to_current_term()
     }
 
-    /// A change of one voter is committed, or this member begins to send its log to a server that does not vote, or gives that up.
+    /// Applies a change of one server: a committed change of a voter, or the start or end of
+    /// sending the log to a non-voter.
     pub(crate) fn apply_change(&mut self, sid: Sid, is_added: bool, is_learner: bool) {
         self.sids.insert(sid.number(), sid);
         let _ = self
@@ -421,7 +441,7 @@ impl RaftNode {
         self.after_call();
     }
 
-    /// Tells one follower the commit index, with the entries that it lacks.
+    /// Sends one follower the commit index, and the entries that it lacks.
     pub(crate) fn append_to(&mut self, to: Sid) {
         // The library panics if it does not know the peer.
         if self.is_leader() && self.raw.raft.prs().get(to.number()).is_some() {
@@ -429,24 +449,25 @@ impl RaftNode {
         }
     }
 
-    /// Asks a peer to take the leadership over.
+    /// Asks a peer to take over the leadership.
     pub(crate) fn transfer(&mut self, to: Sid) {
         self.raw.transfer_leader(to.number());
         self.after_call();
     }
 
-    /// The peer to which the leadership is being handed over.
+    /// The peer to which the leadership is being transferred.
     pub(crate) fn transferee(&self) -> Option<Sid> {
         let id = self.raw.raft.lead_transferee?;
         self.sids.get(&id).copied()
     }
 
-    /// Messages to this peer may have been lost.
+    /// Reports that messages to this peer may have been lost.
     pub(crate) fn unreachable(&mut self, sid: Sid) {
         self.raw.report_unreachable(sid.number());
     }
 
-    /// The snapshot that [`Outgoing::Snapshot`] asked for has arrived, or sending it was given up.
+    /// Reports that the snapshot requested by [`Outgoing::Snapshot`] has arrived, or that sending
+    /// it was abandoned.
     pub(crate) fn snapshot_sent(&mut self, sid: Sid, is_success: bool) {
         let status = if is_success {
             SnapshotStatus::Finish
@@ -456,7 +477,8 @@ impl RaftNode {
         self.raw.report_snapshot(sid.number(), status);
     }
 
-    /// Sends the snapshot of this index to a peer that has lost entries which it had acknowledged. Until it has arrived, nothing else is sent.
+    /// Sends the snapshot of this index to a peer that has lost entries it had acknowledged.
+    /// Nothing else is sent until it has arrived.
     pub(crate) fn begin_snapshot(&mut self, sid: Sid, index: Index) {
         let id = sid.number();
         let raft = &mut self.raw.raft;
@@ -468,7 +490,8 @@ impl RaftNode {
         };
         progress.become_probe();
         progress.pending_request_snapshot = index.0;
-        // A peer that takes no part must not count as one that does, but only to those that do a snapshot is sent.
+        // The library sends snapshots only to active peers, but a peer that takes no part must not
+        // count as active. So mark it active for this call only.
         let was_active = std::mem::replace(&mut progress.recent_active, true);
         raft.send_append(id);
         if let Some(progress) = raft.mut_prs().get_mut(id) {
@@ -482,6 +505,7 @@ impl RaftNode {
         if !self.raw.has_ready() {
             return None;
         }
+        // From here to `advance_append_async` nothing may step the library.
         let mut ready = self.raw.ready();
         let number = ready.number();
         let messages = self.outgoing(ready.take_messages());
@@ -504,12 +528,14 @@ impl RaftNode {
         let is_hard_new = std::mem::replace(&mut self.hard_seen, hard) != hard;
         let is_commit_new = std::mem::replace(&mut self.commit_seen, commit) != commit;
         let persisted = raft.raft_log.persisted;
+        // The log in memory must have the entries before the library advances past them: it reads
+        // them back.
         self.raw.mut_store().append(raw_entries);
         self.raw.advance_append_async(ready);
         self.after_call();
         self.unstored = number;
-        // The database shows what is handed to it, and this member may be the copy that makes the
-        // majority: so it has stored the entry itself.
+        // The database shows clients what it applies, and this member's copy may be the one that
+        // makes the majority. So an entry is handed over only once this member has stored it.
         if let Some(LogEntry { index, .. }) = committed.last() {
             assert!(
                 index.0 <= persisted.min(commit),
@@ -546,16 +572,19 @@ impl RaftNode {
             .collect()
     }
 
-    /// Whether a message acknowledges entries to the leader of a term that ended in the same turn: those of the next leader may have replaced
-    /// them before they were stored. The message counts as lost.
+    /// Whether a message acknowledges entries to the leader of a term that ended in the same turn.
+    /// The next leader's entries may have replaced them before they were stored. Dropping it is
+    /// like losing it on the way.
     fn is_stale_acknowledgement(&self, message: &Message) -> bool {
         message.get_msg_type() == MessageType::MsgAppendResponse
             && message.term < self.raw.raft.term
     }
 
-    /// The library adds entries to an append of the same turn that has none, also where they do not follow it: when a commit is told and a
-    /// rejection comes before the message has left. Our messages imply the indexes of entries, so the place follows the entries. `None`:
-    /// the entry before them is not known any more, and the message counts as lost.
+    /// Corrects the position of an append. If an append without entries is still queued, the
+    /// library adds entries to it, even if they do not follow its position: this happens when a
+    /// commit was announced and a rejection arrived in the same turn. A peer message implies the
+    /// indexes of its entries, so the position must match the first one. Returns `None` if the
+    /// entry before them is no longer known; the message then counts as lost.
     fn place_entries(&self, message: &mut Message) -> Option<()> {
         let first = message.get_entries().first().map(|entry| entry.index);
         if let Some(first) = first.filter(|first| *first != message.index + 1) {
@@ -565,7 +594,7 @@ impl RaftNode {
         Some(())
     }
 
-    /// Everything through the [`Work`] with this number is stored.
+    /// Reports that everything up to the [`Work`] with this number is stored.
     pub(crate) fn stored(&mut self, number: u64) {
         self.raw.on_persist_ready(number);
         if self.unstored <= number {
@@ -574,7 +603,8 @@ impl RaftNode {
         self.after_call();
     }
 
-    /// Everything through this entry has been handed over to be applied, changes of voters included.
+    /// Reports that everything up to this entry has been handed over to be applied, changes of
+    /// voters included.
     pub(crate) fn applied(&mut self, index: Index) {
         let log = &self.raw.raft.raft_log;
         let index = index.0.min(log.committed).min(log.persisted);
@@ -583,13 +613,14 @@ impl RaftNode {
         }
     }
 
-    /// A snapshot includes entries through this one, which must be applied: forgets them, except for the last ones within these limits.
+    /// Forgets entries up to this one, which a snapshot includes and which must be applied, except
+    /// for the last ones within these limits.
     pub(crate) fn compact(&mut self, index: Index, kept: KeptEntries) {
         let index = index.0.min(self.raw.raft.raft_log.applied);
         self.raw.mut_store().compact(Index(index), kept);
     }
 
-    /// As leader, forgets entries that the snapshot includes and that no peer lacks.
+    /// As leader, forgets entries that the snapshot includes and that every peer has.
     pub(crate) fn forget_known(&mut self) {
         if self.is_leader() {
             let peers = self.raw.raft.prs().iter();
@@ -599,7 +630,7 @@ impl RaftNode {
         }
     }
 
-    /// The snapshot to be sent to peers that need older entries.
+    /// Sets the snapshot to send to peers that need older entries.
     pub(crate) fn set_snapshot(&mut self, index: Index, term: Term) {
         self.raw.mut_store().set_snapshot(index, term);
     }
@@ -620,7 +651,7 @@ impl RaftNode {
         }
     }
 
-    /// Whether the member asks whether it may stand for election.
+    /// Whether the member is in the pre-vote phase of an election.
     pub(crate) fn is_precandidate(&self) -> bool {
         self.raw.raft.state == StateRole::PreCandidate
     }
@@ -629,7 +660,7 @@ impl RaftNode {
         self.raw.raft.state == StateRole::Leader
     }
 
-    /// The leader of the term, if known.
+    /// The leader of the current term, if known.
     pub(crate) fn leader(&self) -> Option<Sid> {
         self.sids.get(&self.raw.raft.leader_id).copied()
     }
@@ -642,33 +673,33 @@ impl RaftNode {
         Index(self.raw.raft.raft_log.last_index())
     }
 
-    /// The last entry that some [`Work`] has listed.
+    /// The last entry that any [`Work`] has listed.
     pub(crate) fn logged(&self) -> Index {
         Index(self.raw.store().last())
     }
 
-    /// The last entry that is stored.
+    /// The last stored entry.
     pub(crate) fn persisted(&self) -> Index {
         Index(self.raw.raft.raft_log.persisted)
     }
 
-    /// The term of an entry in memory or of the snapshot.
+    /// The term of an entry in memory, or of the snapshot.
     pub(crate) fn term_of(&self, index: Index) -> Option<Term> {
         let term = self.raw.raft.raft_log.term(index.0).ok()?;
         (term > 0).then_some(Term(term))
     }
 
-    /// Entries from this one on that no snapshot includes.
+    /// Entries from this one on that the snapshot does not include.
     pub(crate) fn entries_from(&self, index: Index) -> impl Iterator<Item = LogEntry> + '_ {
         self.raw.store().entries_from(index)
     }
 
-    /// Bytes of entries in memory.
+    /// Bytes of the entries in memory.
     pub(crate) fn log_bytes(&self) -> u64 {
         self.raw.store().bytes()
     }
 
-    /// Whether an election would count this member's vote.
+    /// Whether this member is a voter.
     pub(crate) fn is_voter(&self) -> bool {
         self.raw.raft.promotable()
     }
@@ -678,7 +709,7 @@ impl RaftNode {
         self.is_voter() && self.raw.raft.prs().is_singleton()
     }
 
-    /// How far a peer is.
+    /// How far a peer has progressed, if this node tracks it.
     pub(crate) fn progress(&self, sid: Sid) -> Option<PeerProgress> {
         let id = sid.number();
         let tracker = self.raw.raft.prs();
@@ -690,7 +721,7 @@ impl RaftNode {
         })
     }
 
-    /// Whether another known server has an id that begins like this one.
+    /// Whether another known server's id begins with the same half, or the half is zero.
     pub(crate) fn collides(&self, sid: Sid) -> bool {
         let id = sid.number();
         id == 0 || self.sids.get(&id).is_some_and(|known| *known != sid)
@@ -710,7 +741,7 @@ fn conf_change(sid: Sid, is_added: bool, is_learner: bool) -> ConfChange {
     change
 }
 
-/// Whether an entry changes the voters, by its text.
+/// Whether an entry changes the voters, judging by its text.
 fn changes_voters(body: &EntryBody) -> bool {
     let text = body.text();
     if text.starts_with(b"\"servers\":") {
@@ -723,7 +754,7 @@ fn changes_voters(body: &EntryBody) -> bool {
         .is_ok_and(|entry| entry.servers.is_some())
 }
 
-/// The entry of the library for one of ours.
+/// The library's form of an entry.
 fn raft_entry(entry: &LogEntry) -> Entry {
     let mut raft = Entry {
         term: entry.term.0,
@@ -735,7 +766,7 @@ fn raft_entry(entry: &LogEntry) -> Entry {
         raft.context = entry.body.text().clone();
     } else {
         raft.data = entry.body.text().clone();
-        // The library passes it on with the entry.
+        // The library passes the context on with the entry.
         raft.context = entry.body.result().clone();
     }
     raft

@@ -1,17 +1,22 @@
-//! The text of messages between members (docs/spec/distribution.md 1.13): JSON-RPC notifications with one object.
+//! The text of messages between members (docs/spec/distribution.md 1.13): JSON-RPC notifications
+//! with one object.
 //!
 //! ```text
-//! {"id":null,"method":"append_entries","params":[{"cluster":C,"to":B,"from":A,"term":3,..,"entries":[{"term":3,BODY},..]}]}
+//! {"id":null,"method":"append_entries","params":[{"cluster":C,"to":B,"from":A,"term":3,..,
+//!     "entries":[{"term":3,BODY},..]}]}
 //! ```
 //!
-//! The framing, the common members and `hello_request` are the reference's; every other method is our own, so a member of the reference and
-//! one of ours refuse each other at the first message. The comment of `hello_request` announces the codec ([`CODEC`]).
+//! The framing, the common members and `hello_request` are the reference's. Every other method is
+//! Corvid's own, so a member of the reference and one of Corvid refuse each other at the first
+//! message. The comment of `hello_request` announces the codec ([`CODEC`]).
 //!
-//! A long message is sent in parts: `part` messages with pieces of its text, as strings ([`encode_part`]).
+//! A long message is sent in parts: `part` messages with pieces of its text, as strings
+//! ([`encode_part`]).
 //!
-//! The texts of log entries, transactions and results are spliced in and cut out as bytes. A text that arrives is validated in the pass that
-//! reads it, and what was cut out shares its memory. Nobody trusts what was decoded here to be sensible: [`crate::guard`] checks values,
-//! this module only forms. Called by [`crate::peers`].
+//! The texts of log entries, transactions and results are spliced in and cut out as bytes. An
+//! arriving text is validated in the same pass that reads it, and the parts cut out share its
+//! memory. This module checks only form; [`crate::guard`] checks values. [`crate::peers`] calls
+//! this module.
 
 mod chunk;
 mod decode;
@@ -38,7 +43,8 @@ pub use splices::MessageText;
 
 use crate::message::PeerMessage;
 
-/// The codec and its version, the `comment` of our `hello_request`. Members with another one refuse each other.
+/// The codec and its version, sent as the `comment` of `hello_request`. Members with different
+/// codecs refuse each other.
 pub const CODEC: &str = "corvid 1";
 
 /// The method of a message, for the log.
@@ -46,45 +52,45 @@ pub(crate) fn method_name(message: &PeerMessage) -> &'static str {
     method::Method::of(message).name()
 }
 
-/// The common members of a message that is sent.
+/// The common members of an outgoing message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Envelope {
-    /// The cluster, when it is known.
+    /// The sender's cluster, if known.
     pub cluster: Option<Cid>,
-    /// The receiver; in `hello_request` only when it is known.
+    /// The receiver; `hello_request` may lack it.
     pub to: Option<Sid>,
     /// The sender.
     pub from: Sid,
 }
 
-/// The receiver of a message, for the check that it is meant.
+/// The receiver of an incoming message, to check that the message is addressed to it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Receiver {
-    /// The member.
+    /// The member's id.
     pub sid: Sid,
-    /// Its cluster; `None`: a joining server that accepts any.
+    /// The member's cluster; `None` for a joining server, which accepts any.
     pub cid: Option<Cid>,
 }
 
-/// A text that arrived.
+/// A decoded incoming text.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Incoming<'a> {
     /// The first message of a connection.
     Hello {
         /// The sender.
         from: Sid,
-        /// Its cluster, when it knows it.
+        /// The sender's cluster, if it knows it.
         cluster: Option<Cid>,
-        /// The address at which it listens.
+        /// The address at which the sender listens.
         address: String,
-        /// Its codec; `None`: a member of the reference.
+        /// The sender's codec; `None` for a member of the reference.
         codec: Option<String>,
     },
-    /// Any later one.
+    /// Any later message.
     Message {
         /// The sender.
         from: Sid,
-        /// Its cluster, when it knows it.
+        /// The sender's cluster, if it knows it.
         cluster: Option<Cid>,
         /// The message.
         message: PeerMessage,
@@ -93,25 +99,25 @@ pub enum Incoming<'a> {
     Part {
         /// The sender.
         from: Sid,
-        /// Its bytes.
+        /// The bytes of the part.
         bytes: Bytes,
-        /// The message ends with it.
+        /// Whether the message ends with this part.
         is_last: bool,
     },
     /// An `echo` request, or the reply to one.
     Echo(Message<'a>),
 }
 
-/// Why a text is refused. Displays as the reference logs it, behind the connection's name.
+/// Why a text is refused. Displays as the reference logs it, after the connection's name.
 #[derive(Debug, PartialEq, Eq, Error)]
 pub enum DecodeError {
-    /// No JSON-RPC message.
+    /// Not a JSON-RPC message.
     #[error("{}", .0.log_text())]
     Envelope(#[from] MessageError),
-    /// A message of another form.
+    /// A message with the wrong form.
     #[error("{0}")]
     Message(#[from] WireError),
-    /// A method of the reference that we do not have.
+    /// A method of the reference that Corvid does not support.
     #[error("ovsdb error: unknown method {0}")]
     ReferenceMethod(&'static str),
 }

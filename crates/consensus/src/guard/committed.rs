@@ -1,20 +1,20 @@
-//! The comparison of what a leader says of its log with what this member knows to be committed.
+//! Compares a leader's statements about its log with what this member knows to be committed.
 //!
-//! A leader has every committed entry, so its log equals this member's through the commit index.
-//! If it does not, some files have lost entries: the leader and the voters that elected it had them
-//! once, or this member's file is not its own. Either way two histories exist, and one member must
-//! not take part in both.
+//! A leader has every committed entry, so its log equals this member's up to the commit index. If
+//! the two differ, files have lost entries: either the leader and its voters once had them, or this
+//! member's file is not its own. Either way two histories exist, and one member must not take part
+//! in both.
 //!
 //! ```text
 //! this member   1 1 1 1 1          committed through 5
 //! leader        1 1 1 2 2 2        elected by members whose files lost entries 4 and 5
-//!                     ^ an append that names entry 4, as its place or among its entries
+//!                     ^ an append that names entry 4, as its position or among its entries
 //! ```
 //!
 //! The library compares only past the commit index, and answers anything older with the commit
 //! index itself. So this comparison must come before the library sees the message.
 //!
-//! Invariant: only what a leader of this term or a later one says is compared. An older leader may
+//! Invariant: only statements of a leader of this or a later term are compared. An older leader may
 //! still send entries that were never committed.
 
 use std::fmt::Debug;
@@ -29,21 +29,21 @@ use crate::message::SnapshotMeta;
 pub trait CommittedLog: Debug {
     /// The last committed entry.
     fn commit(&self) -> Index;
-    /// The entry before the first one in memory: entries before it are known by this one's term
-    /// alone. Never after the commit index.
+    /// The entry before the first one in memory. Of earlier entries, only a bound of the term is
+    /// known: this entry's term. Never after the commit index.
     fn boundary(&self) -> (Index, Term);
-    /// The term of the boundary's entry or of one in memory.
+    /// The term of the boundary's entry, or of an entry in memory.
     fn term(&self, index: Index) -> Option<Term>;
-    /// The id of an entry in memory that commits a transaction.
+    /// The transaction id of an entry in memory, if it commits a transaction.
     fn eid(&self, index: Index) -> Option<Eid>;
 }
 
-/// The difference between this member's committed log and its leader's.
+/// A difference between this member's committed log and its leader's.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Divergence {
-    /// The entry.
+    /// The entry at which the logs differ.
     pub index: Index,
-    /// Its term in this member's log, or the term of a later entry, which is not smaller.
+    /// Its term in this member's log, or the term of a later entry, which is an upper bound.
     pub own: Term,
     /// Its term in the leader's log.
     pub leader: Term,
@@ -66,7 +66,7 @@ impl std::fmt::Display for Divergence {
     }
 }
 
-/// Checks the place of an append, and those of its entries that this member has committed.
+/// Checks the position of an append, and those of its entries that this member has committed.
 pub(super) fn check_append(
     view: &GuardView<'_>,
     (prev_index, prev_term): (Index, Term),
@@ -88,7 +88,7 @@ pub(super) fn check_append(
 pub(super) fn check_snapshot(view: &GuardView<'_>, snapshot: &SnapshotMeta) -> Result<(), Refusal> {
     let (index, term) = (snapshot.index, snapshot.term);
     check_entry(view.log, index, term, None)?;
-    // Terms do not decrease along a log, so a later entry of an earlier term is of another log.
+    // Terms do not decrease along a log. A later entry with an earlier term belongs to another log.
     let commit = view.log.commit();
     match view.log.term(commit) {
         Some(own) if index > commit && term < own => Err(Refusal::Diverged(Divergence {
@@ -100,15 +100,15 @@ pub(super) fn check_snapshot(view: &GuardView<'_>, snapshot: &SnapshotMeta) -> R
     }
 }
 
-/// Checks the commit index that a candidate or a voter tells, against an entry that this member has
-/// committed too. Neither of the two need be right, so nobody stops; but they must not elect a
-/// leader together.
+/// Checks the commit index of a candidate or voter against an entry that this member has committed
+/// too. It is unknown which of the two is right, so neither stops; but they must not elect a leader
+/// together.
 pub(super) fn check_history(
     view: &GuardView<'_>,
     from: Sid,
     (commit, commit_term): (Index, Term),
 ) -> Result<(), Refusal> {
-    // A reply that grants a vote tells no commit index.
+    // A reply that grants a vote names no commit index.
     if commit == Index(0) || commit_term == Term(0) {
         return Ok(());
     }
@@ -135,11 +135,13 @@ fn check_entry(
     let (boundary, boundary_term) = log.boundary();
     let (own, is_same) = match log.term(index) {
         Some(own) => (own, own == term),
-        // The entry is forgotten. Terms do not decrease along a log.
+        // The entry is no longer in memory. Terms do not decrease along a log, so its term was at
+        // most this.
         None if index < boundary => (boundary_term, term <= boundary_term),
         None => return Ok(()),
     };
-    // Files that lost their votes too may have used a term twice.
+    // Equal terms do not suffice: members whose files lost their votes too may have used a term
+    // twice.
     let is_same_commit = || {
         let theirs = body.and_then(EntryBody::as_commit).map(|(eid, _)| eid);
         match (log.eid(index), theirs) {

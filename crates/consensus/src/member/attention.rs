@@ -1,17 +1,17 @@
-//! Conditions that need an operator although the cluster goes on: a member that is not heard of,
-//! and one whose log stands still while its leader's moves.
+//! Conditions that need an operator although the cluster continues: a member that is silent, and
+//! one whose log stands still while its leader's advances.
 //!
 //! ```text
 //! leader's commit    5   6   7   8   9  10
 //! this member        5   5   5   5   5   5
-//!                        |--- age ------|        after LATE_MS the log and /readyz tell
+//!                        |--- age ------|        after LATE_MS, the log and /readyz report it
 //! ```
 //!
-//! A leader hears every peer with each heartbeat. Followers hear each other seldom, so among them
-//! an open connection counts as a sign of life: it is probed.
+//! A leader hears every peer with each heartbeat. Followers seldom hear each other, so among them
+//! an open connection counts as a sign of life, because it is probed.
 //!
-//! Invariant: each condition is told once when it begins and once when it ends. Nothing is decided
-//! here; `report.rs` shows the times.
+//! Invariant: each condition is reported once when it begins and once when it ends. This part
+//! decides nothing else; `report.rs` shows the times.
 
 use std::collections::BTreeMap;
 
@@ -23,12 +23,13 @@ use super::election::Election;
 use super::roster::Roster;
 use super::snapshots::sending::Sending;
 
-/// A condition that lasts so long is told, ms; with long election timers, three of them.
+/// A condition is reported once it has lasted this long, ms; with long election timers, after three
+/// of them.
 const LATE_MS: u64 = 30_000;
-/// Time between two looks, ms.
+/// Time between two checks, ms.
 const LOOK_MS: u64 = 1000;
 
-/// See the module.
+/// Watches this member's log and its peers for conditions that need an operator.
 #[derive(Debug)]
 pub(crate) struct Attention {
     began_ms: u64,
@@ -39,7 +40,7 @@ pub(crate) struct Attention {
     peers: BTreeMap<Sid, Watched>,
 }
 
-/// A peer as it was last seen.
+/// A peer at the last check.
 #[derive(Clone, Copy, Debug, Default)]
 struct Watched {
     log: Standstill,
@@ -47,12 +48,12 @@ struct Watched {
     is_silence_told: bool,
 }
 
-/// A position that did not move while there was something to move to.
+/// A position that does not move although there is something to move to.
 #[derive(Clone, Copy, Debug, Default)]
 struct Standstill {
-    /// The position, and what came on the way to the next one.
+    /// The position, and how much of the next step has arrived.
     place: (Index, u64),
-    /// When it was first seen there, lacking something; `None`: it lacks nothing.
+    /// When it was first seen there while lacking something; `None` if it lacks nothing.
     since_ms: Option<u64>,
 }
 
@@ -84,19 +85,19 @@ impl Attention {
         }
     }
 
-    /// How long this member's database has applied nothing although the cluster has committed more,
-    /// ms.
+    /// Time for which this member's database has applied nothing although the cluster has committed
+    /// more, ms.
     pub(crate) fn own_age_ms(&self, now_ms: u64) -> u64 {
         self.own.age_ms(now_ms)
     }
 
-    /// As leader: how long a peer has stored nothing although it lacks entries, ms.
+    /// As leader: time for which a peer has stored nothing although it lacks entries, ms.
     pub(crate) fn peer_age_ms(&self, now_ms: u64, sid: Sid) -> u64 {
         let watched = self.peers.get(&sid);
         watched.map_or(0, |watched| watched.log.age_ms(now_ms))
     }
 
-    /// How long a peer has not been heard of, ms.
+    /// Time since a peer was last heard from, ms.
     pub(crate) fn silent_ms(
         &self,
         cx: &Context,
@@ -110,14 +111,15 @@ impl Attention {
         let changed_ms = peer.changed_ms.unwrap_or(began_ms);
         let since_ms = match (peer.is_up, election.view.won_ms()) {
             (false, _) => heard_ms.max(changed_ms),
-            // It answers this leader's heartbeats, since there is one.
+            // A connected peer answers this leader's heartbeats, but only since the election was
+            // won.
             (true, Some(won_ms)) if cx.node.is_leader() => heard_ms.max(changed_ms).max(won_ms),
             (true, _) => now_ms,
         };
         now_ms.saturating_sub(since_ms)
     }
 
-    /// Looks whether something has begun or ended, if it is time.
+    /// Checks whether a condition has begun or ended, if a check is due.
     pub(crate) fn look(
         &mut self,
         cx: &mut Context,
@@ -186,7 +188,7 @@ impl Attention {
         let before_ms = watched.log.age_ms(now_ms);
         watched.log.look(now_ms, (matched, sent), matched < commit);
         let age_ms = watched.log.age_ms(now_ms);
-        // A silent member stores nothing either.
+        // A silent member stores nothing either; one report is enough.
         let is_still = is_late(age_ms, timer_ms) && !is_silent;
         let was_silent = std::mem::replace(&mut watched.is_silence_told, is_silent);
         let was_still = std::mem::replace(&mut watched.is_still_told, is_still);
@@ -217,7 +219,7 @@ impl Attention {
                 let text = format!("server {name} moves again after {} s", before_ms / 1000);
                 (Level::Info, text)
             };
-            // It went silent, which is told above.
+            // A peer that fell silent has been reported above.
             if is_still || !is_silent {
                 cx.log(level, text);
             }
@@ -225,24 +227,24 @@ impl Attention {
     }
 }
 
-/// The member's own log, as far as it matters here.
+/// The state of the member's own log that the checks need.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct OwnLog {
     /// The last entry that the database has applied.
     pub(crate) applied: Index,
-    /// Stored bytes of a snapshot that is on its way.
+    /// Stored bytes of a snapshot that is being received.
     pub(crate) received: u64,
-    /// The server has a log. One that joins or whose file is damaged waits for others, as its
-    /// status says.
+    /// Whether the server has a log. A server that is joining, or whose file is damaged, waits for
+    /// others, as its status says.
     pub(crate) is_there: bool,
 }
 
-/// Whether a condition that has lasted so long is told.
+/// Whether a condition that has lasted this long is reported.
 pub(crate) fn is_late(ms: u64, timer_ms: u64) -> bool {
     ms >= LATE_MS.max(3 * timer_ms)
 }
 
-/// The newest entry that this member knows some member to have committed.
+/// The newest entry that this member knows any member to have committed.
 pub(crate) fn known_commit(cx: &Context, election: &Election) -> Index {
     election.view.leader_commit().max(cx.node.commit())
 }

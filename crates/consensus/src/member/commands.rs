@@ -1,7 +1,7 @@
-//! Operators' commands (docs/spec/distribution.md 1.5, 1.10 and 1.11): which parts carry each one
-//! out, and its reply.
+//! Operators' commands (docs/spec/distribution.md 1.5, 1.10 and 1.11): which parts execute each
+//! one, and its reply.
 //!
-//! Invariant: each command is answered once, at once or when the leadership has changed.
+//! Invariant: each command is answered once, either immediately or when the leadership has changed.
 
 use corvid_log::cluster::{ELECTION_TIMER_MAX_MS, ELECTION_TIMER_MIN_MS};
 use corvid_rpc::Level;
@@ -40,8 +40,8 @@ impl Member {
     fn change_election_timer(&mut self, timer_ms: u64) -> Result<String, String> {
         let current_ms = self.election.timer_ms();
         let not_leading = || Err("election timer must be changed through leader.".to_owned());
-        // From the moment that `cluster/status` says so: the entry follows the one that begins the
-        // leadership.
+        // Accepted as soon as `cluster/status` shows a leader: the entry follows the one that
+        // begins the leadership.
         if !self.cx.node.is_leader() {
             return not_leading();
         }
@@ -67,7 +67,7 @@ impl Member {
         Ok("change of election timer initiated.".to_owned())
     }
 
-    /// `None`: done when another member leads.
+    /// Starts a transfer. `None`: the reply comes when another member leads.
     fn transfer_leadership(
         &mut self,
         token: CommandToken,
@@ -134,7 +134,7 @@ impl Member {
         Ok("sent removal request to leader".to_owned())
     }
 
-    /// This member wants to leave, and asks for it at once.
+    /// Starts leaving, and asks for the removal at once.
     pub(super) fn start_leaving(&mut self) -> Result<String, String> {
         let is_repairing = self.disk.is_repairing();
         self.roster.start_leaving(&mut self.cx, is_repairing)?;
@@ -142,7 +142,7 @@ impl Member {
         Ok(String::new())
     }
 
-    /// Asks to be removed, or hands the leadership over before, if it is time.
+    /// Asks to be removed, or first transfers the leadership, if it is time.
     pub(super) fn continue_leaving(&mut self) {
         let timer_ms = self.election.timer_ms();
         if self.roster.leaving_time(&mut self.cx, timer_ms) && self.hand_over_leadership() {
@@ -150,18 +150,19 @@ impl Member {
         }
     }
 
-    /// Asks the best member to lead. `false`: this member does not lead, or there is no other one.
+    /// Asks the best member to take over. Returns `false` if this member does not lead, or no other
+    /// member can.
     pub(super) fn hand_over_leadership(&mut self) -> bool {
         self.election.hand_over(&mut self.cx, &self.roster)
     }
 
-    /// A remark in the file, for people.
+    /// Logs a transfer, and writes a note for people into the file.
     fn note_transfer(&mut self, reason: &str) {
         let Some(to) = self.cx.node.transferee() else {
             return;
         };
         let name = self.roster.name_of(to);
-        // The log begins as the reference's line about snapshots does, which is what people search
+        // The line begins like the reference's line about snapshots, which is what people search
         // for.
         let text = format!("Transferring leadership to {name} because {reason}.");
         self.cx.log(Level::Info, text);
@@ -171,7 +172,7 @@ impl Member {
         self.disk.append(&mut self.cx, records);
     }
 
-    /// Begins a rehearsal (`cluster/failure-test`), or ends the one under way. The server provokes
+    /// Starts a rehearsal (`cluster/failure-test`), or ends the current one. The server provokes
     /// the failures that concern messages and the process.
     fn rehearse(&mut self, rehearsal: Rehearsal) {
         match rehearsal {

@@ -1,13 +1,12 @@
-//! Commits: proposals that wait, entries that are committed, and how far the database has applied
-//! them.
+//! Commits: waiting proposals, committed entries, and how far the database has applied them.
 //!
 //! ```text
 //! propose --> waiting --> in the algorithm's log --> committed --> applied by the database
 //! ```
 //!
 //! Invariant: the algorithm's commit index never falls, and the database never applies past it.
-//! Both are asserted, also in release: a member that breaks one of them would acknowledge or show
-//! what may be lost. It must not know the file, the list of members or who leads.
+//! Release builds assert both: a member that broke one of them would acknowledge or show data that
+//! may be lost. This part must not know the file, the list of members or the leader.
 
 pub(crate) mod catching_up;
 pub(crate) mod notice;
@@ -24,16 +23,16 @@ use crate::raft_node::LogEntry;
 use catching_up::CatchingUp;
 use notice::CommitNotice;
 
-/// See the module.
+/// Tracks proposals and commits.
 #[derive(Debug)]
 pub(crate) struct Commits {
-    /// Proposals that the algorithm does not accept at present, in order.
+    /// Proposals that the algorithm has not accepted yet, in order.
     waiting: VecDeque<Proposal>,
-    /// The election timer of an entry that is proposed and not committed, ms.
+    /// The election timer of a proposed entry that is not committed yet, ms.
     proposed_timer_ms: Option<u64>,
-    /// The last entry that was handed to the database.
+    /// The last entry handed to the database.
     last: Index,
-    /// The last entry with data that was handed to the database.
+    /// The id of the last entry with data that was handed to the database.
     last_eid: Eid,
     /// The last entry that the database has applied.
     applied: Index,
@@ -42,8 +41,7 @@ pub(crate) struct Commits {
 }
 
 impl Commits {
-    /// Everything through `applied` is in the database; `is_new`: the server's file has no entry
-    /// yet.
+    /// Everything up to `applied` is in the database. `is_new`: the server's file has no entry yet.
     pub(crate) fn new(applied: Index, last_eid: Eid, is_new: bool) -> Commits {
         Commits {
             waiting: VecDeque::new(),
@@ -56,13 +54,13 @@ impl Commits {
         }
     }
 
-    /// Takes proposals of the database that leads.
+    /// Queues proposals of the database that leads.
     pub(crate) fn enqueue(&mut self, proposals: Vec<Proposal>) {
         self.waiting.extend(proposals);
     }
 
-    /// Proposes all that waits, in one step. If the algorithm does not accept it now, it goes on
-    /// waiting.
+    /// Proposes everything that is waiting, in one step. If the algorithm does not accept it now,
+    /// it keeps waiting.
     pub(crate) fn propose(&mut self, cx: &mut Context) {
         if self.waiting.is_empty() {
             return;
@@ -85,26 +83,24 @@ impl Commits {
         is_accepted
     }
 
-    /// The election timer of an entry that is proposed and not committed, ms.
+    /// The election timer of a proposed entry that is not committed yet, ms.
     pub(crate) fn proposed_timer_ms(&self) -> Option<u64> {
         self.proposed_timer_ms
     }
 
-    /// An entry with an election timer is committed.
+    /// An entry with an election timer has been committed.
     pub(crate) fn forget_proposed_timer(&mut self) {
         self.proposed_timer_ms = None;
     }
 
-    /// This member does not lead any more: the database proposes again in the next term, if need
-    /// be.
+    /// This member no longer leads. If necessary, the database proposes again in the next term.
     pub(crate) fn forget_proposals(&mut self) {
         self.waiting.clear();
         self.proposed_timer_ms = None;
     }
 
-    /// Takes a committed entry. Returns what the database is told of it, if it has data;
-    /// `own_term`: entries of this term are the database's own proposals, which it has applied
-    /// already.
+    /// Handles a committed entry. Returns the event for the database, if the entry has data.
+    /// Entries of `own_term` are the database's own proposals, which it has already applied.
     pub(crate) fn commit(&mut self, entry: &LogEntry, own_term: Option<Term>) -> Option<Committed> {
         // A gap or a repetition would make this member's rows differ from the others'.
         assert!(
@@ -129,8 +125,7 @@ impl Commits {
         })
     }
 
-    /// A snapshot has taken the place of all entries through this one. The database has not applied
-    /// it yet.
+    /// A snapshot has replaced all entries up to this one. The database has not applied it yet.
     pub(crate) fn restart(&mut self, index: Index, eid: Eid) {
         assert!(
             index >= self.last,
@@ -141,7 +136,7 @@ impl Commits {
         self.last_eid = eid;
     }
 
-    /// The database has applied everything through this entry.
+    /// The database has applied everything up to this entry.
     pub(crate) fn apply(&mut self, index: Index) {
         assert!(
             index <= self.last,
@@ -156,7 +151,7 @@ impl Commits {
         self.applied
     }
 
-    /// The last entry with data that was handed to the database.
+    /// The id of the last entry with data that was handed to the database.
     pub(crate) fn last_eid(&self) -> Eid {
         self.last_eid
     }

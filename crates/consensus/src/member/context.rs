@@ -1,8 +1,8 @@
-//! The surroundings in which every part of a member works: its identity, the time, the algorithm,
-//! its connections, whether it has failed, and the queue of outputs.
+//! The surroundings of every part of a member: its identity, the time, the algorithm, its
+//! connections, whether it has failed, and the queue of outputs.
 //!
-//! Invariant: a part changes its own fields and this, and nothing of another part. It must not know
-//! the parts.
+//! Invariant: a part changes its own fields and this context, and nothing of another part. The
+//! context must not know the parts.
 
 use corvid_log::cluster::{Cid, Sid};
 use corvid_log::storage::StorageRequest;
@@ -16,7 +16,7 @@ use crate::database::MemberEvent;
 use crate::message::PeerMessage;
 use crate::raft_node::RaftNode;
 
-/// See the module.
+/// The state that all parts of a member share.
 #[derive(Debug)]
 pub(crate) struct Context {
     pub(crate) settings: Settings,
@@ -25,13 +25,13 @@ pub(crate) struct Context {
     pub(crate) now_ms: u64,
     pub(crate) node: RaftNode,
     pub(crate) peers: PeerTable,
-    /// The member cannot take part any more.
+    /// Why the member can no longer take part; `None` if it can.
     pub(crate) failure: Option<Failure>,
     pub(crate) outbox: Outbox,
 }
 
 impl Context {
-    /// This member.
+    /// This member's id.
     pub(crate) fn own(&self) -> Sid {
         self.settings.sid
     }
@@ -60,12 +60,12 @@ impl Context {
         self.put(Output::Log(level, None, text));
     }
 
-    /// Logs a line of a kind whose rate is limited.
+    /// Logs a line of a kind with a rate limit.
     pub(crate) fn log_repeated(&mut self, level: Level, kind: Repeated, text: String) {
         self.put(Output::Log(level, Some(kind), text));
     }
 
-    /// This member takes no part any more.
+    /// Records that this member no longer takes part, and why.
     pub(crate) fn fail(&mut self, failure: Failure) {
         self.log(Level::Error, failure.text().to_owned());
         self.put(Output::Failed(failure.text().to_owned()));
@@ -76,13 +76,13 @@ impl Context {
         self.failure.is_some()
     }
 
-    /// The leader, if messages can be sent to it.
+    /// The leader, if another member leads and messages can be sent to it.
     pub(crate) fn reachable_leader(&self) -> Option<Sid> {
         let leader = self.node.leader()?;
         (leader != self.own() && self.peers.is_up(leader)).then_some(leader)
     }
 
-    /// The cluster's id in log lines.
+    /// The short form of the cluster's id, for log lines.
     pub(crate) fn cid_text(&self) -> String {
         let uuid = self.cid.map_or(corvid_data::Uuid::ZERO, Cid::uuid);
         corvid_log::cluster::ids::short(uuid)
@@ -111,7 +111,7 @@ pub(crate) mod fixture {
         Servers::decode(format!("{{{}}}", servers.join(",")).as_bytes()).expect("a list")
     }
 
-    /// Member 1 of these, in term 3, with entries through the last one, all committed.
+    /// Member 1 of these voters, in term 3, with entries up to `last`, all committed.
     fn member(voters: &[u8], last: u64) -> Context {
         let entry = |index| LogEntry {
             term: Term(2),
@@ -159,7 +159,7 @@ pub(crate) mod fixture {
         leader_with_log(1)
     }
 
-    /// The same with entries through the last one.
+    /// Like [`leader`], with entries up to `last`.
     pub(crate) fn leader_with_log(last: u64) -> Context {
         let mut cx = member(&[1], last);
         cx.node.campaign();
@@ -167,7 +167,7 @@ pub(crate) mod fixture {
         cx
     }
 
-    /// The messages that have been put, with their receivers.
+    /// Takes the messages put so far, with their receivers.
     pub(crate) fn take_messages(cx: &mut Context) -> Vec<(Sid, PeerMessage)> {
         let outputs = std::iter::from_fn(|| cx.outbox.take());
         let messages = outputs.filter_map(|output| match output {

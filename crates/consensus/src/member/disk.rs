@@ -1,17 +1,17 @@
-//! The disk: what this member's file has, which requests to it are under way, and what happens when
+//! The disk: what this member's file has, which requests to it are in flight, and what happens when
 //! it fails.
 //!
 //! | File | Owns |
 //! |---|---|
-//! | `log_file.rs` | records that are requested, those that are stored, and the messages that wait |
+//! | `log_file.rs` | requested records, stored records, and the messages that wait |
 //! | `records.rs` | the text of records |
 //! | `rewrite.rs` | a new file with a new snapshot |
-//! | `repair.rs` | a damaged file, which a snapshot of the leader replaces |
+//! | `repair.rs` | a damaged file, which a snapshot from the leader replaces |
 //!
-//! Invariant: the algorithm hears that work is stored, and a message that promises a record leaves,
-//! only after the storage has answered for it. A file that fails costs acknowledgements and never
-//! data: the log in memory has everything that the file lacks, and is written again. It must not
-//! know who is a member, who leads, or other members' snapshots.
+//! Invariant: only after the storage has answered does the algorithm hear that work is stored, and
+//! does a message that promises a record leave. A failing file costs acknowledgements, never data:
+//! the log in memory has everything that the file lacks, and is written again. This part must not
+//! know the list of members, the leader, or other members' snapshots.
 
 pub(crate) mod log_file;
 pub(crate) mod records;
@@ -30,28 +30,28 @@ use log_file::{LogFile, Mark, Stored, Trouble};
 use records::Records;
 use repair::Repair;
 
-/// See the module.
+/// The member's file and its snapshot.
 #[derive(Debug)]
 pub(crate) struct Disk {
     pub(crate) file: LogFile,
     snapshot: StoredSnapshot,
-    /// The file is damaged.
+    /// Set while the file is damaged.
     repair: Option<Repair>,
-    /// When a rewrite that the file needs is tried again, ms.
+    /// When to retry a rewrite that the file needs, ms.
     next_rewrite_ms: u64,
 }
 
-/// The snapshot in the file; index 0: none.
+/// The snapshot in the file; index 0 if there is none.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct StoredSnapshot {
     pub(crate) index: Index,
     pub(crate) term: Term,
-    /// The last entry with data that it includes.
+    /// The id of the last entry with data that it includes.
     pub(crate) eid: Eid,
 }
 
 impl StoredSnapshot {
-    /// Its description for a peer, without the length of its body. `servers`: the list as of its
+    /// Its description for a peer, without the length of its body. `servers` is the list as of its
     /// index.
     pub(crate) fn meta(self, servers: &Servers, timer_ms: u64) -> SnapshotMeta {
         SnapshotMeta {
@@ -93,17 +93,17 @@ impl Disk {
         self.snapshot.index > Index(0)
     }
 
-    /// Whether the file is damaged, and not replaced yet.
+    /// Whether the file is damaged and not replaced yet.
     pub(crate) fn is_repairing(&self) -> bool {
         self.repair.is_some()
     }
 
-    /// Whether the file takes nothing until it is written again.
+    /// Whether the file accepts nothing until it is rewritten.
     pub(crate) fn is_poisoned(&self) -> bool {
         self.file.trouble == Trouble::Poisoned
     }
 
-    /// Whether nothing is appended at present.
+    /// Whether the file accepts no appends at present.
     pub(crate) fn is_in_trouble(&self) -> bool {
         self.file.trouble != Trouble::None
     }
@@ -128,7 +128,7 @@ impl Disk {
         }
     }
 
-    /// Requests the records of this work. The caller sends the messages that may leave at once, and
+    /// Requests the records of this work. The caller sends the messages that may leave now, and
     /// then tells the algorithm the number.
     pub(crate) fn store(&mut self, cx: &mut Context, work: Work) -> Stored {
         let mut requests = Vec::new();
@@ -137,15 +137,15 @@ impl Disk {
         stored
     }
 
-    /// Records through this position are stored. Returns the messages that waited for them; `None`:
-    /// the answer is for requests that were given up.
+    /// The storage has stored records up to this position. Returns the messages that waited for
+    /// them; `None` if the answer is for requests that were abandoned.
     pub(crate) fn answer(
         &mut self,
         cx: &mut Context,
         position: LogPosition,
     ) -> Option<Vec<(Sid, Outgoing)>> {
         if let Trouble::Failed { .. } = self.file.trouble {
-            // Without a retry under way the answer is older than the failure.
+            // If no retry is in flight, the answer is older than the failure.
             if !self.file.is_waiting() {
                 return None;
             }
@@ -160,7 +160,7 @@ impl Disk {
         Some(stored.messages)
     }
 
-    /// Requests records that were made while the file was in trouble.
+    /// Requests records that were left out while the file was in trouble.
     pub(crate) fn catch_up(&mut self, cx: &mut Context) {
         let mut requests = Vec::new();
         let number = self.file.catch_up(&cx.node, &mut requests);
@@ -170,21 +170,21 @@ impl Disk {
         }
     }
 
-    /// Requests what a failed append has left out, if it is time.
+    /// Requests what a failed append has left out, if a retry is due.
     pub(crate) fn retry(&mut self, cx: &mut Context) {
         let mut requests = Vec::new();
         self.file.retry(cx.now_ms, &cx.node, &mut requests);
         cx.store(requests);
     }
 
-    /// Requests records that nothing waits for.
+    /// Requests records on which nothing waits.
     pub(crate) fn append(&mut self, cx: &mut Context, records: Records) {
         let mut requests = Vec::new();
         self.file.append(records, &mut requests);
         cx.store(requests);
     }
 
-    /// An append has failed. Returns whether that is news: then another member should lead.
+    /// An append has failed. Returns whether that is news; another member should lead then.
     pub(crate) fn fail_append(
         &mut self,
         cx: &mut Context,
@@ -212,8 +212,8 @@ impl Disk {
         true
     }
 
-    /// Writes the note of a failure, unless the file takes no record now or is being replaced: then
-    /// it is tried again in a later turn.
+    /// Writes the note of a failure. If the file accepts no record now or is being replaced, a
+    /// later turn tries again.
     pub(crate) fn note_failure(&mut self, cx: &mut Context) {
         let is_ready = !self.is_in_trouble() && !self.is_rewriting();
         let failure = cx.failure.as_mut().filter(|_| is_ready);
@@ -229,21 +229,21 @@ impl Disk {
         }
     }
 
-    /// Asks for a snapshot in the place of a damaged file, if it is time.
+    /// Asks for a snapshot to replace a damaged file, if it is time.
     pub(crate) fn repair_time(&mut self, cx: &mut Context, is_receiving: bool) {
         if let Some(repair) = &mut self.repair {
             repair.ask(cx, is_receiving);
         }
     }
 
-    /// A connection is there: a member with a damaged file need not wait.
+    /// A connection is up: a member with a damaged file need not wait any longer.
     pub(crate) fn ask_for_repair(&mut self, cx: &mut Context, is_receiving: bool) {
         if let Some(repair) = &mut self.repair {
             repair.ask_now(cx, is_receiving);
         }
     }
 
-    /// Whether this member handles a message, as far as its file is concerned.
+    /// Whether the state of the file lets this member handle a message.
     pub(crate) fn heeds(&self, message: &PeerMessage) -> bool {
         !self.is_repairing() || repair::concerns_repair(message)
     }
@@ -253,7 +253,8 @@ impl Disk {
         self.repair.as_ref().is_none_or(|it| it.is_enough(meta))
     }
 
-    /// The file is one with this snapshot of the leader, with this term and vote, and nothing else.
+    /// The file has been replaced: it holds this snapshot from the leader, this term and vote, and
+    /// nothing else.
     pub(crate) fn replace(
         &mut self,
         cx: &mut Context,
@@ -261,14 +262,15 @@ impl Disk {
         hard: (Term, Option<Sid>),
     ) {
         if let Some(rewriting) = self.file.rewriting.take() {
-            // It may have begun during the installation. Nobody would end it, and the next one
-            // waits for its end.
+            // The rewrite may have begun during the installation. Nothing else would end it, and
+            // the next rewrite waits for its end.
             self.give_up_rewrite(cx, &rewriting);
         }
         if let Some(repair) = self.repair.take() {
             repair.complete(cx, snapshot.index);
         }
-        // The log in memory has no entry of the snapshot's term there, so the library drops it.
+        // The log in memory has no entry with the snapshot's index and term, so the library drops
+        // it.
         self.file.restart(Mark {
             hard,
             last: snapshot.index,
@@ -279,7 +281,7 @@ impl Disk {
 
     /// The file has another snapshot.
     fn take_snapshot(&mut self, snapshot: StoredSnapshot) {
-        // An older one would bring back a state that entries which are gone have changed.
+        // An older one would bring back a state that later, already dropped entries have changed.
         assert!(
             snapshot.index >= self.snapshot.index,
             "snapshot {} replaces snapshot {}",
@@ -298,7 +300,7 @@ mod tests {
     use crate::member::context::fixture::{self, list, sid};
     use corvid_data::Uuid;
 
-    /// A file with a snapshot of entry 8, and entries through 10.
+    /// A file with a snapshot of entry 8, and entries up to 10.
     fn disk() -> Disk {
         let mark = Mark {
             hard: (Term(3), None),
@@ -314,8 +316,8 @@ mod tests {
         Disk::new(file, snapshot, None)
     }
 
-    /// The log in memory gives no entry that the snapshot of the file includes, so a file with an
-    /// older snapshot would lack those between.
+    /// The log in memory does not yield entries that the file's snapshot includes. A file with an
+    /// older snapshot would lack the entries between the two.
     #[test]
     fn a_poisoned_file_is_not_written_again_with_an_older_snapshot() {
         let mut cx = fixture::leader_with_log(10);

@@ -1,17 +1,17 @@
-//! Elections: when this member stands for one, for how long it leads, whom it hands the leadership
-//! to, and what others are told of its role.
+//! Elections: when this member stands for one, how long it leads, to whom it transfers the
+//! leadership, and what others are told of its role.
 //!
 //! | File | Owns |
 //! |---|---|
 //! | `ticker.rs` | ticks and election timeouts |
 //! | `lease.rs` | how long a leader leads without a majority |
 //! | `succession.rs` | elections before the timeout, when the leader's process is gone |
-//! | `transfer.rs` | handing the leadership over |
+//! | `transfer.rs` | leadership transfers |
 //! | `view.rs` | role, term and leader as the database, `_Server` and the log were told |
 //!
-//! Invariant: timing and hints alone are decided here. Votes and terms are the algorithm's, and
-//! every change of role draws a new timeout from this member's seed. It must not know the file,
-//! snapshots or transactions.
+//! Invariant: this part decides only timing and hints. Votes and terms belong to the algorithm.
+//! Every change of role draws a new timeout from this member's seed. This part must not know the
+//! file, snapshots or transactions.
 
 pub(crate) mod lease;
 pub(crate) mod succession;
@@ -32,13 +32,13 @@ use ticker::Ticker;
 use transfer::Transfer;
 use view::{RoleChange, View};
 
-/// See the module.
+/// Timing of elections and leadership.
 #[derive(Debug)]
 pub(crate) struct Election {
     pub(crate) ticker: Ticker,
     pub(crate) lease: Lease,
     pub(crate) view: View,
-    /// The leader's process is gone.
+    /// Set while the leader's process is known to be gone.
     succession: Option<Succession>,
     transfer: Option<Transfer>,
     rehearsal: Rehearsal,
@@ -70,7 +70,8 @@ impl Election {
         self.ticker.timer_ms()
     }
 
-    /// The term in which the database leads, as it was told.
+    /// The term in which the database has been told that it leads, if this member still leads in
+    /// it.
     pub(crate) fn announced_term(&self, cx: &Context) -> Option<Term> {
         let term = self.view.told_term()?;
         (cx.node.is_leader() && cx.node.term() == term).then_some(term)
@@ -82,23 +83,25 @@ impl Election {
         cx.node.set_timeout(ticks);
     }
 
-    /// Stands for election at once: this member is the only voter.
+    /// Stands for election at once, as the only voter.
     pub(crate) fn stand_alone(&mut self, cx: &mut Context) {
         self.view.begin_election(cx.now_ms, false);
         cx.node.campaign();
-        // As the reference, whose timer has run since the machine started.
+        // The reference logs the same, because its timer has run since the machine started.
         let (term, now_ms) = (cx.node.term(), cx.now_ms);
         let text = format!("term {term}: {now_ms} ms timeout expired, starting election (vote)");
         cx.log_repeated(Level::Info, Repeated::Timeout, text);
     }
 
-    /// A tick of the algorithm.
+    /// Advances the algorithm by one tick.
     pub(crate) fn tick(&mut self, cx: &mut Context, roster: &Roster) {
         let was_leader = cx.node.is_leader();
         if cx.node.tick() && !was_leader {
             self.draw_timeout(cx);
             self.view.time_out(cx);
         }
+        // The lease is checked after the algorithm's own tick, so a leadership that this tick began
+        // or ended is judged by its new state.
         let leads = was_leader && cx.node.is_leader();
         let voters = roster.servers().into_iter().flat_map(Servers::iter);
         if self.lease.tick(leads, voters.map(|(sid, _)| sid)) {
@@ -129,7 +132,7 @@ impl Election {
         }
     }
 
-    /// Gives up a transfer that takes too long.
+    /// Ends a transfer that takes too long.
     pub(crate) fn transfer_time(&mut self, cx: &mut Context) {
         let now_ms = cx.now_ms;
         if let Some(transfer) = self.transfer.take_if(|it| it.until_ms() <= now_ms) {
@@ -137,7 +140,7 @@ impl Election {
         }
     }
 
-    /// Begins an election after the leader's process has gone, if it is time.
+    /// Begins an election because the leader's process is gone, if it is time.
     pub(crate) fn succession_time(&mut self, cx: &mut Context) {
         let now_ms = cx.now_ms;
         let Some(succession) = self.succession.as_mut().filter(|it| it.next_ms() <= now_ms) else {
@@ -158,8 +161,8 @@ impl Election {
         }
     }
 
-    /// Role, term or leader have changed: logs it, draws a new timeout, and ends a transfer that
-    /// has succeeded.
+    /// Role, term or leader has changed: logs it, draws a new timeout, and completes a transfer
+    /// that succeeded.
     pub(crate) fn adopt(&mut self, cx: &mut Context, roster: &Roster, change: RoleChange) {
         self.view.adopt(cx, roster, change);
         self.draw_timeout(cx);
@@ -169,22 +172,23 @@ impl Election {
         }
     }
 
-    /// Asks the best member to lead. `false`: this member does not lead, or there is no other one.
+    /// Asks the best member to take over. Returns `false` if this member does not lead, or no other
+    /// member can.
     pub(crate) fn hand_over(&mut self, cx: &mut Context, roster: &Roster) -> bool {
         transfer::hand_over(cx, roster, &mut self.ticker)
     }
 
-    /// The member that would lead best after this one.
+    /// The member best suited to lead after this one.
     pub(crate) fn successor(&mut self, cx: &Context, roster: &Roster) -> Option<Sid> {
         transfer::successor(cx, roster, &mut self.ticker)
     }
 
-    /// Whether a transfer is waited for.
+    /// Whether a command waits for a transfer.
     pub(crate) fn is_transferring(&self) -> bool {
         self.transfer.is_some()
     }
 
-    /// Waits for the transfer that was begun, for an election timer.
+    /// Waits for the transfer that was begun, for at most one election timer.
     pub(crate) fn await_transfer(
         &mut self,
         cx: &Context,
@@ -195,7 +199,7 @@ impl Election {
         self.transfer = Some(Transfer::new(token, until_ms, is_shutdown));
     }
 
-    /// A failure is to be provoked from now on (`cluster/failure-test`), or none any more.
+    /// Sets the failure to provoke from now on (`cluster/failure-test`), or none.
     pub(crate) fn set_rehearsal(&mut self, cx: &mut Context, rehearsal: Rehearsal) {
         self.rehearsal = rehearsal;
         let is_delayed = rehearsal == Rehearsal::DelayElections;
@@ -204,8 +208,8 @@ impl Election {
         }
     }
 
-    /// This leader has begun to add a server. Returns whether a rehearsal wants it to hand the
-    /// leadership over now.
+    /// This leader has begun to add a server. Returns whether a rehearsal wants it to transfer the
+    /// leadership now.
     pub(crate) fn take_transfer_on_add(&mut self) -> bool {
         let is_wanted = self.rehearsal == Rehearsal::TransferAfterStartingToAdd;
         if is_wanted {
@@ -214,12 +218,12 @@ impl Election {
         is_wanted
     }
 
-    /// Stands for election although the election timeout has not passed. A healthy cluster ignores
-    /// it, and the next heartbeat makes this member a follower again.
+    /// Stands for election before the timeout. A healthy cluster ignores it, and the next heartbeat
+    /// turns this member into a follower again.
     pub(crate) fn force(&mut self, cx: &mut Context) {
         cx.node.campaign();
         if cx.node.role() != Role::Candidate {
-            // It is not a member, or its log is not stored.
+            // Not a member, or its log is not stored yet.
             return;
         }
         self.draw_timeout(cx);

@@ -1,40 +1,40 @@
-//! The end of a member's part in its cluster: it does not vote, acknowledge or serve any more.
+//! The end of a member's part in its cluster: it no longer votes, acknowledges or serves.
 //!
-//! If the reason is its log, a note in its file says so, and a restart begins with it ([`Unfit`]).
-//! Without the note the member would serve its log until it hears the leader's next append.
+//! If its log is the reason, a note in its file says so, and a restart begins with that note
+//! ([`Unfit`]). Without it the member would serve its log until it hears the leader's next append.
 //!
-//! Invariant: a failed member sends nothing and handles no message, and nothing but a new file ends
-//! that. The note is written when the file takes records; nobody waits for it, because a member
-//! without it finds out again before it acknowledges anything.
+//! Invariant: a failed member sends nothing and handles no message, until it gets a new file. The
+//! note is written as soon as the file accepts records. Nothing waits for it, because a member
+//! without the note detects the problem again before it acknowledges anything.
 
 use corvid_log::cluster::Unfit;
 
 use super::disk::records::Records;
 use super::status::FileState;
 
-/// See the module.
+/// Why a member no longer takes part.
 #[derive(Debug)]
 pub(crate) struct Failure {
-    /// The fault of its log; `None`: another one.
+    /// The fault of its log; `None` if the reason is another one.
     unfit: Option<Unfit>,
     reason: String,
-    /// Reason and advice.
+    /// Reason and advice for operators.
     text: String,
     is_noted: bool,
 }
 
 impl Failure {
-    /// A reason that is not the log.
+    /// A failure that has nothing to do with the log.
     pub(crate) fn other(reason: &str) -> Failure {
         Failure::new(None, reason)
     }
 
-    /// The log is not what it must be.
+    /// A log that lost entries or diverged.
     pub(crate) fn unfit(unfit: Unfit, reason: &str) -> Failure {
         Failure::new(Some(unfit), reason)
     }
 
-    /// The file says that the member was found to be unfit before.
+    /// A failure that a note in the file recorded earlier.
     pub(crate) fn noted(unfit: Unfit, reason: &str) -> Failure {
         Failure {
             is_noted: true,
@@ -61,7 +61,7 @@ impl Failure {
         }
     }
 
-    /// The state of the file that this failure shows.
+    /// The file state that this failure implies.
     pub(crate) fn file_state(&self) -> FileState {
         match self.unfit {
             Some(Unfit::Diverged) => FileState::Diverged,
@@ -69,17 +69,17 @@ impl Failure {
         }
     }
 
-    /// Reason and advice.
+    /// Reason and advice for operators.
     pub(crate) fn text(&self) -> &str {
         &self.text
     }
 
-    /// Requests to the file have failed, perhaps that with the note.
+    /// Requests to the file have failed, perhaps the one with the note.
     pub(crate) fn forget_note(&mut self) {
         self.is_noted = self.unfit.is_none();
     }
 
-    /// The note for the file, unless it was requested already.
+    /// The note for the file, unless it has been requested already.
     pub(crate) fn take_note(&mut self) -> Option<Records> {
         if std::mem::replace(&mut self.is_noted, true) {
             return None;
@@ -87,7 +87,7 @@ impl Failure {
         let unfit = self.unfit?;
         let mut records = Records::default();
         records.note(unfit.note(), self.reason.clone());
-        // Without a sync the next start might serve the log before it hears its leader.
+        // Without a sync, a restart might serve the log before it hears from its leader.
         records.must_last();
         Some(records)
     }

@@ -1,14 +1,13 @@
 //! Transactions on their way from a follower to the leader, and their outcomes on the way back.
 //!
 //! Each follower numbers its transactions in each term. The leader executes them in the order of
-//! their numbers and each once; it keeps outcomes until the follower has them, and those that
-//! become known in one turn leave in one message. The numbers of a process begin after a random
-//! base, so a restarted follower is not mistaken for its predecessor, nor the predecessor's late
-//! messages for its own. Transactions without an outcome are sent again when a connection is made
-//! again, and after a time.
+//! their numbers, each once. It keeps outcomes until the follower has them; outcomes that become
+//! known in one turn leave in one message. The numbers of a process begin after a random base, so a
+//! restarted follower is not mistaken for its predecessor, nor the predecessor's late messages for
+//! its own. Transactions without an outcome are resent after a reconnect, and after a timeout.
 //!
-//! Invariant: all of it ends with the term. A transaction is executed in the term that it was
-//! forwarded in, or never. It must not know the file, snapshots or the list of members.
+//! Invariant: all of this ends with the term. A transaction is executed in the term in which it was
+//! forwarded, or never. This part must not know the file, snapshots or the list of members.
 
 pub(crate) mod followers;
 pub(crate) mod queue;
@@ -22,13 +21,13 @@ use crate::database::{Forward, ForwardOrigin, ForwardOutcome};
 use followers::{Followers, Sent};
 use queue::Queue;
 
-/// An outcome with the number and the id of its transaction.
+/// The number and id of a transaction, and its outcome.
 pub(crate) type Numbered = (u64, Eid, ForwardOutcome);
 
-/// Bits of a number after its base.
+/// The low bits of a number, which count from its base.
 const COUNT_BITS: u32 = 32;
 
-/// Both sides; which one is used depends on the role.
+/// The follower's and the leader's side; the role decides which is in use.
 #[derive(Debug)]
 pub(crate) struct Forwarding {
     term: Term,
@@ -37,7 +36,7 @@ pub(crate) struct Forwarding {
 }
 
 impl Forwarding {
-    /// `random` tells this process from others of the same member.
+    /// `random` distinguishes this process from other processes of the same member.
     pub(crate) fn new(random: u64) -> Forwarding {
         Forwarding {
             term: Term(0),
@@ -46,7 +45,7 @@ impl Forwarding {
         }
     }
 
-    /// A new term. Returns the outcomes of the old one that followers may not have got.
+    /// Starts a new term. Returns the outcomes of the old one that followers may not have received.
     pub(crate) fn restart(
         &mut self,
         term: Term,
@@ -81,13 +80,13 @@ impl Forwarding {
         self.queue.send(cx, term, timer_ms);
     }
 
-    /// Sends everything again that has no outcome.
+    /// Resends every transaction without an outcome.
     pub(crate) fn resend(&mut self, cx: &mut Context, timer_ms: u64) {
         self.queue.resend(cx, self.term, timer_ms);
     }
 
-    /// A member has sent transactions. Returns whether this member leads their term, so that they
-    /// are accepted.
+    /// Handles a member's transactions. Returns whether this member leads their term and so accepts
+    /// them.
     pub(crate) fn hear_forwards(
         &mut self,
         cx: &mut Context,
@@ -107,8 +106,8 @@ impl Forwarding {
         self.followers.execute(cx, term);
     }
 
-    /// The database has executed a transaction of a follower. Returns whether the follower still
-    /// waits for it.
+    /// Records the outcome of a follower's transaction. Returns whether the follower still waits
+    /// for it.
     pub(crate) fn keep_outcome(
         &mut self,
         cx: &mut Context,
@@ -124,7 +123,7 @@ impl Forwarding {
         self.followers.send_gathered(cx, self.term);
     }
 
-    /// The leader has answered.
+    /// Handles outcomes from the leader.
     pub(crate) fn hear_outcomes(
         &mut self,
         cx: &mut Context,
@@ -138,8 +137,8 @@ impl Forwarding {
         }
     }
 
-    /// The outcomes of these transactions, which this member executed for a follower in the present
-    /// term, as far as they are kept.
+    /// The retained outcomes of these transactions, which this member executed for a follower in
+    /// the present term.
     pub(crate) fn outcomes_of(
         &self,
         sid: Sid,

@@ -1,8 +1,8 @@
-//! The messages of other members, their connections, and the requests of the database: where each
-//! one is handled.
+//! Routing of messages from other members, of changes of their connections, and of requests from
+//! the database.
 //!
-//! Invariant: nothing of a message takes effect before [`guard::check`] has let it through, and a
-//! failed member handles none.
+//! Invariant: no message takes effect before [`guard::check`] has accepted it, and a failed member
+//! handles none.
 
 use std::collections::BTreeSet;
 
@@ -21,7 +21,7 @@ use crate::guard::{self, GuardView, Reaction, Refusal};
 use crate::message::PeerMessage;
 
 impl Member {
-    /// Handles a request of the database.
+    /// Handles a request from the database.
     pub(super) fn handle_request(&mut self, request: MemberRequest) {
         let timer_ms = self.election.timer_ms();
         match request {
@@ -42,7 +42,7 @@ impl Member {
             } => {
                 let cx = &mut self.cx;
                 if self.forwarding.keep_outcome(cx, origin, id, outcome) {
-                    // The follower answers its client when it has applied what the outcome is based
+                    // The follower answers its client only after applying what the outcome depends
                     // on.
                     self.commits.notice.await_through(cx.node.last_index());
                 }
@@ -70,9 +70,9 @@ impl Member {
         }
     }
 
-    /// The database has made a snapshot: the file is written again with it.
+    /// The database has made a snapshot: rewrites the file with it.
     pub(super) fn compact(&mut self, made: Made) {
-        // Findings of the algorithm up to now belong to both files.
+        // Work that the algorithm has found so far belongs in both files.
         self.work();
         let servers = self.roster.servers_at(made.index).cloned();
         let refusal = if self.roster.is_joining() {
@@ -92,8 +92,8 @@ impl Member {
         self.cx.reachable_leader().is_some() || self.leads()
     }
 
-    /// Admits a server that sends or connects. `false`: too many are known, and this one is in no
-    /// list.
+    /// Admits a server that sends or connects. Returns `false` if too many are known and this one
+    /// is in no list.
     fn admit_peer(&mut self, sid: Sid, change: impl FnOnce(&mut super::peers::Peer)) -> bool {
         let is_member = self.roster.contains(sid);
         match self.cx.peers.admit(sid, is_member) {
@@ -110,13 +110,15 @@ impl Member {
         }
     }
 
-    /// A message has come: once the guard lets it through, it goes where it is handled.
+    /// Handles a message: the guard checks it first, then it is routed.
     pub(super) fn handle_message(&mut self, from: Sid, message: PeerMessage) {
         if self.cx.has_failed() {
             return;
         }
         let now_ms = self.cx.now_ms;
         let is_admitted = self.admit_peer(from, |peer| peer.last_message_ms = Some(now_ms));
+        // A damaged member hears only messages about its repair: to any other it might answer as if
+        // its log were whole.
         if !is_admitted || !self.disk.heeds(&message) {
             return;
         }
@@ -137,7 +139,7 @@ impl Member {
         self.route_message(from, message);
     }
 
-    /// The guard does not let a message through.
+    /// Reacts to a message that the guard refused.
     fn refuse_message(&mut self, from: Sid, refusal: &Refusal) {
         match refusal.reaction() {
             Reaction::Reset => self.cx.put(Output::Refuse {
@@ -148,7 +150,7 @@ impl Member {
                 let text = refusal.to_string();
                 self.cx.log_repeated(refusal.level(), refusal.kind(), text);
             }
-            // Any process may connect, so a server that is in no list stops no member.
+            // Any process may connect, so a server that is in no list must not stop a member.
             Reaction::Stop(_) if !self.roster.contains(from) => {
                 let text = format!("ignoring server {from}, which is no member: {refusal}");
                 self.cx.log_repeated(Level::Warn, Repeated::Stranger, text);
@@ -284,7 +286,7 @@ impl Member {
         }
     }
 
-    /// A member has sent transactions for this leader.
+    /// Handles transactions that a member has sent to this leader.
     fn handle_forwards(&mut self, from: Sid, term: Term, sent: Sent) {
         if self.roster.contains(from)
             && self
@@ -295,10 +297,10 @@ impl Member {
         }
     }
 
-    /// A member with a damaged file asks for a snapshot.
+    /// Handles a request for a snapshot from a member with a damaged file.
     fn handle_snapshot_request(&mut self, from: Sid, request: &Request<'_>) {
-        // A follower that knows of a removal tells too: the leader may be a server that this one
-        // has never heard of.
+        // A follower that knows of a removal says so too, because the leader may be a server that
+        // the removed one has never heard of.
         if self.tell_not_member(from) || !self.leads() {
             return;
         }
@@ -322,14 +324,14 @@ impl Member {
             .tell_not_member(&mut self.cx, from, leads, is_pending)
     }
 
-    /// A member asks for a removal.
+    /// Handles a member's request for a removal.
     fn handle_removal(&mut self, from: Sid, target: Sid) {
         if !self.roster.may_ask_for_removal(&mut self.cx, from, target) {
             return;
         }
         let ends = (Some(from), target);
         if target == self.cx.own() {
-            // Kicked through another member.
+            // This member was kicked through another member.
             let comment = match self.start_leaving() {
                 Ok(_) => "in progress".to_owned(),
                 Err(error) => error,
@@ -348,7 +350,7 @@ impl Member {
         }
     }
 
-    /// Another member has installed a snapshot and asks for entries.
+    /// Handles the question of a member that has installed a snapshot and looks for entries.
     fn handle_question(&mut self, from: Sid, span: Span, ids: Vec<Eid>) {
         let recent = &self.snapshots.recent;
         if !self.roster.contains(from) || !recent.reaches(span.1) {
@@ -360,8 +362,10 @@ impl Member {
         self.cx.send(from, message);
     }
 
-    /// A message of the algorithm.
+    /// Handles a message of the algorithm.
     fn handle_algorithm(&mut self, from: Sid, mut message: PeerMessage) {
+        // While a snapshot is being installed, nothing may be promised: the file that would back
+        // the promise is being replaced. The message counts as lost.
         if self.snapshots.receiving.is_installing() {
             return;
         }
@@ -370,8 +374,8 @@ impl Member {
         {
             return;
         }
-        // Such a request ends a leadership that is well. Any process may connect, so a server that
-        // is in no list waits as any candidate.
+        // A transfer request ends a healthy leadership. Any process may connect, so a server that
+        // is in no list has to wait like any candidate.
         if let PeerMessage::Vote { is_transfer, .. } = &mut message {
             *is_transfer &= self.roster.contains(from);
         }
@@ -397,7 +401,7 @@ impl Member {
         self.step(from, message);
     }
 
-    /// Steps the algorithm, and notes what the message says of its sender.
+    /// Steps the algorithm, and notes what the message reveals about its sender.
     fn step(&mut self, from: Sid, message: PeerMessage) {
         let of_leader = match &message {
             PeerMessage::Append { commit, .. } | PeerMessage::Heartbeat { commit, .. } => {
@@ -426,14 +430,15 @@ impl Member {
             view.restart_timeout(cx.now_ms);
         }
         let is_present = term == Some(cx.node.term());
-        // A timeout that began no election has changed neither role nor leader.
+        // Only now is it known whether the algorithm accepts the sender as leader. A timeout that
+        // began no election has changed neither role nor leader.
         if let Some(commit) = of_leader
             && is_present
             && cx.node.leader() == Some(from)
         {
             view.hear_leader(cx.now_ms);
             view.note_leader_commit(commit);
-            // A heartbeat tells no more than what this member is known to have.
+            // Heartbeats do not count: they announce no more than this member is known to have.
             if is_append && cx.node.term_of(commit) == term {
                 self.commits.catching_up.note_commit(commit);
             }
@@ -452,7 +457,7 @@ impl Member {
         }
     }
 
-    /// A connection is there; messages on the one before may have been lost.
+    /// A connection is up. Messages on the previous one may have been lost.
     pub(super) fn connect_peer(&mut self, sid: Sid) {
         let now_ms = self.cx.now_ms;
         let is_admitted = self.admit_peer(sid, |peer| {
@@ -477,7 +482,7 @@ impl Member {
         self.disk.ask_for_repair(cx, is_receiving);
     }
 
-    /// There is no connection any more.
+    /// The connection is down.
     pub(super) fn disconnect_peer(&mut self, sid: Sid) {
         let is_member = self.roster.contains(sid);
         let cx = &mut self.cx;

@@ -1,7 +1,8 @@
-//! The contents of a member's file, taken apart: the state that a member begins with.
+//! The contents of a member's file, taken apart: the state with which a member starts.
 //!
-//! Invariant: lists of servers and the election timer are those of committed entries, and the voters are the servers of the last such list. A
-//! server that no list has is still joining; one that a committed list has dropped is leaving. Called by [`super::Member::new`] alone.
+//! Invariant: lists of servers and the election timer come from committed entries, and the voters
+//! are the servers of the last such list. A server that no list contains is still joining; one that
+//! a committed list has dropped is leaving. Only [`super::Member::new`] calls this module.
 
 use corvid_log::cluster::{Cid, Eid, Index, Servers, Term, Unfit};
 use corvid_log::storage::LogPosition;
@@ -12,26 +13,26 @@ use super::{Recovered, Settings};
 use crate::entry::EntryBody;
 use crate::raft_node::{LogEntry, Opening};
 
-/// See the module.
+/// The state with which a member starts.
 pub(crate) struct Opened {
     pub(crate) cid: Option<Cid>,
     pub(crate) snapshot: StoredSnapshot,
     pub(crate) opening: Opening,
     pub(crate) mark: Mark,
     pub(crate) servers: Option<(Index, Servers)>,
-    /// Lists in committed entries.
+    /// Lists of members in committed entries.
     pub(crate) lists: Vec<(Index, Servers)>,
     pub(crate) timer_ms: u64,
     pub(crate) last_eid: Eid,
     pub(crate) position: LogPosition,
-    /// The servers to ask for admission; `None`: it is a member, or was one.
+    /// The servers to ask for admission; `None` if the server is a member, or was one.
     pub(crate) remotes: Option<Vec<String>>,
-    /// The file is damaged: the last entry that this member may have acknowledged.
+    /// If the file is damaged: the last entry that this member may have acknowledged.
     pub(crate) repair: Option<(Term, Index)>,
-    /// A committed list has dropped this server.
+    /// Whether a committed list has dropped this server.
     pub(crate) was_removed: bool,
     pub(crate) failure: Option<String>,
-    /// The file says that the member must not take part.
+    /// Set if the file forbids the member to take part.
     pub(crate) unfit: Option<(Unfit, String)>,
 }
 
@@ -89,7 +90,7 @@ impl Opened {
         let remotes = if is_member || was_member && !is_listed_later {
             None
         } else if recovered.remote_addresses.is_empty() {
-            // Its file has a snapshot, but no committed list has this server yet.
+            // Its file has a snapshot, but no committed list contains this server yet.
             let addresses = last_list.into_iter().flat_map(Servers::iter);
             Some(addresses.map(|(_, address)| address.to_owned()).collect())
         } else {

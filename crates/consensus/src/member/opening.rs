@@ -1,7 +1,9 @@
-//! A member as the recovery of its file opens it: its identity, its first row in `_Server`, and the state that it begins with.
+//! A member as the recovery of its file opens it: its identity, its first row in `_Server`, and the
+//! state with which it starts.
 //!
-//! Invariant: entries after the commit index are part of the state, since a quorum may have stored them. A damaged file yields neither a
-//! snapshot nor an entry, only its promises ([`Repair`]). Called by the server and the simulator when a file has been opened.
+//! Invariant: entries after the commit index are part of the state, because a quorum may have
+//! stored them. A damaged file yields neither a snapshot nor an entry, only its promises
+//! ([`Repair`]). The server and the simulator call this module after opening a file.
 
 use corvid_data::WireError;
 use corvid_log::cluster::{Index, Recovered as RecoveredFile, RecoveredMembership};
@@ -12,7 +14,8 @@ use crate::entry::EntryBody;
 use crate::peers::PeersSettings;
 
 impl Settings {
-    /// The identity in this file, with the entries that the member keeps after a snapshot.
+    /// The identity from this file; `kept` limits the entries that the member keeps after a
+    /// snapshot.
     #[must_use]
     pub fn of_file(file: &RecoveredFile, kept: KeptEntries) -> Settings {
         Settings {
@@ -25,7 +28,7 @@ impl Settings {
 }
 
 impl PeersSettings {
-    /// The identity in this file, with the limit of a received message.
+    /// The identity from this file; `message_bytes_max` limits received messages.
     #[must_use]
     pub fn of_file(file: &RecoveredFile, message_bytes_max: usize) -> PeersSettings {
         PeersSettings {
@@ -38,7 +41,7 @@ impl PeersSettings {
 }
 
 impl ServerRow {
-    /// The row until the member shows another one.
+    /// The row to show until the member reports its own.
     #[must_use]
     pub fn of_file(file: &RecoveredFile) -> ServerRow {
         let absence = match &file.membership {
@@ -58,10 +61,10 @@ impl ServerRow {
 }
 
 impl Recovered {
-    /// The state that a member of this file begins with.
+    /// The state with which a member of this file starts.
     ///
     /// # Errors
-    /// An entry has no known form.
+    /// An entry has an unknown form.
     pub fn of_file(file: RecoveredFile) -> Result<Recovered, WireError> {
         let mut state = Recovered {
             cid: file.cluster_id,

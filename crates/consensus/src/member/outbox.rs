@@ -1,8 +1,8 @@
-//! The outputs of a member in order, and how much of the log has left for each peer.
+//! The outputs of a member in order, and how much of the log was sent to each peer.
 //!
-//! Invariant: outputs leave in the order in which they were put here. The mark of a peer is raised
-//! before the message that carries the entries can leave, so a peer never acknowledges an entry
-//! that the mark lacks: [`crate::guard`] refuses acknowledgements past the mark.
+//! Invariant: outputs leave in the order in which they were put. A peer's mark is raised before the
+//! message with the entries can leave, so a peer never acknowledges an entry past the mark:
+//! [`crate::guard`] refuses such acknowledgements.
 
 use std::collections::{BTreeMap, VecDeque};
 
@@ -11,14 +11,14 @@ use corvid_log::cluster::{Index, Sid, Term};
 use super::Output;
 use crate::message::PeerMessage;
 
-/// See the module.
+/// The queue of outputs.
 #[derive(Debug, Default)]
 pub(crate) struct Outbox {
     queue: VecDeque<Output>,
-    /// The last entry that has left for each peer, and the term in which this member sent it.
+    /// The last entry sent to each peer, and the term in which this member sent it.
     sent: BTreeMap<Sid, (Term, Index)>,
-    /// The newest commit index that each peer was told. An answer to one follower may carry a commit
-    /// that no message to the others does, so one index for all of them would not do.
+    /// The newest commit index that each peer was told. One index for all would not do: an answer
+    /// to one follower may carry a commit index that no message to the others has.
     told_commits: BTreeMap<Sid, Index>,
 }
 
@@ -38,7 +38,7 @@ impl Outbox {
         self.queue.is_empty()
     }
 
-    /// The last entry that this member has sent to a peer as the leader of this term; 0: none.
+    /// The last entry that this member has sent to a peer as the leader of this term; 0 if none.
     pub(crate) fn sent_to(&self, sid: Sid, term: Term) -> Index {
         let sent = self.sent.get(&sid).filter(|(known, _)| *known == term);
         sent.map_or(Index(0), |(_, end)| *end)
@@ -49,13 +49,13 @@ impl Outbox {
         self.told_commits.get(&sid).copied().unwrap_or_default()
     }
 
-    /// A peer is told of this commit, or will be with its next append.
+    /// Notes that a peer knows this commit index, or will with its next append.
     pub(crate) fn note_commit(&mut self, sid: Sid, commit: Index) {
         let told = self.told_commits.entry(sid).or_insert(commit);
         *told = commit.max(*told);
     }
 
-    /// This peer is gone, and not a member.
+    /// Forgets a peer that is gone and not a member.
     pub(crate) fn forget_peer(&mut self, sid: Sid) {
         self.sent.remove(&sid);
         self.told_commits.remove(&sid);
@@ -77,8 +77,8 @@ impl Outbox {
             _ => return,
         };
         let mark = self.sent.entry(to).or_insert((term, end));
-        // A member that was replaced as leader and elected again counts anew: entries of its
-        // earlier term may have been overwritten since.
+        // In a new term the count starts over: entries that this member sent as leader of an
+        // earlier term may have been overwritten.
         *mark = match *mark {
             (known, before) if known == term => (term, before.max(end)),
             _ => (term, end),

@@ -14,120 +14,128 @@ use crate::peers::DialTarget;
 /// An output of a member.
 #[derive(Debug)]
 pub enum Output {
-    /// Requests to the member's file, in order. [`StorageRequest::Append`] may hold several records. Never [`StorageRequest::Rewrite`], for
-    /// which there is [`Output::Rewrite`].
+    /// Requests to the member's file, in order. [`StorageRequest::Append`] may hold several
+    /// records. Never [`StorageRequest::Rewrite`]: [`Output::Rewrite`] takes its place.
     Store(Vec<StorageRequest>),
-    /// Send a message. It may be lost; it must not overtake an earlier one to the same peer.
+    /// Send a message. It may be lost, but must not overtake an earlier one to the same peer.
     Send {
         /// The peer.
         to: Sid,
         /// The message.
         message: PeerMessage,
     },
-    /// To the database.
+    /// An event for the database.
     Database(MemberEvent),
-    /// The peers to be connected to, from now on. Others are disconnected.
+    /// The complete list of peers to stay connected to from now on. Disconnect all others.
     Dial(Vec<DialTarget>),
-    /// A message of this peer was malformed or forged: log the reason and reset its connections.
+    /// A message from this peer was malformed or forged: log the reason and reset its connections.
     Refuse {
         /// The peer.
         from: Sid,
-        /// Why.
+        /// The reason, for the log.
         reason: String,
     },
-    /// The election timer has changed, ms: probes of connections depend on it.
+    /// The election timer has changed, ms; the probes of connections depend on it.
     ElectionTimer(u64),
-    /// The row of the database in `_Server` has changed.
+    /// The database's row in `_Server` has changed.
     Row(ServerRow),
-    /// A command is done: its reply or its error.
+    /// A command is done, with its reply or its error.
     CommandDone(CommandToken, Result<String, String>),
-    /// A message for the log. Of a repeated kind, only some are to be logged.
+    /// A line for the log. Lines of a repeated kind are subject to a rate limit.
     Log(Level, Option<Repeated>, String),
-    /// Read a part of the body of the snapshot in the member's file. Answered by `Input::SnapshotRead`.
+    /// Read a part of the body of the snapshot in the member's file. Answered by
+    /// `Input::SnapshotRead`.
     ReadSnapshot {
-        /// The peer that it is for; to be repeated.
+        /// The peer that needs it; repeated in the answer.
         to: Sid,
         /// The snapshot.
         index: Index,
-        /// The first byte, from the beginning of the JSON text `[schema,rows]`.
+        /// Offset of the first byte, from the beginning of the JSON text `[schema,rows]`.
         offset: u64,
-        /// How many, at most.
+        /// Maximum number of bytes.
         bytes_max: usize,
     },
-    /// Begin a new file beside the present one, for a snapshot of a peer. One that was begun before is given up.
+    /// Begin a new file next to the present one, for a peer's snapshot. Abandon any that was begun
+    /// before.
     BeginSnapshot(SnapshotMeta),
-    /// Append to the body of the snapshot. Answered by `Input::SnapshotWritten`.
+    /// Append to the snapshot's body. Answered by `Input::SnapshotWritten`.
     WriteSnapshot {
         /// The snapshot.
         index: Index,
-        /// Where the bytes belong: where those before ended.
+        /// Where the bytes belong: the end of the bytes before.
         offset: u64,
         /// The bytes.
         bytes: Bytes,
     },
-    /// The snapshot is not wanted any more.
+    /// The snapshot is no longer wanted.
     AbandonSnapshot,
-    /// The body is complete: replace the member's file by a header with this snapshot and these records, and make that last. Requests to
-    /// the old file that are not answered yet need no answer. Answered by `Input::SnapshotInstalled`; the database is told by
-    /// [`MemberEvent::Replaced`] then.
+    /// The body is complete: replace the member's file by a header with this snapshot and these
+    /// records, and make that durable. Requests to the old file that are still in flight need no
+    /// answer. Answered by `Input::SnapshotInstalled`, after which [`MemberEvent::Replaced`] tells
+    /// the database.
     InstallSnapshot {
         /// The snapshot.
         snapshot: SnapshotMeta,
-        /// The cluster.
+        /// The cluster, if known.
         cid: Option<Cid>,
-        /// Records after the header, framed.
+        /// Framed records that follow the header.
         records: Vec<u8>,
     },
-    /// Have the database make a snapshot, and answer with `Input::SnapshotMade`: the file must be written again, because nothing can be
-    /// appended to it. When a file has grown, the caller makes a snapshot of its own accord.
+    /// Have the database make a snapshot, and answer with `Input::SnapshotMade`: the file must be
+    /// rewritten, because nothing can be appended to it. When a file has grown, the caller makes a
+    /// snapshot on its own.
     MakeSnapshot,
-    /// Write a new file beside the present one, which is not copied: [`StorageRequest::Rewrite`] with contents that the caller composes of
-    /// this and the database's snapshot. Its stages are answered by `Input::Storage`.
+    /// Write a new file next to the present one, without copying it: [`StorageRequest::Rewrite`]
+    /// with contents that the caller builds from this value and the database's snapshot.
+    /// `Input::Storage` reports its stages.
     Rewrite(Box<Rewrite>),
-    /// The snapshot of `Input::SnapshotMade` is not wanted, or its rewrite is given up, which no reply follows; the database is told by `MemberEvent::Compacted` if it was its own.
+    /// The snapshot of `Input::SnapshotMade` is not wanted, or its rewrite was abandoned; no reply
+    /// follows. If the snapshot was the database's own, `MemberEvent::Compacted` tells the database
+    /// instead.
     RejectSnapshot,
-    /// The member has left its cluster for good; it has no further outputs.
+    /// The member has left its cluster for good. No outputs follow.
     Left,
-    /// The member cannot go on: the text says why, and how to repair it. It has no further outputs.
+    /// The member cannot continue; the text says why, and how to repair it. No outputs follow.
     Failed(String),
 }
 
-/// Messages for the log that one cause may bring any number of times: the caller limits the rate of each kind.
+/// Kinds of log lines that one cause may repeat any number of times. The caller limits the rate of
+/// each kind.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Repeated {
     /// An election timeout has passed.
     Timeout,
-    /// An election begins without a timeout, or its real vote.
+    /// An election begins without a timeout, or moves from pre-vote to vote.
     Election,
     /// This member was elected.
     Elected,
     /// A vote request was ignored.
     IgnoredVote,
-    /// A message of a term that is over.
+    /// A message of an older term.
     LowerTerm,
-    /// A pre-vote that was not needed any more.
+    /// A pre-vote reply that arrived after the pre-vote was won.
     LatePreVote,
     /// A second leader in a term.
     SecondLeader,
-    /// A message of a server that is no member, or of a process that claims to be one.
+    /// A message from a server that is not a member, or from a process that claims to be one.
     Stranger,
-    /// A member whose committed log is not this one's.
+    /// A member whose committed log contradicts this one's.
     OtherHistory,
     /// An acknowledgement of entries that were not sent.
     Unsent,
-    /// A message that came at a wrong time; for developers.
+    /// A message that came at a wrong time; for developers only.
     Untimely,
 }
 
-/// A new file for a member, except for the database's contents.
+/// A new file for a member, without the database's contents.
 #[derive(Clone, Debug)]
 pub struct Rewrite {
-    /// The database's contents: those of [`MemberRequest::Snapshot`](crate::MemberRequest::Snapshot); `None` after `Input::SnapshotMade`,
-    /// whose caller has them.
+    /// The contents that came with [`MemberRequest::Snapshot`](crate::MemberRequest::Snapshot).
+    /// `None` after `Input::SnapshotMade`, whose caller has them.
     pub snapshot: Option<Snapshot>,
     /// The number for [`StorageRequest::Rewrite`].
     pub number: RewriteNumber,
-    /// The cluster.
+    /// The cluster, if known.
     pub cid: Option<Cid>,
     /// `prev_index`.
     pub index: Index,
@@ -139,35 +147,36 @@ pub struct Rewrite {
     pub servers: Servers,
     /// `prev_election_timer`, ms.
     pub election_timer_ms: u64,
-    /// Records after the header, framed.
+    /// Framed records that follow the header.
     pub records: Vec<u8>,
 }
 
 /// The columns of the database's row in `_Server` that the member decides
-/// (docs/spec/distribution.md 1.8). The database itself tells `index`.
+/// (docs/spec/distribution.md 1.8). The database itself reports `index`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ServerRow {
-    /// The member takes part in its cluster, knows of a leader, and its database has caught up
-    /// (`commits/catching_up.rs`).
+    /// Whether the member takes part in its cluster, knows of a leader, and its database has caught
+    /// up (`commits/catching_up.rs`).
     pub is_connected: bool,
-    /// The member leads, and its database executes transactions.
+    /// Whether the member leads and its database executes transactions.
     pub is_leader: bool,
     /// The cluster, if known.
     pub cid: Option<Cid>,
-    /// The member.
+    /// The member's id.
     pub sid: Sid,
-    /// Why the database has no contents, if it has none. Not a column: refusals of requests say it.
+    /// Why the database has no contents; `None` if it has. Not a column: replies that refuse
+    /// requests say it.
     pub absence: Option<Absence>,
 }
 
-/// The reason why a database has no contents. A member that has contents may fail too; then its
-/// clients read what it had.
+/// Why a database has no contents. A member with contents may fail too; its clients then read what
+/// it had.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Absence {
-    /// The server has not completed joining its cluster.
+    /// The server has not finished joining its cluster.
     Joining,
-    /// Its file is damaged, and its leader has not replaced it yet.
+    /// The member's file is damaged, and its leader has not replaced it yet.
     Damaged,
-    /// It takes no part in its cluster any more.
+    /// The member no longer takes part in its cluster.
     Failed,
 }

@@ -1,5 +1,5 @@
 //! The other members and the servers that have sent messages: their connections, and what their
-//! messages say of them.
+//! messages reveal.
 //!
 //! Invariant: a server that is in no list gets an entry only while fewer than `PEERS_MAX` are
 //! known, and loses it with its connection.
@@ -11,40 +11,39 @@ use corvid_rpc::Level;
 
 use crate::guard::SERVERS_MAX;
 
-/// Peers that are kept, beyond which messages and connections of servers that are in no list are
-/// ignored.
+/// Maximum number of known peers; further servers are ignored unless a list contains them.
 const PEERS_MAX: usize = 2 * SERVERS_MAX;
 
-/// A peer.
+/// A peer, as far as this member knows it.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Peer {
-    /// Messages can be sent to it.
+    /// Whether messages can be sent to it.
     pub(crate) is_up: bool,
-    /// When that changed last.
+    /// When `is_up` last changed.
     pub(crate) changed_ms: Option<u64>,
-    /// When its last message came.
+    /// When its last message arrived.
     pub(crate) last_message_ms: Option<u64>,
-    /// Its file is damaged: it has lost entries that the algorithm believes it to have, until it
-    /// acknowledges one.
+    /// Whether its file is damaged: it has lost entries that the algorithm believes it to have.
+    /// Reset once it acknowledges an entry.
     pub(crate) is_damaged: bool,
-    /// Its vote in the present term, if this member knows.
+    /// Its vote in the present term, if known.
     pub(crate) voted_for: Option<Sid>,
 }
 
-/// See the module.
+/// All known peers.
 #[derive(Debug, Default)]
 pub(crate) struct PeerTable {
     peers: BTreeMap<Sid, Peer>,
-    /// A server was refused because there are too many; one line is enough.
+    /// Whether a server was refused because there are too many; one log line is enough.
     are_refused: bool,
 }
 
 impl PeerTable {
-    /// The entry of a peer.
+    /// The entry of a peer, created if necessary.
     ///
     /// # Errors
-    /// Too many are known, and this one is in no list. The text is for the log; the first time
-    /// only.
+    /// Too many peers are known, and this one is in no list. The text is for the log, the first
+    /// time only.
     pub(crate) fn admit(
         &mut self,
         sid: Sid,
@@ -65,17 +64,17 @@ impl PeerTable {
         Err(Some((Level::Warn, text)))
     }
 
-    /// The state of a peer; that of an unknown one if it has no entry.
+    /// The state of a peer; the default if it has no entry.
     pub(crate) fn get(&self, sid: Sid) -> Peer {
         self.peers.get(&sid).copied().unwrap_or_default()
     }
 
-    /// Has a voice in this member's term.
+    /// Records a vote in this member's term.
     pub(crate) fn note_vote(&mut self, sid: Sid, voted_for: Sid) {
         self.peers.entry(sid).or_default().voted_for = Some(voted_for);
     }
 
-    /// A new term: votes are not known any more.
+    /// Forgets all votes, because a new term has begun.
     pub(crate) fn forget_votes(&mut self) {
         for peer in self.peers.values_mut() {
             peer.voted_for = None;
@@ -86,12 +85,12 @@ impl PeerTable {
         self.peers.entry(sid).or_default().is_damaged = is_damaged;
     }
 
-    /// The connection of a peer has ended. Returns whether the peer is forgotten.
+    /// The connection to a peer is down. Returns whether the peer is forgotten.
     pub(crate) fn disconnect(&mut self, sid: Sid, now_ms: u64, is_member: bool) -> bool {
         let Some(peer) = self.peers.get_mut(&sid) else {
             return false;
         };
-        // A connection that cannot be made is not news.
+        // A failed attempt to connect is not a change.
         if std::mem::replace(&mut peer.is_up, false) {
             peer.changed_ms = Some(now_ms);
         }

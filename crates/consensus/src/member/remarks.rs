@@ -1,8 +1,7 @@
-//! Remarks in the log about messages that have no effect, in the words of docs/spec/distribution.md
-//! 1.5.
+//! Log lines about messages that have no effect, in the words of docs/spec/distribution.md 1.5.
 //!
-//! Invariant: a remark changes nothing, and is made before the message is handled. Called by
-//! `messages.rs` alone.
+//! Invariant: a remark changes nothing, and is made before the message is handled. Only
+//! `messages.rs` calls this module.
 
 use corvid_log::cluster::Sid;
 use corvid_rpc::Level;
@@ -14,7 +13,7 @@ use super::{Repeated, Role};
 use crate::message::PeerMessage;
 use crate::wire;
 
-/// A message of a term that is over. A damaged member may well ask in one.
+/// Remarks on a message of an older term. A damaged member may legitimately ask in one.
 pub(crate) fn remark_lower_term(
     cx: &mut Context,
     roster: &Roster,
@@ -35,8 +34,8 @@ pub(crate) fn remark_lower_term(
     cx.log_repeated(Level::Info, Repeated::LowerTerm, text);
 }
 
-/// A vote request that is rejected because the leader is healthy, or an answer to a pre-vote that
-/// is won.
+/// Remarks on a vote request that is rejected because the leader is healthy, and on a pre-vote
+/// reply that arrives after the pre-vote was won.
 pub(crate) fn remark_vote(
     cx: &mut Context,
     roster: &Roster,

@@ -1,4 +1,4 @@
-//! The report for operators: the state of each part, put together as `cluster/status` prints it.
+//! The report for operators: the state of each part, combined as `cluster/status` prints it.
 //!
 //! Invariant: a report changes nothing.
 
@@ -53,7 +53,8 @@ fn connected(member: &Member) -> Connected {
     if roster.has_left() {
         Connected::Left
     } else if let Some(failure) = &member.cx.failure {
-        // An older file may say that the server is still joining, or leaving.
+        // Checked before the next two: an old file may say that the server is still joining or
+        // leaving.
         Connected::Failed(failure.text().to_owned())
     } else if roster.is_joining() {
         Connected::Joining

@@ -1,17 +1,17 @@
-//! The roster: who is a member, who joins, who leaves, and whether this server does.
+//! The roster: the list of members, the servers that join and leave, and whether this server does.
 //!
 //! | File | Owns |
 //! |---|---|
 //! | `membership.rs` | the committed lists, servers that are being added or removed |
-//! | `joining.rs` | the server that asks for admission, and the leader that admits |
-//! | `leaving.rs` | the member that goes, and the leader that lets it go |
-//! | `addresses.rs` | names in log lines, connections that are wanted |
+//! | `joining.rs` | the server that asks for admission, and the leader that admits it |
+//! | `leaving.rs` | the member that leaves, and the leader that removes it |
+//! | `addresses.rs` | names in log lines, wanted connections |
 //!
-//! Invariant: the voters of the algorithm are the servers of the last committed list. One change of
-//! the list is proposed at a time, by a leader whose database leads. A server that is out of the
-//! list hears of that only when the file says that the list is committed: until then this member
-//! may forget it, and would wait for a vote that never comes. It must not know snapshots, elections
-//! or transactions.
+//! Invariant: the voters of the algorithm are the servers of the last committed list. A leader
+//! whose database leads proposes one change of the list at a time. A server that has been dropped
+//! hears of it only once the file records that the list is committed. Until then a crash may make
+//! this member forget the list, and it would wait for a vote that never comes. This part must not
+//! know snapshots, elections or transactions.
 
 pub(crate) mod addresses;
 pub(crate) mod joining;
@@ -31,34 +31,34 @@ use joining::Joining;
 use leaving::{Departing, Leaving};
 use membership::{Joiner, Membership};
 
-/// See the module.
+/// The members of the cluster, and changes to them.
 #[derive(Debug)]
 pub(crate) struct Roster {
     list: Membership,
-    /// This server asks for admission.
+    /// Set while this server asks for admission.
     joining: Option<Joining>,
-    /// This member asks to be removed.
+    /// Set while this member asks to be removed.
     leaving: Option<Leaving>,
-    /// This leader has committed its own removal.
+    /// Set once this leader has committed its own removal.
     departing: Option<Departing>,
     has_left: bool,
-    /// The connections that are asked for.
+    /// The connections requested last.
     targets: Option<Vec<DialTarget>>,
 }
 
-/// The consequences of a committed list, for others.
+/// The consequences of a committed list for other parts.
 #[derive(Debug, Default)]
 pub(crate) struct Committed {
-    /// This server is out of the list, and goes now.
+    /// The list drops this server, which leaves now.
     pub(crate) must_leave: bool,
     /// The list adds this server.
     pub(crate) adds_own: bool,
-    /// Servers that are not members any more.
+    /// Servers that are no longer members.
     pub(crate) gone: Vec<Sid>,
 }
 
 impl Roster {
-    /// `remotes`: the servers to ask for admission; `None`: it is a member, or was one.
+    /// `remotes`: the servers to ask for admission; `None` if this server is a member, or was one.
     pub(crate) fn new(
         first: Option<(Index, Servers)>,
         later: Vec<(Index, Servers)>,
@@ -108,12 +108,12 @@ impl Roster {
         self.list.sids()
     }
 
-    /// Members that must agree.
+    /// Number of members that must agree.
     pub(crate) fn quorum(&self) -> usize {
         self.count() / 2 + 1
     }
 
-    /// The server that a text names: an exact address, or the beginning of an id.
+    /// Finds a server by an exact address, or by the beginning of its id.
     pub(crate) fn find(&self, text: &str) -> Option<Sid> {
         self.list.find(text)
     }
@@ -130,7 +130,7 @@ impl Roster {
         self.leaving.is_some()
     }
 
-    /// Whether this leader has committed its own removal: proposals of it may be lost.
+    /// Whether this leader has committed its own removal, so that its proposals may be lost.
     pub(crate) fn is_departing(&self) -> bool {
         self.departing.is_some()
     }
@@ -159,7 +159,7 @@ impl Roster {
         members.chain(joiners.map(|(sid, joiner)| (*sid, &*joiner.address, joiner.phase())))
     }
 
-    /// A list is committed: the algorithm has its voters now.
+    /// A list is committed: gives the algorithm its new voters.
     pub(crate) fn commit(
         &mut self,
         cx: &mut Context,
@@ -168,12 +168,14 @@ impl Roster {
         last_eid: Eid,
     ) -> Committed {
         let own = cx.own();
-        // From here on nothing that tells of the list leaves before its records are stored.
+        // First of all: from here on, nothing that reveals the list leaves before its records are
+        // stored.
         file.commit_list();
         let (added, gone) = self.list.commit(index, servers);
         let mut outcome = Committed::default();
-        // The library ends the process when a leader applies its own removal, so that is not
-        // applied at all.
+        // A dropped leader stays until a majority of the others knows: without its vote they might
+        // never find out. The library ends the process if a leader applies its own removal, so the
+        // removal is never applied.
         if gone.contains(&own) {
             if !cx.node.is_leader() || self.count() == 0 {
                 outcome.must_leave = true;
@@ -205,12 +207,12 @@ impl Roster {
         outcome
     }
 
-    /// A snapshot has taken the place of the log.
+    /// A snapshot has replaced the log.
     pub(crate) fn restart(&mut self, index: Index, servers: Servers) {
         self.list.restart(index, servers);
     }
 
-    /// The log begins after this entry now.
+    /// The log now begins after this entry.
     pub(crate) fn compact(&mut self, index: Index) {
         self.list.compact(index);
     }
@@ -247,7 +249,7 @@ mod tests {
         LogFile::new(sid(1), true, LogPosition::OPENING, mark)
     }
 
-    /// The comments of answers to joiners.
+    /// The comments of replies to joiners.
     fn take_comments(cx: &mut Context) -> Vec<(bool, String)> {
         let messages = fixture::take_messages(cx).into_iter();
         let comments = messages.filter_map(|(_, message)| match message {

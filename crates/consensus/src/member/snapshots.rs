@@ -1,16 +1,16 @@
-//! Snapshots between members: those that leave, the one that arrives, and the questions that an
+//! Snapshots between members: those being sent, the one being received, and the questions that an
 //! installed one raises.
 //!
 //! | File | Owns |
 //! |---|---|
-//! | `sending.rs` | snapshots on their way to peers |
+//! | `sending.rs` | snapshots in flight to peers |
 //! | `serving.rs` | which snapshot a member with a damaged file gets |
-//! | `receiving.rs` | the snapshot on its way from the leader |
+//! | `receiving.rs` | the snapshot in flight from the leader |
 //! | `search.rs` | which entries are in the snapshot that was installed |
-//! | `recent.rs` | the ids of recent entries: the answers to that question |
+//! | `recent.rs` | the ids of recent entries, which answer that question |
 //!
-//! Invariant: a snapshot counts for nothing until the file with it is in place and lasts. The parts
-//! do not know each other. They must not know elections or transactions.
+//! Invariant: a snapshot counts only once the file with it is in place and survives a crash. The
+//! parts do not know each other. They must not know elections or transactions.
 
 pub(crate) mod receiving;
 pub(crate) mod recent;
@@ -26,7 +26,7 @@ use search::Search;
 use sending::Sending;
 use serving::Serving;
 
-/// See the module.
+/// Everything about snapshots between members.
 #[derive(Debug)]
 pub(crate) struct Snapshots {
     pub(crate) sending: Sending,
@@ -37,7 +37,7 @@ pub(crate) struct Snapshots {
 }
 
 impl Snapshots {
-    /// The file's snapshot ends with this entry.
+    /// Starts with a file whose snapshot ends with this entry.
     pub(crate) fn new(base: Index) -> Snapshots {
         Snapshots {
             sending: Sending::new(),

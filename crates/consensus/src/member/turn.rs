@@ -1,8 +1,8 @@
-//! One turn: the work that the algorithm has found is carried out, until there is none, and others
-//! are told what it has changed.
+//! One turn: executes the work that the algorithm has found, until none is left, and tells others
+//! what it has changed.
 //!
-//! Invariant: committed entries reach the database before the messages of the same work leave, and
-//! only messages that the file vouches for leave ([`super::disk`]).
+//! Invariant: committed entries reach the database before the messages of the same work leave. Only
+//! messages whose promises the file holds may leave ([`super::disk`]).
 
 use corvid_log::cluster::{Index, Servers, Sid};
 use corvid_log::storage::LogPosition;
@@ -20,21 +20,26 @@ use crate::raft_node::{LogEntry, Outgoing, Work};
 impl Member {
     pub(super) fn turn(&mut self) {
         if !self.cx.has_failed() && !self.roster.has_left() {
+            // Propose before asking for work: proposals, changes of the list and outcomes of this
+            // turn then share one write, one sync and one message per peer.
             self.propose();
             self.change_servers();
             self.forwarding.send_outcomes(&mut self.cx);
             self.work();
+            // Followers learn of commits last, when the turn has shown whether an append carries
+            // the index anyway.
             if self.commits.notice.tell(&mut self.cx) {
                 self.work();
             }
         }
+        // The note and the views come after all work: they show the state in which the turn ends.
         self.disk.note_failure(&mut self.cx);
         self.update_view();
     }
 
-    /// Proposes what waits.
+    /// Proposes what is waiting.
     pub(super) fn propose(&mut self) {
-        // The leadership of a member that was removed ends: what it proposes now may be lost.
+        // The leadership of a removed member is ending, so its proposals could be lost.
         if !self.roster.is_departing() {
             self.commits.propose(&mut self.cx);
         }
@@ -50,7 +55,7 @@ impl Member {
         }
     }
 
-    /// Carries out what the algorithm has found.
+    /// Executes the work that the algorithm has found.
     pub(super) fn work(&mut self) {
         while !self.roster.has_left()
             && !self.cx.has_failed()
@@ -66,15 +71,19 @@ impl Member {
     fn carry_out(&mut self, mut work: Work) {
         let committed = std::mem::take(&mut work.committed);
         self.note_leadership(&work);
-        // The database learns that its leadership has ended before it learns of entries that came
-        // after.
+        // Tell the database of a lost leadership before entries of the next one. Otherwise it would
+        // take the new leader's entries for its own proposals.
         self.update_view();
         if !committed.is_empty() {
             self.commit(&committed);
         }
+        // Leaving wrote the last record. A removed member must store, send and promise nothing
+        // more.
         if self.roster.has_left() {
             return;
         }
+        // Store after committing: a committed list changes which messages of this work may leave at
+        // once.
         let stored = self.disk.store(&mut self.cx, work);
         self.send_all(stored.messages);
         if let Some(number) = stored.number {
@@ -82,16 +91,19 @@ impl Member {
         }
     }
 
-    /// Sends messages of the algorithm that nothing keeps back any more.
+    /// Sends messages of the algorithm that need not wait any longer.
     fn send_all(&mut self, messages: Vec<(Sid, Outgoing)>) {
         if self.disk.is_repairing() {
-            // The algorithm knows nothing of the damage, and answers the leader.
+            // The algorithm knows nothing of the damage and answers the leader. Those answers would
+            // promise entries that the file has lost.
             return;
         }
         let (snapshot, timer_ms) = (self.disk.snapshot(), self.election.timer_ms());
         for (to, message) in messages {
             match message {
                 Outgoing::Message(message) => {
+                    // Extend the peer's lease before the message leaves: it is silent while it
+                    // digests the entries.
                     if let Some((through, bytes)) = long_entries(&message) {
                         self.election.lease.send_long(to, through, bytes, timer_ms);
                     }
@@ -105,15 +117,17 @@ impl Member {
         }
     }
 
-    /// Records through this position are stored: the messages that waited for them leave.
+    /// Sends the messages that waited for records up to this position, which are stored now.
     pub(super) fn release(&mut self, position: LogPosition) {
         if let Some(messages) = self.disk.answer(&mut self.cx, position) {
             self.send_all(messages);
+            // The messages belong to what is stored. Only then request what was left out during
+            // trouble.
             self.disk.catch_up(&mut self.cx);
         }
     }
 
-    /// This member leads from the entry that begins its leadership.
+    /// Notes the entry that begins this member's leadership, if it is in this work.
     fn note_leadership(&mut self, work: &Work) {
         if !self.cx.node.is_leader() {
             return;
@@ -125,11 +139,11 @@ impl Member {
         }
     }
 
-    /// Hands committed entries to the database; lists of servers and timers take effect here.
+    /// Hands committed entries to the database. Lists of servers and timers take effect here.
     fn commit(&mut self, entries: &[LogEntry]) {
         let Some(last) = entries.last() else { return };
-        // Own entries are those of a leadership that the database knows of and has not been told
-        // the end of.
+        // Entries of this term are the database's own proposals: it was told of this leadership and
+        // not yet of its end.
         let own_term = self.election.view.told_term();
         let mut events = Vec::new();
         for entry in entries {
@@ -195,7 +209,7 @@ impl Member {
         }
     }
 
-    /// This server is not a member any more.
+    /// This server is no longer a member.
     pub(super) fn leave(&mut self) {
         if self.roster.has_left() {
             return;
@@ -205,7 +219,7 @@ impl Member {
         self.cx.put(Output::Left);
     }
 
-    /// The file has another snapshot now, of the database's own making.
+    /// The file now has another snapshot, made by the database itself.
     pub(super) fn take_compaction(&mut self, snapshot: StoredSnapshot) {
         let StoredSnapshot { index, term, .. } = snapshot;
         self.cx.node.set_snapshot(index, term);
@@ -217,12 +231,12 @@ impl Member {
         self.snapshots.sending.restart(&mut self.cx);
     }
 
-    /// Whether the database of this member leads, as it was told.
+    /// Whether this member's database has been told that it leads.
     pub(super) fn leads(&self) -> bool {
         self.election.announced_term(&self.cx).is_some()
     }
 
-    /// Tells everybody of changes.
+    /// Tells the database, the connections and `_Server` what has changed.
     pub(super) fn update_view(&mut self) {
         self.update_role();
         self.tell_database();
@@ -238,7 +252,7 @@ impl Member {
             self.end_leadership();
         }
         if change.is_new_term {
-            // Outcomes that followers may not have got are kept for those that ask.
+            // Followers may not have received these outcomes: keep them for those that ask.
             for (id, outcome) in self.forwarding.restart(change.term) {
                 self.snapshots.recent.keep_outcome(id, outcome);
             }
@@ -247,7 +261,7 @@ impl Member {
         self.election.adopt(&mut self.cx, &self.roster, change);
     }
 
-    /// This member does not lead any more.
+    /// This member no longer leads.
     fn end_leadership(&mut self) {
         self.commits.forget_proposals();
         self.snapshots.sending.clear();
@@ -275,7 +289,7 @@ impl Member {
         }
     }
 
-    /// Passes transactions of followers to the database, once it leads.
+    /// Passes followers' transactions to the database, once it leads.
     pub(super) fn execute_forwards(&mut self) {
         if let Some(term) = self.election.announced_term(&self.cx) {
             self.forwarding.execute(&mut self.cx, term);
@@ -287,7 +301,7 @@ impl Member {
         let absence = self.absence();
         let is_member = absence.is_none() && !self.roster.is_leaving() && !self.roster.has_left();
         let view = &self.election.view;
-        // A member that can store nothing stays behind for as long as that lasts. Its clients are
+        // A member that cannot store anything stays behind until its disk recovers. Its clients are
         // better served elsewhere.
         let is_stuck = self.disk.is_in_trouble()
             && !self.cx.node.is_leader()
@@ -306,7 +320,7 @@ impl Member {
         self.election.view.show_row(&mut self.cx, row);
     }
 
-    /// Why the database has no contents; `None`: it has, or is about to have them.
+    /// Why the database has no contents; `None` if it has, or is about to have them.
     fn absence(&self) -> Option<Absence> {
         if self.cx.has_failed() {
             Some(Absence::Failed)
@@ -320,8 +334,8 @@ impl Member {
     }
 }
 
-/// The last index and the bytes of entries that make a long message: their receiver is silent while
-/// it reads them.
+/// The last index and the bytes of an append that makes a long message, whose receiver is silent
+/// while it reads.
 fn long_entries(message: &PeerMessage) -> Option<(Index, u64)> {
     let PeerMessage::Append {
         prev_index,

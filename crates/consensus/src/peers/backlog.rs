@@ -1,66 +1,67 @@
-//! Unsent messages of one connection, counted; their bytes are with the caller.
+//! Counts the unsent messages of one connection; the caller holds their bytes.
 //!
-//! At [`BacklogLimits`] the connection is to be reset: its peer gets the messages again, or newer ones, over the next connection. Only
-//! messages count that were unsent at the check before too: a burst that the socket has had no chance to take is no sign of a slow peer.
-//! Before that, at [`APPEND_BACKLOG_BYTES_MAX`], the big messages are not sent any more, so that a slow peer costs bounded memory even under
-//! the large default limit of bytes.
+//! At [`BacklogLimits`] the connection is reset: its peer gets the messages again, or newer ones,
+//! over the next connection. Only messages count that were already unsent at the previous check: a
+//! burst that the socket had no chance to accept does not indicate a slow peer. Earlier, at
+//! [`APPEND_BACKLOG_BYTES_MAX`], big messages are no longer sent. So a slow peer costs bounded
+//! memory even under the large default limit of bytes.
 
 use std::collections::VecDeque;
 
 use super::{BACKLOG_CHECKED_FROM, BacklogLimits};
 
-/// Unsent bytes of a connection from which on entries and chunks of snapshots are not sent over it. The consensus library finds out by the
-/// replies to heartbeats, and sends them again.
+/// Unsent bytes of a connection from which entries and chunks of snapshots are no longer sent over
+/// it. The consensus library notices from the replies to heartbeats, and sends them again.
 pub const APPEND_BACKLOG_BYTES_MAX: u64 = 64 * 1024 * 1024;
 
-/// The counts of one connection.
+/// The counters of one connection.
 #[derive(Debug, Default)]
 pub(super) struct Backlog {
-    /// Lengths of the unsent messages, the first one less what has left.
+    /// Lengths of the unsent messages; the first one without the bytes that have left.
     lengths: VecDeque<usize>,
     bytes: u64,
-    /// Those that were unsent at the last check.
+    /// Number of messages that were already unsent at the last check.
     old_messages: usize,
-    /// Their bytes.
+    /// Bytes of those messages.
     old_bytes: u64,
     /// The number of old messages at which the next line is logged.
     next_report: usize,
-    /// Bytes that are queued in front of the unsent ones.
+    /// Bytes queued for writing after the unsent ones.
     queued_bytes: u64,
-    /// Big messages are not sent.
+    /// Whether big messages are held off.
     is_restricted: bool,
 }
 
-/// Many old messages.
+/// A report about many old messages.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Report {
-    /// How bad it is.
+    /// The severity.
     pub(super) verdict: Verdict,
-    /// Old messages.
+    /// Number of old messages.
     pub(super) messages: usize,
-    /// Their bytes.
+    /// Bytes of the old messages.
     pub(super) bytes: u64,
 }
 
-/// How bad a backlog is.
+/// The severity of a backlog.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Verdict {
-    /// Long, which is worth a line in the log.
+    /// Long enough for a line in the log.
     Long,
-    /// Too many messages.
+    /// More messages than the limit.
     TooMany,
-    /// Too many bytes.
+    /// More bytes than the limit.
     TooLarge,
 }
 
 impl Backlog {
-    /// Adds a message.
+    /// Adds an unsent message of this many bytes.
     pub(super) fn push(&mut self, length: usize) {
         self.lengths.push_back(length);
         self.bytes += length as u64;
     }
 
-    /// Compares the old messages with the limits; from now on all present ones are old.
+    /// Compares the old messages with the limits. From now on, all present ones count as old.
     pub(super) fn check(&mut self, limits: BacklogLimits) -> Option<Report> {
         let (messages, bytes) = (self.old_messages, self.old_bytes);
         self.old_messages = self.lengths.len();
@@ -85,7 +86,7 @@ impl Backlog {
         })
     }
 
-    /// Bytes have left, in order.
+    /// This many bytes have left, in order.
     pub(super) fn written(&mut self, bytes: usize) {
         let mut rest = bytes;
         while let Some(first) = self.lengths.front_mut() {
@@ -100,7 +101,8 @@ impl Backlog {
             self.lengths.pop_front();
             self.old_messages = self.old_messages.saturating_sub(1);
         }
-        // A count that drifts resets healthy connections, or lets a slow one grow without limit.
+        // A counter that drifts would reset healthy connections, or let a slow one grow without
+        // limit.
         assert!(
             self.old_messages <= self.lengths.len() && self.old_bytes <= self.bytes,
             "{} of {} unsent messages are old, {} of {} bytes",
@@ -112,7 +114,7 @@ impl Backlog {
         self.admit_again();
     }
 
-    /// So many bytes wait to be written after the unsent ones.
+    /// Sets how many bytes are queued for writing after the unsent ones.
     pub(super) fn set_queued(&mut self, bytes: u64) {
         self.queued_bytes = bytes;
         self.admit_again();
@@ -124,7 +126,8 @@ impl Backlog {
         }
     }
 
-    /// Whether big messages may be added; `Err(true)` when this was so until now.
+    /// Whether big messages may be added. `Err(true)` if this is the first refusal since they were
+    /// admitted.
     pub(super) fn admits_big(&mut self) -> Result<(), bool> {
         let bytes = self.bytes + self.queued_bytes;
         if bytes < APPEND_BACKLOG_BYTES_MAX && !self.is_restricted {

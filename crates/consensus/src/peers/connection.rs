@@ -10,37 +10,37 @@ use super::BacklogLimits;
 use super::backlog::{Backlog, Report};
 use super::long_messages::{InboundParts, OutboundQueue};
 
-/// A peer that has not said who it is within this time is disconnected, ms.
+/// A peer that has not identified itself within this time is disconnected, ms.
 pub const IDENTIFICATION_MS: u64 = 10_000;
 
 /// An established connection.
 #[derive(Debug)]
 pub(super) struct Connection {
-    /// For the log.
+    /// The name in log lines.
     pub(super) name: String,
-    /// The address that was dialled; `None`: accepted.
+    /// The address that was dialled; `None` if the connection was accepted.
     pub(super) dialled: Option<String>,
-    /// When it was established.
+    /// When it was established, ms.
     pub(super) since_ms: u64,
-    /// The server at the other end, once it has said so.
+    /// The server at the other end, once it has identified itself.
     pub(super) peer: Option<Sid>,
-    /// The address that the server has told.
+    /// The address that the server has announced.
     pub(super) address: Option<String>,
-    /// The order of identifications.
+    /// Position in the order of identifications.
     pub(super) identified: u64,
-    /// The network leads to the server's place ([`super::vouching`]).
+    /// Whether the network leads to the server's listed place ([`super::vouching`]).
     pub(super) is_vouched: bool,
-    /// Something must arrive until then, because another connection claims the server.
+    /// Deadline by which something must arrive, because another connection claims the server, ms.
     pub(super) answer_until_ms: Option<u64>,
     pub(super) assembler: Assembler,
-    /// The probe.
+    /// Probes the peer when it is silent.
     pub(super) session: Session,
     pub(super) backlog: Backlog,
-    /// Messages that wait until parts of a long one have left.
+    /// Messages queued until parts of a long one have left.
     pub(super) outbound: OutboundQueue,
-    /// The parts of a long message that arrive.
+    /// The parts of a long message received so far.
     pub(super) inbound: InboundParts,
-    /// How the message that arrives grows.
+    /// Growth of the message that is arriving.
     pub(super) growth: Growth,
 }
 
@@ -60,7 +60,7 @@ impl Connection {
             identified: 0,
             is_vouched: false,
             answer_until_ms: None,
-            // A forwarded transaction may nest as deeply as a client's message may, and is wrapped
+            // A forwarded transaction may nest as deeply as a client's message, and is wrapped
             // here.
             assembler: Assembler::new(Framer::with_depth_max(PEER_DEPTH_MAX)),
             session: Session::new(now_ms, probe_ms),
@@ -76,13 +76,13 @@ impl Connection {
         self.assembler.begun().len() + self.inbound.bytes()
     }
 
-    /// When the peer must have identified itself.
+    /// Deadline for the peer to identify itself, ms.
     pub(super) fn identification_ms(&self) -> Option<u64> {
         let is_unknown = self.peer.is_none();
         is_unknown.then(|| self.since_ms.saturating_add(IDENTIFICATION_MS))
     }
 
-    /// Reports what is due, a few things at most. The caller has tried to read.
+    /// Reports what is due, at most a few things. The caller has tried to read before.
     pub(super) fn collect_due(
         &mut self,
         now_ms: u64,
@@ -108,14 +108,14 @@ impl Connection {
     }
 }
 
-/// Something that is due by the time or by the backlog.
+/// A condition that time or the backlog has brought about.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Due {
-    /// The peer has not said who it is.
+    /// The peer has not identified itself.
     Unidentified,
     /// Another connection claims the server, and this one has not answered.
     Unanswered,
-    /// The peer is silent.
+    /// The peer is silent: probe it, or give up.
     Probe(Action),
     /// Much is unsent.
     Backlog(Report),

@@ -1,14 +1,14 @@
-//! Long messages of one connection, cut into parts between which short ones pass.
+//! Long messages of one connection, cut into parts so that short ones can pass between them.
 //!
 //! ```text
-//! sender:    long message ---> queue ---> part, part, last part    as fast as the socket takes them
+//! sender:    long message ---> queue ---> part, part, last part   as fast as the socket takes them
 //!            heartbeat, vote ------------------------> at once
-//! receiver:  part, part, last part ---> the text, read as if it had come in one
+//! receiver:  part, part, last part ---> the text, read as if it had arrived in one piece
 //! ```
 //!
-//! An entry of a gigabyte is seconds on its way. If heartbeats had to wait for it, its receiver
-//! would take the leader for dead. Invariant: messages that are not urgent keep their order, so
-//! while a long one is queued, the later ones are queued after it.
+//! An entry of one gigabyte is in transit for seconds. If heartbeats had to wait for it, its
+//! receiver would take the leader for dead. Invariant: messages that are not urgent keep their
+//! order, so while a long one is queued, later ones are queued after it.
 
 use std::collections::VecDeque;
 
@@ -18,12 +18,12 @@ use corvid_json::Pieces;
 use crate::message::PeerMessage;
 use crate::wire::MessageText;
 
-/// A longer message is sent in parts, bytes.
+/// A message longer than this is sent in parts, bytes.
 pub const LONG_BYTES: usize = 2 * 1024 * 1024;
 /// Bytes of one part.
 pub const PART_BYTES: usize = 256 * 1024;
-/// Unsent bytes of a connection up to which further parts are written: what a heartbeat has in
-/// front of it.
+/// Further parts are written while fewer bytes than this are unsent on a connection. This bounds
+/// the bytes ahead of a heartbeat.
 pub(super) const WINDOW_BYTES: u64 = 1024 * 1024;
 
 /// Whether a message may overtake others.
@@ -38,21 +38,21 @@ pub(super) fn is_urgent(message: &PeerMessage) -> bool {
     )
 }
 
-/// Messages that wait for their turn.
+/// Queued messages of one connection, in order.
 #[derive(Debug, Default)]
 pub(super) struct OutboundQueue {
     texts: VecDeque<MessageText>,
-    /// Bytes of the first one that have left in parts.
+    /// Bytes of the first message that have left in parts.
     begun_bytes: u64,
     bytes: u64,
 }
 
-/// The bytes that leave next.
+/// The bytes to write next.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Next {
     /// A short message.
     Whole(Bytes),
-    /// A part of a long one; with the last part the length of the whole, bytes.
+    /// A part of a long message; the last part comes with the length of the whole, bytes.
     Part(Bytes, Option<u64>),
 }
 
@@ -61,7 +61,7 @@ impl OutboundQueue {
         self.texts.is_empty()
     }
 
-    /// Bytes of the messages that have not left.
+    /// Bytes of queued messages that have not left.
     pub(super) fn bytes(&self) -> u64 {
         self.bytes
     }
@@ -101,12 +101,12 @@ impl OutboundQueue {
 pub(super) struct InboundParts(Pieces);
 
 impl InboundParts {
-    /// Bytes so far.
+    /// Number of bytes so far.
     pub(super) fn bytes(&self) -> usize {
         self.0.len()
     }
 
-    /// Adds a part; returns the message with the last one.
+    /// Adds a part. Returns the message with the last one.
     pub(super) fn add(&mut self, part: &[u8], is_last: bool) -> Option<Bytes> {
         self.0.extend(part);
         is_last.then(|| std::mem::take(&mut self.0).into_bytes().into())

@@ -1,4 +1,4 @@
-//! The effects that [`super::Peers`] asks for, and the numbers of connections.
+//! The outputs of [`super::Peers`], and the numbers of connections.
 
 use bytes::Bytes;
 use corvid_log::cluster::{Cid, Sid};
@@ -6,50 +6,52 @@ use corvid_rpc::Level;
 
 use crate::message::PeerMessage;
 
-/// A connection of this member, dialled or accepted. Numbers are never used twice.
+/// Identifies a connection of this member, dialled or accepted. Numbers are never reused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct ConnectionNumber(pub u64);
 
-/// An effect, to be carried out in the order of [`super::Peers::next_output`].
+/// An output, to be executed in the order of [`super::Peers::next_output`].
 #[derive(Debug, PartialEq, Eq)]
 pub enum PeersOutput {
-    /// Connect to an address (`tcp:HOST:PORT`, `ssl:HOST:PORT`, `unix:PATH` as the list of servers has it), then report
-    /// [`super::Peers::connected`] or [`super::Peers::closed`].
+    /// Connect to an address (`tcp:HOST:PORT`, `ssl:HOST:PORT` or `unix:PATH`, as in the list of
+    /// servers), then report [`super::Peers::connected`] or [`super::Peers::closed`].
     Dial {
-        /// The number of the connection to be.
+        /// The number of the future connection.
         number: ConnectionNumber,
-        /// Where to.
+        /// The address to dial.
         address: String,
     },
-    /// Send bytes, in order. The caller keeps those that the socket does not take, and reports [`super::Peers::written`] as they leave; their
-    /// amount is bounded here.
+    /// Send bytes, in order. The caller keeps those that the socket does not accept, and reports
+    /// [`super::Peers::written`] as they leave. Their amount is bounded here.
     Write {
         /// An open connection.
         number: ConnectionNumber,
         /// The bytes.
         bytes: Bytes,
     },
-    /// Close a connection, or give up the attempt, and forget its unsent bytes. Nothing is to be reported about it any more.
+    /// Close a connection, or abandon the attempt, and drop its unsent bytes. Report nothing more
+    /// about it.
     Close {
         /// The connection.
         number: ConnectionNumber,
     },
     /// Messages can be sent to this server from now on.
     PeerUp(Sid),
-    /// Messages to this server are lost from now on; some that were sent before may have been.
+    /// Messages to this server are lost from now on; earlier ones may have been.
     PeerDown(Sid),
-    /// There is no connection with this server, and its address refuses new ones: its process is gone.
+    /// No connection to this server exists, and its address refuses new ones: its process is gone.
     PeerRefused(Sid),
-    /// A message of an identified server, for [`crate::guard`] and the member.
+    /// A message from an identified server, for [`crate::guard`] and the member.
     Message {
         /// The server.
         from: Sid,
         /// The message.
         message: PeerMessage,
     },
-    /// A joining server has learned its cluster from a peer; never repeated.
+    /// A joining server has learned its cluster's id from a peer. Reported once.
     LearnedCluster(Cid),
-    /// A message that was sent or has arrived, in the form of the log; only after [`super::Peers::show_messages`]. A long one is cut.
+    /// A message that was sent or received, rendered for the log; only after
+    /// [`super::Peers::show_messages`]. Long ones are cut.
     Traffic {
         /// The text, with the connection's name.
         text: String,

@@ -1,4 +1,4 @@
-//! Bytes to messages of identified servers.
+//! Turns bytes into messages of identified servers.
 
 use bytes::Bytes;
 use corvid_json::StreamError;
@@ -13,13 +13,13 @@ use super::connection::Connection;
 use super::{ACCEPTED_PER_SERVER_MAX, ConnectionNumber, Peers, PeersOutput, unfinished, vouching};
 use crate::wire::{self, CODEC, DecodeError, Incoming, Receiver};
 
-/// Bytes of the first message of a connection, at most.
+/// Maximum bytes of the first message of a connection.
 pub const HELLO_BYTES_MAX: usize = 16 * 1024;
-/// Bytes of a text that has begun, from which on those of all connections are added up.
+/// Unfinished bytes of a connection from which those of all connections are added up.
 const BEGUN_BYTES_CHECKED_FROM: usize = 256 * 1024;
 
 impl Peers {
-    /// Bytes have arrived.
+    /// Bytes have arrived on a connection.
     pub fn received(&mut self, now_ms: u64, number: ConnectionNumber, bytes: &[u8]) {
         let mut rest = bytes;
         if let Some(connection) = self.connections.get_mut(&number) {
@@ -34,7 +34,7 @@ impl Peers {
                 remote.reconnect.activity(now_ms);
             }
         }
-        // A message may reset the connection.
+        // A message may reset the connection, so look it up each time.
         while let Some(connection) = self.connections.get_mut(&number) {
             let bytes_max = match connection.peer {
                 Some(_) => self.settings.message_bytes_max,
@@ -58,7 +58,8 @@ impl Peers {
         }
     }
 
-    /// Resets the connections that give way if the texts that have begun are too long together.
+    /// If the unfinished messages of all connections are too long together, resets connections
+    /// until they fit.
     fn limit_begun(&mut self, now_ms: u64, number: ConnectionNumber) {
         let connection = self.connections.get(&number);
         if connection.map_or(0, Connection::begun_bytes) <= BEGUN_BYTES_CHECKED_FROM {
@@ -77,7 +78,7 @@ impl Peers {
         }
     }
 
-    /// A text has arrived; `is_joined`: in parts.
+    /// Handles a complete text. `is_joined`: it arrived in parts.
     fn receive_text(
         &mut self,
         now_ms: u64,
@@ -85,7 +86,7 @@ impl Peers {
         text: &Bytes,
         is_joined: bool,
     ) {
-        // Parts are shown as they come.
+        // Parts are shown as they arrive.
         if !is_joined {
             self.show_message(number, Direction::Received, text);
         }
@@ -120,7 +121,7 @@ impl Peers {
                 }
                 self.receive_hello(now_ms, number, from, cluster, &address);
             }
-            // A part of parts would be read by a function that calls itself, as deep as a stranger likes.
+            // Refuse parts within parts: reading them would recurse as deeply as a stranger likes.
             Ok(Incoming::Part { .. }) if is_joined => {
                 let problem = "a message in parts that is itself a part";
                 self.refuse_connection(now_ms, number, Level::Warn, problem);
@@ -145,7 +146,7 @@ impl Peers {
         }
     }
 
-    /// A part of a long message. Other messages may come between two of them.
+    /// Handles a part of a long message. Other messages may arrive between two parts.
     fn receive_part(&mut self, now_ms: u64, number: ConnectionNumber, part: &[u8], is_last: bool) {
         let bytes_max = self.settings.message_bytes_max;
         let Some(connection) = self.connections.get_mut(&number) else {
@@ -170,7 +171,7 @@ impl Peers {
         }
     }
 
-    /// Whether the connection belongs to this server; it is reset if not.
+    /// Whether the connection belongs to this server; if not, resets it.
     fn is_of(&mut self, now_ms: u64, number: ConnectionNumber, from: Sid) -> bool {
         let known = self
             .connections
@@ -190,7 +191,7 @@ impl Peers {
         }
     }
 
-    /// The first message of a connection fixes its server.
+    /// Handles the first message of a connection, which fixes its server.
     fn receive_hello(
         &mut self,
         now_ms: u64,
@@ -203,6 +204,7 @@ impl Peers {
         if let Some(expected) = expected.filter(|expected| *expected != from) {
             return self.refuse_identity(now_ms, number, from, expected);
         }
+        // Only a connection to itself, or a copied file, has this server's own id.
         if from == self.settings.sid {
             let problem = "the server at the other end has this server's ID";
             return self.refuse_connection(now_ms, number, Level::Warn, problem);
@@ -244,8 +246,8 @@ impl Peers {
         }
     }
 
-    /// A joining server takes the cluster of the first message that tells one. That need not be a hello: the peer may have been joining too
-    /// when the connection was made, and lead now.
+    /// A joining server adopts the cluster of the first message that names one. That need not be a
+    /// hello: the peer may have been joining too when the connection was made, and may lead now.
     fn learn_cluster(&mut self, number: ConnectionNumber, cluster: Option<Cid>) {
         let (None, Some(cid)) = (self.settings.cid, cluster) else {
             return;
@@ -258,14 +260,16 @@ impl Peers {
         self.outputs.push_back(PeersOutput::LearnedCluster(cid));
     }
 
-    /// The server that a connection belongs to: the one that it was identified with, or the one that the list names for the address.
+    /// The server to which a connection must belong: the identified one, or the one that the list
+    /// names for the address.
     fn expected_at(&self, number: ConnectionNumber) -> Option<Sid> {
         let connection = self.connections.get(&number)?;
         let remote = || self.remotes.get(connection.dialled.as_ref()?);
         connection.peer.or_else(|| remote()?.sid)
     }
 
-    /// Resets the connection to an address at which another server has answered than the one that the list names now.
+    /// Resets a connection if the list now names another server for its address than the one that
+    /// answered.
     pub(super) fn check_identity(&mut self, now_ms: u64, address: &str) {
         let Some(remote) = self.remotes.get(address) else {
             return;
@@ -309,7 +313,7 @@ impl Peers {
         self.refuse_connection(now_ms, number, Level::Warn, &problem);
     }
 
-    /// The peer is no server of ours, or another version of it.
+    /// The peer is not a Corvid server, or has another version of the codec.
     fn refuse_implementation(
         &mut self,
         now_ms: u64,
@@ -325,7 +329,8 @@ impl Peers {
         self.refuse_connection(now_ms, number, Level::Warn, &problem);
     }
 
-    /// The peer has not said who it is. A member of the reference waits for the other side to begin.
+    /// The peer has not identified itself. A member of the reference waits for the other side to
+    /// start.
     pub(super) fn refuse_silent(&mut self, now_ms: u64, number: ConnectionNumber) {
         let problem = "the peer did not identify itself, disconnecting";
         let connection = self.connections.get(&number);
@@ -339,7 +344,8 @@ impl Peers {
         self.refuse_connection(now_ms, number, Level::Warn, &problem);
     }
 
-    /// Resets a connection. The same reason as last time, from the same address, is logged at debug level: the peer keeps trying.
+    /// Resets a connection. The same reason as last time, from the same address, is logged at debug
+    /// level: the peer keeps trying.
     fn refuse_connection(
         &mut self,
         now_ms: u64,

@@ -1,20 +1,21 @@
-//! An address to which a connection is kept: attempts and waits.
+//! An address to stay connected to: its attempts and waits.
 
 use corvid_log::cluster::Sid;
 use corvid_rpc::Reconnect;
 
 use super::ConnectionNumber;
 
-/// An address to which a connection is kept.
+/// An address to stay connected to.
 #[derive(Debug)]
 pub(super) struct Remote {
-    /// The server that must answer there, if it is known.
+    /// The server that must answer there, if known.
     pub(super) sid: Option<Sid>,
-    /// Waits of 1, 2, 4, 8 s between attempts. Its probe is off: [`super::connection::Connection`] has one.
+    /// Waits 1, 2, 4, then 8 s between attempts. Its probe is off, because
+    /// [`super::connection::Connection`] has one.
     pub(super) reconnect: Reconnect,
-    /// The attempt or the connection.
+    /// The current attempt or connection.
     pub(super) number: Option<ConnectionNumber>,
-    /// Why the last connection was refused; the same reason again is not worth a line.
+    /// Why the last connection was refused. A repetition is logged at debug level.
     pub(super) refusal: Option<String>,
 }
 

@@ -1,4 +1,4 @@
-//! Messages to bytes, under the limits of the backlog.
+//! Turns messages into bytes, within the limits of the backlog.
 
 use bytes::Bytes;
 use corvid_log::cluster::Sid;
@@ -13,7 +13,8 @@ use crate::message::PeerMessage;
 use crate::wire::{self, Envelope};
 
 impl Peers {
-    /// Sends a message to a server. Without a connection, or while too much is unsent, the message is lost.
+    /// Sends a message to a server. Without a connection, or while too much is unsent, the message
+    /// is lost.
     pub fn send(&mut self, now_ms: u64, to: Sid, message: &PeerMessage) {
         let Some(number) = self.used(to) else {
             return;
@@ -24,8 +25,8 @@ impl Peers {
         let envelope = self.envelope(Some(to));
         let text = wire::encode_shared(&envelope, message);
         if text.len() > self.settings.message_bytes_max {
-            // The peer would reset the connection, and would be sent the same over the next one. The
-            // limits of parts ([`crate::limits`]) leave no such message, so this is a bug of ours.
+            // The peer would reset the connection and be sent the same message over the next one.
+            // The limits of parts ([`crate::limits`]) rule out such a message, so this is a bug.
             let (method, bytes) = (wire::method_name(message), text.len());
             let text = format!("{method} of {bytes} bytes is longer than members take, not sent");
             return self.log(Level::Error, text);
@@ -43,7 +44,7 @@ impl Peers {
     }
 
     /// Writes queued messages, and parts of them, until so much is unsent that an urgent message
-    /// would wait.
+    /// would have to wait.
     pub(super) fn send_queued(&mut self, now_ms: u64, number: ConnectionNumber) {
         while let Some((to, next)) = self.take_queued(number) {
             let text = match next {
@@ -59,7 +60,7 @@ impl Peers {
         }
     }
 
-    /// All of a long message has left. Its receiver reads it, and is silent meanwhile.
+    /// All of a long message has left: its receiver is silent while it reads, so delay the probe.
     fn excuse_receiver(&mut self, now_ms: u64, number: ConnectionNumber, bytes: u64) {
         if let Some(connection) = self.connections.get_mut(&number) {
             let until_ms = now_ms + bytes / DIGESTED_BYTES_PER_MS;
@@ -90,7 +91,7 @@ impl Peers {
         }
     }
 
-    /// Whether a big message may be sent; the first one that may not is logged.
+    /// Whether a big message may be sent. Logs the first refusal.
     fn admits_big(&mut self, number: ConnectionNumber) -> bool {
         let Some(connection) = self.connections.get_mut(&number) else {
             return false;
@@ -120,7 +121,7 @@ impl Peers {
         }
     }
 
-    /// Disconnects a peer that is too slow.
+    /// Reacts to a backlog: logs it, or disconnects a peer that is too slow.
     pub(super) fn handle_backlog(&mut self, now_ms: u64, number: ConnectionNumber, report: Report) {
         let limits = self.limits;
         let Some(connection) = self.connections.get(&number) else {
@@ -156,14 +157,15 @@ impl Peers {
         }
     }
 
-    /// Logs a line in the words of the reference, without the connection's name in front, and closes the connection.
+    /// Closes a connection with a log line in the reference's words, which does not begin with the
+    /// connection's name.
     fn drop_connection(&mut self, now_ms: u64, number: ConnectionNumber, text: String) {
         self.log(Level::Warn, text);
         self.close(now_ms, number);
     }
 }
 
-/// Messages that carry parts of the database.
+/// Whether a message carries parts of the database.
 fn is_big(message: &PeerMessage) -> bool {
     match message {
         PeerMessage::Append { entries, .. } => !entries.is_empty(),

@@ -9,27 +9,29 @@ pub struct PeersSettings {
     pub sid: Sid,
     /// The cluster; `None` until a joining server has learned it.
     pub cid: Option<Cid>,
-    /// The member's own address, which is never dialled.
+    /// The member's own address, which it never dials.
     pub address: String,
-    /// Bytes of one received message, at most; a longer one resets its connection. Those of all connections together have twice as much.
+    /// Maximum bytes of one received message; a longer one resets its connection. The unfinished
+    /// messages of all connections together may have twice as many.
     pub message_bytes_max: usize,
 }
 
-/// An address to keep a connection to.
+/// An address to stay connected to.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct DialTarget {
-    /// As in the list of servers, or the address of a remote while joining.
+    /// The address in the list of servers, or of a remote while joining.
     pub address: String,
-    /// The server that must answer there; `None`: any server of the cluster.
+    /// The server that must answer there; `None` for any server of the cluster.
     pub sid: Option<Sid>,
 }
 
-/// Unsent messages of one connection, beyond which it is reset (`cluster/set-backlog-threshold`).
+/// Limits of the unsent messages of one connection; beyond them it is reset
+/// (`cluster/set-backlog-threshold`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct BacklogLimits {
-    /// Messages; at least [`super::BACKLOG_CHECKED_FROM`].
+    /// Maximum number of messages; at least [`super::BACKLOG_CHECKED_FROM`].
     pub messages_max: usize,
-    /// Bytes; 0 is without limit.
+    /// Maximum bytes; 0 means no limit.
     pub bytes_max: u64,
 }
 

@@ -1,17 +1,17 @@
-//! Messages that have begun to arrive: which connection gives way when those of all connections
-//! together are too long.
+//! Unfinished messages: which connection is reset when those of all connections together are too
+//! long.
 //!
-//! On plain TCP any process may claim to be any server, begin messages and leave them. Invariant:
-//! the messages that have begun hold at most twice the longest message, and connections that are
-//! not vouched for ([`super::vouching`]) take no room from those that are:
+//! On plain TCP any process may claim to be any server, begin messages and abandon them. Invariant:
+//! unfinished messages hold at most twice the longest message, and connections that are not vouched
+//! for ([`super::vouching`]) take no room from those that are:
 //!
-//! 1. While connections without a vouch hold more than half, one of them gives way, otherwise one
-//!    of all.
-//! 2. Of these [`corvid_json::unfinished`] chooses, with servers as owners. So the entry of a
-//!    gigabyte that a leader sends is safe, however long it is, while it arrives.
+//! 1. While connections without a vouch hold more than half, one of them is reset; otherwise, one
+//!    of all connections.
+//! 2. [`corvid_json::unfinished`] chooses among these, with servers as owners. So a leader's entry
+//!    of one gigabyte is safe while it keeps arriving, however long it is.
 //!
-//! `receive` calls it. The clients of a server have the same rule (crate `reactor`), with remotes
-//! and addresses in place of servers.
+//! `receive` calls this module. The clients of a server are subject to the same rule (crate
+//! `reactor`), with remotes and addresses in place of servers.
 
 use std::collections::BTreeMap;
 
@@ -20,8 +20,8 @@ use corvid_json::unfinished::{Candidate, choose};
 use super::ConnectionNumber;
 use super::connection::Connection;
 
-/// The connection that gives way because more than `bytes_max` bytes of messages have begun;
-/// `None`: there is room.
+/// The connection to reset because unfinished messages hold more than `bytes_max` bytes; `None` if
+/// there is room.
 pub(super) fn to_close(
     now_ms: u64,
     connections: &BTreeMap<ConnectionNumber, Connection>,
@@ -72,7 +72,7 @@ mod tests {
     }
 
     impl Play {
-        /// A connection of a server on which a message of this length has begun.
+        /// Adds a connection of a server on which a message has begun, with this many bytes so far.
         fn begin(&mut self, server: u8, is_vouched: bool, bytes: usize) -> ConnectionNumber {
             let number = ConnectionNumber(self.connections.len() as u64);
             let mut connection = Connection::new("tcp:x:1", None, self.now_ms, 1000);
@@ -89,7 +89,7 @@ mod tests {
             connection.inbound.add(&vec![b'x'; bytes], false);
         }
 
-        /// Closes connections until there is room.
+        /// Closes connections until there is room. Returns their numbers.
         fn close(&mut self, bytes_max: usize) -> Vec<ConnectionNumber> {
             let mut closed = Vec::new();
             while let Some(number) = to_close(self.now_ms, &self.connections, bytes_max) {
@@ -125,7 +125,7 @@ mod tests {
             play.begin(server, false, MIB);
             assert!(!play.close(12 * MIB).contains(&member));
         }
-        // A member that stalls does not keep out another one.
+        // A stalled member does not keep out another one.
         let other = play.begin(99, true, 6 * MIB);
         let closed = play.close(12 * MIB);
         assert!(closed.contains(&member) && !closed.contains(&other));

@@ -1,11 +1,14 @@
-//! Which of a server's connections messages go over: on plain TCP any process may say that it is any server.
+//! Which of a server's connections carry messages. On plain TCP any process may claim to be any
+//! server.
 //!
-//! A connection is *vouched for* when the network leads to the place that the list of members names: it was dialled at the server's address, or
-//! accepted from the address's host. Invariant: a connection that is not vouched for takes the place of none that is and that is alive. When one
-//! appears, the connection in use is probed at once, and closed when nothing comes over it in time: it may have died unnoticed, and the new one
-//! may be the true server's, whose name resolves to another address here.
+//! A connection is *vouched for* if the network leads to the place that the list of members names:
+//! it was dialled at the server's address, or accepted from that address's host. Invariant: a
+//! connection that is not vouched for never replaces one that is and is alive. When such a
+//! connection appears, the one in use is probed at once, and closed if nothing arrives over it in
+//! time. It may have died unnoticed, and the new one may belong to the true server, whose name
+//! resolves to another address here.
 //!
-//! Messages that arrive are believed on either kind; docs/operate/clusters.md says what that allows.
+//! Messages that arrive are trusted on either kind; docs/operate/clusters.md says what that allows.
 
 use corvid_log::cluster::Sid;
 use corvid_rpc::message::PROBE;
@@ -13,11 +16,12 @@ use corvid_rpc::message::PROBE;
 use super::connection::Connection;
 use super::{ConnectionNumber, Peers, PeersOutput};
 
-/// The connection in use must answer within this time when another one claims its server, ms.
+/// Time within which the connection in use must answer when another one claims its server, ms.
 pub(super) const CHALLENGE_MS: u64 = 1000;
 
 impl Peers {
-    /// A connection was identified as that of a server. Messages go over it, unless the one in use is better.
+    /// A connection has been identified as a server's. Messages use it, unless the one in use is
+    /// better.
     pub(super) fn identified(&mut self, now_ms: u64, number: ConnectionNumber, sid: Sid) {
         let is_vouched = self.is_vouched(number);
         if let Some(connection) = self.connections.get_mut(&number) {
@@ -34,12 +38,12 @@ impl Peers {
         }
     }
 
-    /// The connection that messages to a server go over.
+    /// The connection that carries messages to a server.
     pub(super) fn used(&self, sid: Sid) -> Option<ConnectionNumber> {
         self.by_server.get(&sid)?.last().copied()
     }
 
-    /// The list of members has changed, and with it what is known of addresses.
+    /// The list of members has changed, and with it the known addresses: vouches anew.
     pub(super) fn vouch_again(&mut self) {
         let numbers: Vec<ConnectionNumber> = self.connections.keys().copied().collect();
         for number in numbers {
@@ -58,7 +62,8 @@ impl Peers {
         }
     }
 
-    /// Those that are vouched for come last, and both kinds in the order of their identification.
+    /// Sorts a server's connections: those that are vouched for come last, each kind in the order
+    /// of identification.
     fn order_connections(&mut self, sid: Sid) {
         if let Some(numbers) = self.by_server.get_mut(&sid) {
             let connections = &self.connections;
@@ -93,7 +98,7 @@ impl Peers {
         }
     }
 
-    /// Probes a connection whose server has another one, which may be in its place.
+    /// Probes a connection because another one claims the same server.
     fn challenge(&mut self, now_ms: u64, number: ConnectionNumber) {
         let Some(connection) = self.connections.get_mut(&number) else {
             return;
@@ -104,7 +109,8 @@ impl Peers {
         }
     }
 
-    /// The server's connections that a malformed message may have come over: those of strangers, if there are any beside better ones.
+    /// The server's connections that may have carried a malformed message: those that are not
+    /// vouched for, if there are any.
     pub(super) fn suspects(&self, sid: Sid) -> Vec<ConnectionNumber> {
         let all = self.by_server.get(&sid).cloned().unwrap_or_default();
         let is_vouched = |number: &ConnectionNumber| {
@@ -117,7 +123,8 @@ impl Peers {
     }
 }
 
-/// The accepted connection to be closed when there are too many: one whose server is not known or not vouched for, and the oldest of those.
+/// The accepted connection to close when there are too many: the oldest one whose server is unknown
+/// or, failing that, not vouched for.
 pub(super) fn least<'a>(
     accepted: impl Iterator<Item = (ConnectionNumber, &'a Connection)>,
 ) -> Option<ConnectionNumber> {
@@ -126,7 +133,7 @@ pub(super) fn least<'a>(
     ranked.min().map(|(_, number)| number)
 }
 
-/// The host of an address, or of the name of a connection, as it is written: `tcp:10.0.0.2:6644`.
+/// The host part of an address, or of a connection's name, as written: `tcp:10.0.0.2:6644`.
 fn host(address: &str) -> Option<&str> {
     let rest = address
         .strip_prefix("tcp:")

@@ -1,10 +1,10 @@
 //! Appends and snapshots that end before the commit index.
 //!
-//! The library answers them with its commit index: it takes for granted that the leader's log is its
-//! own up to there, and has compared no term. The leader would count entries that it never sent. So
-//! the answer is turned into a rejection whose hint is the commit index, past the rejected entry,
-//! which no rejection of the library has. The leader goes on from there, and its next append names
-//! the entry at the commit index, which [`crate::guard`] compares.
+//! The library answers them with its commit index: it assumes that the leader's log equals its own
+//! up to there, and has compared no term. The leader would then count entries that it never sent.
+//! So the answer becomes a rejection whose hint is the commit index. That hint is past the rejected
+//! entry, which never happens in the library's own rejections. The leader continues from there: its
+//! next append names the entry at the commit index, which [`crate::guard`] compares.
 //!
 //! ```text
 //! leader                                     member, committed through 40
@@ -14,7 +14,7 @@
 //!   |<-- AppendReply(40) --------------------|  counts
 //! ```
 //!
-//! Invariant: a member acknowledges no entry that the answered message did not have.
+//! Invariant: a member never acknowledges an entry that the answered message did not contain.
 
 use corvid_log::cluster::{Index, Term};
 use raft::eraftpb::{Message, MessageType};
@@ -24,7 +24,7 @@ use super::RaftNode;
 use crate::guard::CommittedLog;
 use crate::message::{PeerMessage, Rejection};
 
-/// The rejection's term and commit index, if its hint is past the rejected entry.
+/// The term and hint of a rejection whose hint is past the rejected entry.
 pub(super) fn hint(message: &PeerMessage) -> Option<(Term, Index)> {
     match message {
         PeerMessage::AppendReply {
@@ -37,7 +37,7 @@ pub(super) fn hint(message: &PeerMessage) -> Option<(Term, Index)> {
     }
 }
 
-/// The entry before those of an append, and the last one of an append or a snapshot.
+/// The entry before those of an append, and the last entry of an append or a snapshot.
 pub(super) fn place(message: &Message) -> Option<(u64, u64)> {
     match message.get_msg_type() {
         MessageType::MsgAppend => {
@@ -52,7 +52,7 @@ pub(super) fn place(message: &Message) -> Option<(u64, u64)> {
     }
 }
 
-/// Turns acknowledgements of later entries than the message had into rejections with a hint.
+/// Turns acknowledgements of entries past the message's last one into rejections with a hint.
 pub(super) fn ask_back(
     answers: &mut [Message],
     (before, last): (u64, u64),
@@ -72,25 +72,26 @@ pub(super) fn ask_back(
 }
 
 impl RaftNode {
-    /// A peer has committed entries through this one, and cannot compare what it was sent: the next
-    /// append to it names that entry.
+    /// Handles a peer that has committed entries up to `commit` and could not compare what it was
+    /// sent: the next append to it names that entry.
     pub(super) fn probe_from(&mut self, id: u64, commit: Index) {
         let raft = &mut self.raw.raft;
-        // A peer that has committed more than this leader has another history. It finds out when it
-        // compares the leader's last entry.
+        // A peer that has committed more than this leader has another history. It detects that when
+        // it compares the leader's last entry.
         let next = commit.0.min(raft.raft_log.last_index()) + 1;
         let Some(progress) = raft.mut_prs().get_mut(id) else {
             return;
         };
         progress.recent_active = true;
         if progress.pending_request_snapshot <= commit.0 {
-            // The peer has all that the snapshot could give. It does not acknowledge the snapshot,
-            // which ends before its commit index, so the request would be repeated for ever.
+            // The peer already has everything that the snapshot would give it. It does not
+            // acknowledge a snapshot that ends before its commit index, so the request would be
+            // repeated forever.
             progress.pending_request_snapshot = INVALID_INDEX;
         }
         let is_snapshot = progress.state == ProgressState::Snapshot;
         if !is_snapshot && progress.next_idx >= next {
-            // An append that reaches it is on its way, or is the next one.
+            // An append that reaches the entry is in flight, or is the next one.
             return;
         }
         progress.become_probe();

@@ -1,6 +1,8 @@
-//! Messages and entries between the library's form and ours. Texts of entries are shared, never copied.
+//! Converts messages and entries between the library's form and Corvid's. Texts of entries are
+//! shared, never copied.
 //!
-//! Kinds of message that no peer may send have no form of ours: proposals, requests for a transfer of leadership, requests of reads.
+//! Kinds of message that no peer may send have no Corvid form: proposals, requests for a transfer
+//! of leadership, read requests.
 
 use corvid_log::cluster::{Index, Term};
 use raft::eraftpb::{Entry, EntryType, Message, MessageType};
@@ -9,10 +11,10 @@ use super::{LogEntry, raft_entry};
 use crate::entry::EntryBody;
 use crate::message::{PeerMessage, Rejection};
 
-/// The library's mark of a vote request in a transfer of leadership.
+/// The library's mark of a vote request in a leadership transfer.
 const TRANSFER: &[u8] = b"CampaignTransfer";
 
-/// An entry in our form.
+/// Corvid's form of an entry.
 pub(super) fn entry(entry: &Entry) -> LogEntry {
     let is_change = entry.get_entry_type() != EntryType::EntryNormal;
     let body = if is_change {
@@ -27,7 +29,7 @@ pub(super) fn entry(entry: &Entry) -> LogEntry {
     }
 }
 
-/// A message for the library; `None` for those that it does not know.
+/// Converts a peer's message for the library; `None` for kinds that the library does not know.
 pub(super) fn to_raft(from: u64, to: u64, message: PeerMessage) -> Option<Message> {
     let mut raft = Message {
         from,
@@ -124,7 +126,7 @@ pub(super) fn to_raft(from: u64, to: u64, message: PeerMessage) -> Option<Messag
     Some(raft)
 }
 
-/// A message for a peer; `None` for kinds that stay inside.
+/// Converts a message of the library for a peer; `None` for kinds that stay inside.
 pub(super) fn from_raft(message: &Message) -> Option<PeerMessage> {
     let term = Term(message.term);
     let commit = Index(message.commit);

@@ -1,12 +1,12 @@
-//! The log in memory, as the library reads it: the entries after the file's snapshot, a limited number of those that it includes, and its
-//! place in the log.
+//! The log in memory, as the library reads it: the entries after the file's snapshot, and a limited
+//! number of entries that the snapshot includes.
 //!
 //! ```text
 //! base   entries for peers that lag   snapshot   entries after it
 //! ```
 //!
-//! Invariant: contiguous; `entries[0]` follows `base`, and `base` is not behind the snapshot. The term of `base` is kept. It says nothing about
-//! which entries the file has.
+//! Invariant: contiguous. `entries[0]` follows `base`, `base` is at or before the snapshot, and its
+//! term is kept. This log does not say which entries the file has.
 
 use std::collections::VecDeque;
 
@@ -17,11 +17,11 @@ use raft::{Error, GetEntriesContext, RaftState, Result, Storage, StorageError};
 use super::{LogEntry, convert, raft_entry};
 use crate::member::KeptEntries;
 
-/// See the module.
+/// The log in memory.
 pub(super) struct MemoryLog {
-    /// The entry before the first one in memory.
+    /// Index and term of the entry before the first one in memory.
     base: (u64, u64),
-    /// The snapshot of the file, at or behind `base`; index 0: none.
+    /// Index and term of the file's snapshot, at or after `base`; index 0 if there is none.
     snapshot: (u64, u64),
     entries: VecDeque<Entry>,
     bytes: u64,
@@ -45,7 +45,7 @@ impl MemoryLog {
         }
     }
 
-    /// The entry before the first one in memory.
+    /// Index and term of the entry before the first one in memory.
     pub(super) fn boundary(&self) -> (Index, Term) {
         (Index(self.base.0), Term(self.base.1))
     }
@@ -54,7 +54,7 @@ impl MemoryLog {
         self.base.0 + self.entries.len() as u64
     }
 
-    /// Appends; entries with the same index and all behind are replaced.
+    /// Appends entries, which replace entries with the same index and all later ones.
     pub(super) fn append(&mut self, entries: Vec<Entry>) {
         let Some(first) = entries.first() else { return };
         let kept = first.index.saturating_sub(self.base.0 + 1);
@@ -62,7 +62,7 @@ impl MemoryLog {
         while self.entries.len() > kept {
             self.bytes -= self.entries.pop_back().as_ref().map_or(0, size);
         }
-        // Positions follow from the place in the queue, so a gap would rename every entry after it.
+        // Indexes follow from positions in the queue, so a gap would renumber every later entry.
         assert!(
             first.index > self.base.0 && self.entries.len() == kept,
             "entry {} is appended to {} entries behind {}",
@@ -74,7 +74,7 @@ impl MemoryLog {
         self.entries.extend(entries);
     }
 
-    /// Forgets everything: the log begins after this entry.
+    /// Forgets everything: the log now begins after this entry.
     pub(super) fn restart(&mut self, index: Index, term: Term) {
         self.entries.clear();
         self.bytes = 0;
@@ -82,7 +82,8 @@ impl MemoryLog {
         self.snapshot = self.base;
     }
 
-    /// A snapshot includes entries through this one: all but the last ones within these limits are forgotten.
+    /// Forgets entries up to this one, which a snapshot includes, except for the last ones within
+    /// these limits.
     pub(super) fn compact(&mut self, index: Index, kept: KeptEntries) {
         let included = usize::try_from(index.0.saturating_sub(self.base.0)).unwrap_or(usize::MAX);
         let behind = self.entries.len().saturating_sub(included);
@@ -96,7 +97,7 @@ impl MemoryLog {
         self.forget(Index(index.0.saturating_sub(count)));
     }
 
-    /// Forgets entries through this one that the snapshot includes.
+    /// Forgets entries up to this one, as far as the snapshot includes them.
     pub(super) fn forget(&mut self, index: Index) {
         let index = index.0.min(self.snapshot.0);
         while self.base.0 < index {
@@ -109,7 +110,7 @@ impl MemoryLog {
     }
 
     pub(super) fn set_snapshot(&mut self, index: Index, term: Term) {
-        // An entry that is in neither the snapshot nor the log could be given to no peer.
+        // An entry in neither the snapshot nor the log could not be sent to any peer.
         assert!(
             self.base.0 <= index.0 && index.0 <= self.last(),
             "a snapshot through {index}, and entries from {} to {}",
@@ -123,7 +124,7 @@ impl MemoryLog {
         self.bytes
     }
 
-    /// Those of them that the snapshot does not include.
+    /// Entries from this one on, without those that the snapshot includes.
     pub(super) fn entries_from(&self, index: Index) -> impl Iterator<Item = LogEntry> + '_ {
         let first = index.0.max(self.snapshot.0 + 1);
         let skipped = first.saturating_sub(self.base.0 + 1);
@@ -132,7 +133,7 @@ impl MemoryLog {
     }
 }
 
-/// Bytes of an entry, about.
+/// Approximate bytes of an entry.
 fn size(entry: &Entry) -> u64 {
     (entry.data.len() + entry.context.len() + size_of::<Entry>()) as u64
 }
@@ -193,7 +194,7 @@ impl Storage for MemoryLog {
     }
 
     fn snapshot(&self, request_index: u64, _to: u64) -> Result<Snapshot> {
-        // Any other error, and index 0, end the process.
+        // The library ends the process on any other error, and on index 0.
         if self.snapshot.0 == 0 || self.snapshot.0 < request_index.max(self.base.0) {
             let error = StorageError::SnapshotTemporarilyUnavailable;
             return Err(Error::Store(error));
@@ -265,7 +266,7 @@ mod tests {
             assert_eq!(first.index, Index(9), "from {from}");
         }
         assert_eq!(log.entries_from(Index(11)).count(), 1);
-        // Peers get them nevertheless.
+        // Peers still get them.
         let context = GetEntriesContext::empty(false);
         assert_eq!(
             log.entries(2, 12, None, context).expect("entries").len(),

@@ -1,7 +1,7 @@
-//! Text to messages.
+//! Decodes text into messages.
 //!
-//! A message in the form that we write is validated and read in one pass. Any other text goes the slow way: first its envelope, then its
-//! members again, with the reference's error texts.
+//! A message in the form that Corvid writes is validated and read in one pass. Any other text takes
+//! the slow path: first its envelope, then its members again, with the reference's error texts.
 
 use bytes::Bytes;
 use corvid_data::{Kinds, Members, Subject, Tag, WireError, members};
@@ -22,10 +22,10 @@ use crate::message::{LIST_MAX, PeerMessage, Rejection, SnapshotMeta};
 /// The members of an object as raw JSON.
 pub(super) type Fields<'a> = Members<'a, &'a [u8]>;
 
-/// Reads one text, a whole frame.
+/// Decodes one text, which is a whole frame.
 ///
 /// # Errors
-/// [`DecodeError`]. The first problem, in the reference's words; `cluster` and `to` are looked at first.
+/// The first problem, in the reference's words. `cluster` and `to` are checked first.
 pub fn decode<'a>(text: &'a Bytes, receiver: &Receiver) -> Result<Incoming<'a>, DecodeError> {
     match decode_own_form(text, receiver) {
         Some(incoming) => Ok(incoming),
@@ -33,7 +33,8 @@ pub fn decode<'a>(text: &'a Bytes, receiver: &Receiver) -> Result<Incoming<'a>, 
     }
 }
 
-/// One pass over a message as [`super::encode()`] writes it; `None` for all others and for every error.
+/// Decodes a message written by [`super::encode()`] in one pass; `None` for any other form and for
+/// every error.
 pub(super) fn decode_own_form(text: &Bytes, receiver: &Receiver) -> Option<Incoming<'static>> {
     let mut reader = Reader::new(text).with_depth_max(PEER_DEPTH_MAX);
     reader.begin_object().ok()?;
@@ -57,7 +58,7 @@ pub(super) fn decode_own_form(text: &Bytes, receiver: &Receiver) -> Option<Incom
     (is_last && reader.try_end_object() && reader.end().is_ok()).then_some(incoming)
 }
 
-/// The slow way.
+/// The slow path.
 #[cold]
 fn decode_any_form<'a>(text: &'a Bytes, receiver: &Receiver) -> Result<Incoming<'a>, DecodeError> {
     let kind = match Message::parse_nested(text, PEER_DEPTH_MAX)? {
@@ -113,7 +114,7 @@ fn decode_notification(
     decode_parameter(text, params, &mut reader, method, receiver)
 }
 
-/// Reads the object that `reader` stands before; `base` is the text of the reader, part of `text`.
+/// Reads the object that comes next in `reader`; `base` is the reader's text, a part of `text`.
 fn decode_parameter<'a>(
     text: &'a Bytes,
     base: &'a [u8],
@@ -197,7 +198,7 @@ fn take_envelope(
     Ok((from, cluster.and_then(Cid::new)))
 }
 
-/// The text of an error about a list that is longer than [`LIST_MAX`].
+/// The error text about a list longer than [`LIST_MAX`].
 pub(super) const TOO_MANY: &str = "too many elements in a message of a peer";
 
 fn take_append(
@@ -405,7 +406,7 @@ fn take_index(fields: &mut Fields<'_>, name: &str) -> Result<Index, WireError> {
     take_required_number(fields, name).map(Index)
 }
 
-/// `true`, `false` or absent.
+/// Reads an optional boolean.
 pub(super) fn take_flag(fields: &mut Fields<'_>, name: &str) -> Result<Option<bool>, WireError> {
     let raw = fields.optional(name, Kinds::BOOLEAN)?;
     Ok(raw.and_then(members::boolean))
@@ -416,7 +417,8 @@ fn take_required_flag(fields: &mut Fields<'_>, name: &str) -> Result<bool, WireE
     Ok(members::boolean(raw).unwrap_or_default())
 }
 
-/// A string that decides about rights, so no byte of it is replaced: it must be UTF-8.
+/// Reads an optional string that decides about rights. No byte of it may be replaced, so it must be
+/// UTF-8.
 pub(super) fn take_string(
     fields: &mut Fields<'_>,
     name: &str,
@@ -430,7 +432,7 @@ pub(super) fn take_string(
     }
 }
 
-/// The strings of an array; `raw` is the member `name`.
+/// Reads an array of strings; `raw` is the member `name`.
 pub(super) fn strings(
     fields: &Fields<'_>,
     name: &str,

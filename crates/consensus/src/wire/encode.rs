@@ -1,4 +1,5 @@
-//! Messages to text: one allocation each, sized before, and the long texts as they are.
+//! Encodes messages as text: one allocation each, of a size computed in advance. Long texts are
+//! spliced in without a copy.
 
 use bytes::Bytes;
 use corvid_json::{ObjectWriter, write};
@@ -10,16 +11,16 @@ use super::{CODEC, Envelope, chunk, entries, transactions};
 use crate::database::ForwardOutcome;
 use crate::message::{PeerMessage, Rejection, SnapshotMeta};
 
-/// Bytes of the envelope and of numbers and ids beside the parts that are counted, at most.
+/// Maximum bytes of the envelope, numbers and ids, without the parts that are counted.
 const OVERHEAD_BYTES: usize = 512;
 
-/// The text of a message.
+/// The text of a message, in one piece.
 #[must_use]
 pub fn encode(envelope: &Envelope, message: &PeerMessage) -> Bytes {
     encode_shared(envelope, message).into_bytes()
 }
 
-/// The text of a message, without a copy of the long texts in it.
+/// The text of a message, without copying the long texts in it.
 #[must_use]
 pub fn encode_shared(envelope: &Envelope, message: &PeerMessage) -> MessageText {
     let mut out = Vec::with_capacity(OVERHEAD_BYTES + parts_bytes(message));
@@ -43,7 +44,7 @@ pub fn encode_hello(envelope: &Envelope, address: &str) -> Vec<u8> {
     out
 }
 
-/// The text of a part of a long message; `is_last`: the message ends with it.
+/// The text of one part of a long message. `is_last`: the message ends with it.
 #[must_use]
 pub fn encode_part(envelope: &Envelope, part: &[u8], is_last: bool) -> Vec<u8> {
     let mut out = Vec::with_capacity(OVERHEAD_BYTES + part.len() + part.len() / 16);
@@ -74,7 +75,7 @@ fn end(object: ObjectWriter<'_>) {
     object.end();
 }
 
-/// The length of the parts without a small limit, about.
+/// Approximate length of the parts that have no small limit.
 fn parts_bytes(message: &PeerMessage) -> usize {
     match message {
         PeerMessage::Append { entries, .. } => {
@@ -104,7 +105,7 @@ fn parts_bytes(message: &PeerMessage) -> usize {
     }
 }
 
-/// How much of a text is copied into the message.
+/// Bytes of a text that are copied into the message.
 fn copied_bytes(text: &Bytes) -> usize {
     if Splices::takes(text) { 0 } else { text.len() }
 }
@@ -289,7 +290,7 @@ fn write_snapshot(object: &mut ObjectWriter<'_>, snapshot: &SnapshotMeta) {
     write_number(object, "length", snapshot.body_bytes);
 }
 
-/// A flag is sent when it is set.
+/// Writes a flag only if it is set.
 fn write_flag(object: &mut ObjectWriter<'_>, name: &str, is_set: bool) {
     if is_set {
         write::boolean(object.member(name), true);

@@ -1,8 +1,10 @@
-//! Entries of the log in an `append_entries` message: `{"term":T,BODY}` each, where BODY is the text that the record of the file has too, or
-//! `{"term":T,BODY,"result":R}` with the result of a transaction that its client may send again.
+//! The entries of an `append_entries` message. Each is `{"term":T,BODY}`, where BODY is the same
+//! text as in the file's record. It is `{"term":T,BODY,"result":R}` with the result of a
+//! transaction that its client may send again.
 //!
-//! An entry in the form that we write is cut out without a copy. An entry in any other spelling is read in full, with the reference's error
-//! texts, and written anew, so that no body ever holds a term or an index that would contradict the record around it.
+//! An entry in the form that Corvid writes is cut out without a copy. An entry in any other
+//! spelling is read in full, with the reference's error texts, and written anew. So a body never
+//! holds a term or an index that contradicts the record around it.
 
 use std::ops::Range;
 
@@ -16,13 +18,14 @@ use super::splices::Splices;
 use crate::entry::EntryBody;
 use crate::message::LIST_MAX;
 
-/// Bytes of an entry beside its body and result, at most: `{"term":-9223372036854775808,,"result":},`.
+/// Maximum bytes of an entry without its body and result:
+/// `{"term":-9223372036854775808,,"result":},`.
 pub(super) const OVERHEAD_BYTES: usize = 48;
 
-/// The guessed number of entries of a message, at most.
+/// Maximum number of entries for which memory is reserved in advance.
 const GUESS_MAX: usize = 4096;
 
-/// Appends the array.
+/// Appends the array of entries.
 pub(super) fn write(out: &mut Vec<u8>, entries: &[(Term, EntryBody)], splices: &mut Splices) {
     out.push(b'[');
     for (number, (term, body)) in entries.iter().enumerate() {
@@ -44,21 +47,21 @@ pub(super) fn write(out: &mut Vec<u8>, entries: &[(Term, EntryBody)], splices: &
     out.push(b']');
 }
 
-/// Why the member is refused; the reader has passed it.
+/// Why the `entries` member is refused. The reader has passed it.
 #[derive(Debug)]
 pub(super) enum Fault {
-    /// It is no array.
+    /// It is not an array.
     NotArray,
-    /// An entry has another form; the first one that has.
+    /// An entry has the wrong form; the first such entry.
     Entry(WireError),
     /// It has more than [`LIST_MAX`] entries.
     TooMany,
 }
 
-/// Reads the array; `reader` reads `text` and stands before the value.
+/// Reads the array of entries; `reader` reads `text` and is positioned before the array.
 ///
 /// # Errors
-/// Syntax.
+/// The text is not valid JSON.
 pub(super) fn read(
     text: &Bytes,
     reader: &mut Reader<'_>,
@@ -82,7 +85,8 @@ pub(super) fn read(
         if let Ok(list) = &mut entries
             && list.is_empty()
         {
-            // Entries of one message are much alike, so one allocation does for nearly all of them.
+            // The entries of a message are much alike, so one allocation suffices for nearly all of
+            // them.
             let rest = text.len() - begin;
             list.reserve((rest / (reader.offset() - begin).max(1)).clamp(1, GUESS_MAX));
         }
@@ -96,7 +100,8 @@ pub(super) fn read(
     Ok(entries)
 }
 
-/// The term of an entry in our form, and where its body and its result are. `None` for any other form, also for one that is no JSON.
+/// The term of an entry in Corvid's form, and the ranges of its body and result. `None` for any
+/// other form, including invalid JSON.
 fn own_form(text: &[u8], reader: &mut Reader<'_>) -> Option<(Term, Range<usize>, Range<usize>)> {
     reader.begin_object().ok()?;
     if !reader.try_member(b"term") {
@@ -143,7 +148,7 @@ fn own_form(text: &[u8], reader: &mut Reader<'_>) -> Option<(Term, Range<usize>,
         .then_some((term, comma + 1..end, result))
 }
 
-/// An entry as the reference reads it; `raw` is valid JSON.
+/// Reads an entry as the reference does; `raw` is valid JSON.
 #[cold]
 fn any_form(raw: &[u8]) -> Result<(Term, EntryBody), WireError> {
     let mut members = Members::parse(Subject::RaftEntry, raw)?;

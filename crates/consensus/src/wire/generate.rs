@@ -1,4 +1,4 @@
-//! Generated messages for tests.
+//! Generates messages for tests.
 
 use bytes::Bytes;
 use corvid_data::Uuid;
@@ -8,7 +8,7 @@ use crate::database::{ClientIdentity, Forward, ForwardMethod, ForwardOnce, Forwa
 use crate::entry::EntryBody;
 use crate::message::{PeerMessage, Rejection, SnapshotMeta};
 
-/// A small generator: xorshift.
+/// A small xorshift generator.
 #[derive(Debug)]
 pub(crate) struct Random(u64);
 
@@ -32,7 +32,7 @@ impl Random {
         self.below(2) == 0
     }
 
-    /// Small, large, and at the borders of the signed integers.
+    /// A number: small, large, or at the border of the signed integers.
     fn number(&mut self) -> u64 {
         match self.below(6) {
             0 => self.below(3),
@@ -86,7 +86,7 @@ impl Random {
         parts.concat()
     }
 
-    /// A text that may hold every byte but NUL, which no JSON text holds.
+    /// A text of any bytes except NUL, which JSON text cannot hold.
     fn bytes(&mut self) -> Bytes {
         let length = self.below(300);
         let bytes = (0..length).map(|_| 1 + self.below(255) as u8);

@@ -1,8 +1,8 @@
-//! Names of methods: ours, and those of the reference that we refuse.
+//! Names of methods: Corvid's own, and those of the reference that are refused.
 
 use crate::message::PeerMessage;
 
-/// A method of ours.
+/// A method of Corvid's protocol.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Method {
     Hello,
@@ -83,7 +83,7 @@ impl Method {
         }
     }
 
-    /// The method of a name.
+    /// The method with this name.
     pub(super) fn parse(name: &[u8]) -> Option<Method> {
         Method::ALL
             .into_iter()
@@ -116,7 +116,7 @@ impl Method {
         }
     }
 
-    /// Whether a sender may not know the cluster yet: it is joining, or answers a server that is.
+    /// Whether the sender may not know the cluster yet: it is joining, or answers a joining server.
     pub(super) fn may_lack_cluster(self) -> bool {
         matches!(
             self,
@@ -142,7 +142,7 @@ const REFERENCE: [&str; 13] = [
     "execute_command_reply",
 ];
 
-/// The reference's method of this name.
+/// The reference's method with this name.
 pub(super) fn of_reference(name: &[u8]) -> Option<&'static str> {
     REFERENCE
         .into_iter()

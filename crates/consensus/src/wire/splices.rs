@@ -1,21 +1,22 @@
-//! Long texts within a message, which are sent from where they are.
+//! Long texts within a message, which are sent without a copy.
 //!
-//! The text of an entry is also held by the log in memory and by the messages to other members. A
-//! copy of hundreds of megabytes for each of them takes longer than followers wait for a heartbeat.
+//! The text of an entry is also held by the log in memory and by the messages to other members.
+//! Copying hundreds of megabytes for each of them would take longer than followers wait for a
+//! heartbeat.
 
 use std::collections::VecDeque;
 
 use bytes::Bytes;
 
-/// A text of this length, in bytes, is not copied.
+/// A text of at least this length, bytes, is not copied.
 const SPLICED_BYTES_MIN: usize = 64 * 1024;
 
-/// The long texts of a message under construction, and where in it they belong.
+/// The long texts of a message under construction, each with its offset among the other bytes.
 #[derive(Debug, Default)]
 pub(super) struct Splices(Vec<(usize, Bytes)>);
 
 impl Splices {
-    /// Appends a text to a message.
+    /// Appends a text to a message, as a splice if it is long.
     pub(super) fn append(&mut self, out: &mut Vec<u8>, text: &Bytes) {
         if Splices::takes(text) {
             self.0.push((out.len(), text.clone()));
@@ -24,12 +25,12 @@ impl Splices {
         }
     }
 
-    /// Whether a text is long.
+    /// Whether a text is long enough to be spliced.
     pub(super) fn takes(text: &Bytes) -> bool {
         text.len() >= SPLICED_BYTES_MIN
     }
 
-    /// The message around its long texts.
+    /// Combines the other bytes of the message with its long texts.
     pub(super) fn complete(self, out: Vec<u8>) -> MessageText {
         let mut rest = Bytes::from(out);
         let mut text = MessageText::default();
@@ -47,26 +48,26 @@ impl Splices {
 /// The text of a message, in pieces.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct MessageText {
-    /// Empty only if everything is.
+    /// The first piece; empty only if there are no others.
     first: Bytes,
     others: VecDeque<Bytes>,
     bytes: usize,
 }
 
 impl MessageText {
-    /// Its length, bytes.
+    /// Number of bytes left.
     #[must_use]
     pub fn len(&self) -> usize {
         self.bytes
     }
 
-    /// Whether nothing is left of it.
+    /// Whether no bytes are left.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.bytes == 0
     }
 
-    /// Takes bytes off its beginning: at least one unless it is empty, and at most so many.
+    /// Takes at most this many bytes from the beginning: at least one, unless it is empty.
     pub(crate) fn take(&mut self, bytes_max: usize) -> Bytes {
         let taken = self.first.split_to(self.first.len().min(bytes_max));
         if self.first.is_empty() {
@@ -76,7 +77,7 @@ impl MessageText {
         taken
     }
 
-    /// The whole in one piece. Costs a copy if it was not.
+    /// The bytes in one piece. Copies them if there are several pieces.
     #[must_use]
     pub fn into_bytes(self) -> Bytes {
         if self.others.is_empty() {

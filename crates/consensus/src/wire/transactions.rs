@@ -1,4 +1,5 @@
-//! Forwarded transactions, their outcomes, and the search for their entries; `params`, results and errors are JSON texts that are spliced.
+//! Forwarded transactions, their outcomes, and the search for their entries. `params`, results and
+//! errors are spliced as JSON texts.
 
 use bytes::Bytes;
 use corvid_data::{Kinds, Members, Subject, Tag, Uuid, WireError, members};
@@ -14,13 +15,13 @@ use crate::database::{ClientIdentity, Forward, ForwardMethod, ForwardOnce, Forwa
 use crate::limits::FORWARD_OVERHEAD_BYTES;
 use crate::message::LIST_MAX;
 
-/// Bytes of a transaction or an outcome beside its texts, about.
+/// Approximate bytes of a transaction or an outcome, without its texts.
 pub(super) const OVERHEAD_BYTES: usize = FORWARD_OVERHEAD_BYTES;
 
-/// Bytes of an id in an array.
+/// Bytes of an id in an array of ids.
 pub(super) const ID_BYTES: usize = 39;
 
-/// Appends the array.
+/// Appends an array of transactions.
 pub(super) fn write_forwards(out: &mut Vec<u8>, forwards: &[Forward], splices: &mut Splices) {
     let mut array = ArrayWriter::new(out);
     for forward in forwards {
@@ -58,7 +59,7 @@ pub(super) fn write_forwards(out: &mut Vec<u8>, forwards: &[Forward], splices: &
     array.end();
 }
 
-/// Appends an array of objects, each with a role and perhaps a common name.
+/// Appends an array of objects, each with a role and an optional common name.
 fn write_identities(out: &mut Vec<u8>, identities: &[(String, Option<String>)]) {
     let mut array = ArrayWriter::new(out);
     for (role, client_id) in identities {
@@ -81,7 +82,7 @@ pub(super) fn write_strings(out: &mut Vec<u8>, strings: &[String]) {
     array.end();
 }
 
-/// Reads the array; `raw` is valid JSON within `text`.
+/// Reads an array of transactions; `raw` is valid JSON within `text`.
 pub(super) fn read_forwards(
     text: &Bytes,
     method: &'static str,
@@ -143,7 +144,7 @@ fn uuid(fields: &Fields<'_>, name: &str, raw: &[u8]) -> Result<Uuid, WireError> 
     Uuid::parse(&text).ok_or_else(|| fields.error(&format!("Type mismatch for member '{name}'.")))
 }
 
-/// Appends the array.
+/// Appends an array of numbered outcomes.
 pub(super) fn write_outcomes(out: &mut Vec<u8>, outcomes: &[(u64, Eid, ForwardOutcome)]) {
     let mut array = ArrayWriter::new(out);
     for (number, id, outcome) in outcomes {
@@ -154,7 +155,7 @@ pub(super) fn write_outcomes(out: &mut Vec<u8>, outcomes: &[(u64, Eid, ForwardOu
     array.end();
 }
 
-/// Reads the array; `raw` is valid JSON within `text`.
+/// Reads an array of numbered outcomes; `raw` is valid JSON within `text`.
 pub(super) fn read_outcomes(
     text: &Bytes,
     method: &'static str,
@@ -167,7 +168,7 @@ pub(super) fn read_outcomes(
     })
 }
 
-/// Appends the array: outcomes without numbers.
+/// Appends an array of outcomes without numbers.
 pub(super) fn write_found_outcomes(out: &mut Vec<u8>, outcomes: &[(Eid, ForwardOutcome)]) {
     let mut array = ArrayWriter::new(out);
     for (id, outcome) in outcomes {
@@ -176,7 +177,7 @@ pub(super) fn write_found_outcomes(out: &mut Vec<u8>, outcomes: &[(Eid, ForwardO
     array.end();
 }
 
-/// Reads the array; `raw` is valid JSON within `text`.
+/// Reads an array of outcomes without numbers; `raw` is valid JSON within `text`.
 pub(super) fn read_found_outcomes(
     text: &Bytes,
     method: &'static str,
@@ -249,7 +250,7 @@ fn result(text: &Bytes, members: &mut Fields<'_>) -> Result<Bytes, WireError> {
     Ok(text.slice_ref(members.required("result", Kinds::ANY)?))
 }
 
-/// Reads each element, an object; no member may be left over.
+/// Reads each element of an array of objects. An unknown member is an error.
 fn each<'a, T>(
     method: &'static str,
     raw: &'a [u8],

@@ -1,9 +1,9 @@
-//! Whether this member has caught up with its cluster: `connected` in `_Server` promises it.
+//! Whether this member has caught up with its cluster, which `connected` in `_Server` promises.
 //!
 //! A member that starts, joins or was out of touch may lack commits that clients of other members
-//! have seen long ago. A client that came now would read old contents, and a conversion among those
-//! commits would close its session. So the member first learns a *mark*, a commit index that the
-//! leader has told since, and shows `connected` when its database has applied everything through
+//! saw long ago. A client that came now would read old contents, and a conversion among those
+//! commits would close its session. So the member first learns a *mark*: a commit index that the
+//! leader has announced since. It shows `connected` once its database has applied everything up to
 //! the mark.
 //!
 //! ```text
@@ -12,25 +12,25 @@
 //!              leader heard   append tells mark   mark is applied
 //! ```
 //!
-//! A commit index counts as a mark only if its entry is of the leader's own term: an earlier one
-//! may lack commits of leaders before. A server that joins has a mark earlier: the leader appends
-//! the list with it after it has heard of it. That says nothing after a restart, because the list
-//! may then be older than this run. Once caught up, a member stays so until it is out of touch
-//! again, although it follows its leader with some delay.
+//! A commit index counts as a mark only if its entry belongs to the leader's own term: an older one
+//! may lack commits of earlier leaders. A joining server has a mark earlier: the list with it,
+//! which the leader appends after hearing of it. After a restart that list proves nothing, because
+//! it may be older than this run. Once caught up, a member stays so until it is out of touch again,
+//! although it follows its leader with some delay.
 
 use corvid_log::cluster::Index;
 
-/// See the module.
+/// Tracks whether this member has caught up.
 #[derive(Debug, Default)]
 pub(crate) struct CatchingUp {
     mark: Option<Index>,
     has_caught_up: bool,
-    /// The server began this run without any entry of its cluster.
+    /// Whether the server began this run without any entry of its cluster.
     is_new: bool,
 }
 
 impl CatchingUp {
-    /// `is_new`: the file of the server has no entry yet.
+    /// `is_new`: the server's file has no entry yet.
     pub(crate) fn new(is_new: bool) -> CatchingUp {
         CatchingUp {
             is_new,
@@ -38,21 +38,21 @@ impl CatchingUp {
         }
     }
 
-    /// A list that adds this server is committed at this index.
+    /// A list that adds this server has been committed at this index.
     pub(crate) fn note_list(&mut self, index: Index) {
         if self.is_new {
             self.note_commit(index);
         }
     }
 
-    /// The leader has committed through this entry, which is of its own term. The first mark is
-    /// enough: it includes everything that was committed when the member was in touch again.
+    /// The leader has committed this entry, which belongs to its own term. The first mark is
+    /// enough: it covers everything that was committed when the member came back in touch.
     pub(crate) fn note_commit(&mut self, commit: Index) {
         self.mark.get_or_insert(commit);
     }
 
     /// Whether the member has caught up. `leads`: it leads, and its database has applied the entry
-    /// that begins its leadership, so there is nothing that it could lack.
+    /// that begins its leadership, so it can lack nothing.
     pub(crate) fn look(&mut self, is_in_touch: bool, leads: bool, applied: Index) -> bool {
         if !is_in_touch {
             *self = CatchingUp::new(self.is_new);

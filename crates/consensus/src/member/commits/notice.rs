@@ -1,14 +1,14 @@
 //! When the leader tells its followers that entries are committed.
 //!
-//! An append carries the commit index, so under load the next entries tell it, without a message of
-//! their own and without an answer to that. A message of its own leaves when no entry follows soon,
-//! and at once while a follower's client waits for the commit. Invariant: what [`CommitNotice`]
-//! holds decides about time only; the algorithm repeats the commit index with each heartbeat.
+//! An append carries the commit index, so under load the next entries announce it, without a
+//! separate message and its answer. A separate message leaves if no entry follows soon, and at once
+//! while a follower's client waits for the commit. Invariant: [`CommitNotice`] decides only about
+//! time; the algorithm repeats the commit index with each heartbeat.
 //!
-//! A heartbeat tells the commit index only as far as the follower is known to have it. A follower
-//! that was out of touch needs the whole index to know when it has caught up
-//! ([`super::catching_up`]). So each follower is sent an append, if need be without entries, after
-//! its first answer over a connection and once in an election period.
+//! A heartbeat announces the commit index only as far as the follower is known to have the log. A
+//! follower that was out of touch needs the whole index to know when it has caught up
+//! ([`super::catching_up`]). So each follower gets an append, if necessary without entries, after
+//! its first answer over a connection and once per election period.
 
 use std::collections::BTreeMap;
 
@@ -17,20 +17,20 @@ use corvid_log::cluster::{Index, Sid};
 use crate::member::context::Context;
 use crate::raft_node::ELECTION_TICKS;
 
-/// How long a commit waits for the next entries, ms: longer than a client needs for its next
+/// How long a commit waits for the next entries, ms: longer than a client needs until its next
 /// transaction.
 const WAIT_MS: u64 = 1;
 
-/// When the next message leaves that says nothing but the commit index.
+/// When to send the next message that carries only the commit index.
 #[derive(Debug)]
 pub(crate) struct CommitNotice {
-    /// A follower's client waits until that member knows that entries through this one are
+    /// A follower's client waits until that follower knows that entries up to this one are
     /// committed.
     awaited: Index,
-    /// When a message of its own leaves, ms.
+    /// When a separate message leaves, ms.
     due_ms: u64,
-    /// The tick at which each follower was last told the commit index although nothing was new,
-    /// over the present connection.
+    /// The tick at which each follower was last sent a known commit index, over the present
+    /// connection.
     repeated: BTreeMap<Sid, u64>,
 }
 
@@ -47,7 +47,7 @@ impl CommitNotice {
         self.due_ms
     }
 
-    /// The outcome of a follower's transaction depends on entries through this one.
+    /// The outcome of a follower's transaction depends on entries up to this one.
     pub(crate) fn await_through(&mut self, index: Index) {
         self.awaited = self.awaited.max(index);
     }
@@ -57,7 +57,8 @@ impl CommitNotice {
         self.repeated.remove(&sid);
     }
 
-    /// Tells the followers of new commits, if it is time. Returns whether the algorithm has work now.
+    /// Tells the followers about new commits, if it is time. Returns whether the algorithm has work
+    /// now.
     pub(crate) fn tell(&mut self, cx: &mut Context) -> bool {
         let commit = cx.node.commit();
         let oldest = untold(cx, commit).map(|sid| cx.outbox.told_commit(sid));
@@ -72,18 +73,18 @@ impl CommitNotice {
         self.due_ms = u64::MAX;
         let untold: Vec<Sid> = untold(cx, commit).collect();
         for sid in untold {
-            // A follower that takes no append now gets the next one with its answer.
+            // A follower that accepts no append now gets the commit index with the append after its
+            // next answer.
             cx.outbox.note_commit(sid, commit);
             cx.node.append_to(sid);
         }
         true
     }
 
-    /// A follower has answered a heartbeat at this tick: tells it the commit index, if that has not
-    /// been done for a while.
+    /// A follower has answered a heartbeat at this tick: repeats the commit index, if that is due.
     pub(crate) fn repeat(&mut self, cx: &mut Context, to: Sid, tick: u64) {
-        // The index says nothing to a follower before this leader has committed an entry of its own
-        // term.
+        // Until this leader has committed an entry of its own term, the index is no mark for a
+        // follower.
         let commit = cx.node.commit();
         let is_own = cx.node.term_of(commit) == Some(cx.node.term());
         if !cx.node.is_leader() || !is_own {
@@ -97,7 +98,7 @@ impl CommitNotice {
     }
 }
 
-/// The peers that can be reached and were not told of this commit.
+/// The reachable peers that were not told of this commit.
 fn untold(cx: &Context, commit: Index) -> impl Iterator<Item = Sid> {
     let up = cx.peers.connected();
     up.filter(move |sid| cx.outbox.told_commit(*sid) < commit)

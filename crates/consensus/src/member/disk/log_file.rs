@@ -1,12 +1,12 @@
-//! The member's file, as the member sees it: which records are requested, which of them are stored,
-//! and which messages wait for that.
+//! The member's file, as the member sees it: which records are requested, which are stored, and
+//! which messages wait for that.
 //!
-//! Invariant: [`LogFile::mark`] is a state that the file holds for certain. After a failed append
-//! the file has everything up to the mark, and the missing records are made again from the log in
-//! memory, which never lost them; so nothing is acknowledged that is not stored.
+//! Invariant: [`LogFile::mark`] is a state that the file certainly holds. After a failed append the
+//! file has everything up to the mark. The missing records are then rebuilt from the log in memory,
+//! which never lost them. So nothing is acknowledged that is not stored.
 //!
-//! While a new file is written, records go to the present one and to a journal, which is added to
-//! the new file before it takes the place (`rewrite.rs`).
+//! While a new file is being written, records go to the present one and to a journal. The journal
+//! is added to the new file before the swap (`rewrite.rs`).
 
 use std::collections::VecDeque;
 
@@ -17,27 +17,27 @@ use super::records::Records;
 use super::rewrite::{Rewriting, Stage};
 use crate::raft_node::{Outgoing, RaftNode, Work};
 
-/// The first delay before a failed append is tried again, ms.
+/// The first delay before a failed append is retried, ms.
 const RETRY_MIN_MS: u64 = 50;
-/// The longest, ms.
+/// The longest such delay, ms.
 const RETRY_MAX_MS: u64 = 2000;
 
 /// A state of the log in the file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Mark {
     pub(crate) hard: (Term, Option<Sid>),
-    /// The file and the memory have the same entries through this one.
+    /// The file and the memory have the same entries up to this one.
     pub(crate) last: Index,
     pub(crate) commit: Index,
 }
 
-/// Records that are requested and not answered.
+/// A request that is in flight, and what depends on it.
 #[derive(Debug)]
 struct Waiting {
     position: u64,
     number: u64,
     mark: Mark,
-    /// To be sent when the records are stored.
+    /// Messages to send once the records are stored.
     messages: Vec<(Sid, Outgoing)>,
 }
 
@@ -45,69 +45,69 @@ struct Waiting {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Trouble {
     None,
-    /// An append has failed; it is tried again.
+    /// An append has failed and will be retried.
     Failed {
         retry_ms: u64,
         delay_ms: u64,
     },
-    /// A sync has failed: the file must be written again.
+    /// A sync has failed: the file must be rewritten.
     Poisoned,
 }
 
-/// Whether the file says for certain that the last list of members is committed. Servers that are
-/// out of the list go as soon as they learn that, so a member that forgot it would wait for their
-/// votes for ever: until it is synced, nothing that tells of it leaves.
+/// Whether the file certainly records that the last list of members is committed. Dropped servers
+/// leave as soon as they learn that, so a member that forgot it would wait for their votes forever.
+/// Until the record is synced, nothing that reveals the list leaves.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum ListState {
     Stored,
-    /// No record says so.
+    /// No record says so yet.
     Committed,
     /// The request at this position says so.
     Requested(u64),
 }
 
-/// See the module.
+/// The member's file: requests, marks and waiting messages.
 #[derive(Debug)]
 pub(crate) struct LogFile {
     own: Sid,
     /// A joining server's file has no records after its header.
     pub(super) is_recording: bool,
     position: u64,
-    /// The newest work of the algorithm.
+    /// Number of the algorithm's newest work.
     number: u64,
-    /// The newest work that is stored.
+    /// Number of the newest stored work.
     released: u64,
     waiting: VecDeque<Waiting>,
     pub(super) mark: Mark,
-    /// In the newest record, stored or not.
+    /// Term and vote in the newest record, stored or not.
     hard: (Term, Option<Sid>),
-    /// In the newest record, stored or not.
+    /// The commit index in the newest record, stored or not.
     commit: Index,
     leader: Option<(Term, Sid)>,
     list: ListState,
-    /// To be sent when the list is stored.
+    /// Messages to send once the list is stored.
     about_list: Vec<(Sid, Outgoing)>,
     pub(super) trouble: Trouble,
-    /// Failures of requests through this position concern a file that another one replaces, which
+    /// Failures of requests up to this position concern a file that is being replaced by one that
     /// has everything.
     obsolete: u64,
     pub(super) rewriting: Option<Rewriting>,
     pub(super) next_rewrite: u64,
 }
 
-/// The outcome of stored records.
+/// The work and the messages that stored records release.
 #[derive(Debug, Default)]
 pub(crate) struct Stored {
-    /// For [`RaftNode::stored`].
+    /// The work number for [`RaftNode::stored`].
     pub(crate) number: Option<u64>,
-    /// To be sent now.
+    /// Messages to send now.
     pub(crate) messages: Vec<(Sid, Outgoing)>,
 }
 
 impl LogFile {
-    /// Records that are found in the file may never have been synced, if the process before this
-    /// one was killed. So nothing that they hold is promised before the storage has answered
-    /// [`LogPosition::OPENING`]: the first sync.
+    /// Starts with a file in the state `mark`. If the previous process was killed, the records
+    /// found in the file may never have been synced. So nothing in them is promised before the
+    /// storage has answered [`LogPosition::OPENING`], the first sync.
     pub(crate) fn new(own: Sid, is_recording: bool, position: LogPosition, mark: Mark) -> LogFile {
         let opening = is_recording.then(|| Waiting {
             position: LogPosition::OPENING.0,
@@ -135,12 +135,12 @@ impl LogFile {
         }
     }
 
-    /// Whether a failure of the request at this position is of no interest any more.
+    /// Whether a failure of the request at this position no longer matters.
     pub(crate) fn is_obsolete(&self, position: LogPosition) -> bool {
         position.0 <= self.obsolete
     }
 
-    /// Requests so far went to a file that another one replaces, with everything that they wrote.
+    /// Requests so far went to a file that is being replaced by one that has everything they wrote.
     pub(crate) fn forget_failures(&mut self) {
         self.obsolete = self.position;
     }
@@ -159,9 +159,10 @@ impl LogFile {
         self.rewriting = None;
     }
 
-    /// Another file is in place, which holds this. If the next append fails, only what is after it
-    /// is missing: entries that are written again after a commit index that includes them make a
-    /// file that does not open. Term and vote are promised when the name lasts.
+    /// Another file is in place, which holds this. If the next append fails, only records after it
+    /// are missing: entries written again after a commit index that includes them would make a file
+    /// that does not open. Term and vote keep their old mark, because they may be promised only
+    /// once the rename is durable.
     pub(crate) fn replace(&mut self, mark: Mark) {
         self.mark = Mark {
             hard: self.mark.hard,
@@ -169,40 +170,54 @@ impl LogFile {
         };
     }
 
-    /// A list of members is committed: the next work's records say so.
+    /// A list of members is committed: the records of the next work say so.
     pub(crate) fn commit_list(&mut self) {
         if self.is_recording {
             self.list = ListState::Committed;
         }
     }
 
-    /// Whether a list of members is committed and not stored as such.
+    /// Whether a list of members is committed but not stored as such.
     pub(crate) fn is_list_pending(&self) -> bool {
         self.list != ListState::Stored
     }
 
-    /// Sends a message that tells of the committed list when that is stored.
+    /// Queues a message that reveals the committed list until the list is stored.
     pub(crate) fn send_with_list(&mut self, to: Sid, message: Outgoing) {
         self.about_list.push((to, message));
     }
 
-    /// The request at the present position has all records.
+    /// The request at the present position contains the commit of the list.
     fn request_list(&mut self) {
         if self.list == ListState::Committed {
             self.list = ListState::Requested(self.position);
         }
     }
 
-    /// Requests were lost.
+    /// The requests in flight were lost, perhaps with the commit of the list.
     fn forget_list(&mut self) {
         if self.is_list_pending() {
             self.list = ListState::Committed;
-            // The servers that are not told ask again.
+            // The servers that were not told will ask again.
             self.about_list.clear();
         }
     }
 
-    /// Requests the records of this work. Returns messages that may leave at once.
+    /// Requests the records of this work. Returns the messages that may leave now.
+    ///
+    /// Example. The file's mark has term 3 when this member grants B its vote in term 4:
+    ///
+    /// ```text
+    /// work 7: hard (4, B), promise VoteReply    -> Append 12 [term 4][vote B], durable
+    ///                                              waits for 12: mark (4, B), VoteReply
+    /// work 8: promise HeartbeatReply            -> no record, but the mark still has term 3:
+    ///                                              waits for 12 too
+    /// storage answers 12                        -> mark (4, B); VoteReply, HeartbeatReply leave
+    /// work 9: promise HeartbeatReply            -> leaves now: it promises nothing new
+    /// ```
+    ///
+    /// If B learned of the vote before the record was synced, a crash could make this member vote
+    /// again in term 4, for another candidate.
     pub(crate) fn store(
         &mut self,
         work: Work,
@@ -214,7 +229,7 @@ impl LogFile {
         stored
     }
 
-    /// The answers of the storage, and the messages that wait for them, rely on this.
+    /// Asserts what the storage's answers, and the messages that wait for them, rely on.
     fn check(&self) {
         // A file that commits an entry without having it does not open.
         assert!(
@@ -251,7 +266,7 @@ impl LogFile {
         node: &RaftNode,
         requests: &mut Vec<StorageRequest>,
     ) -> Stored {
-        // The library takes work in the order of its numbers, so each one is newer.
+        // The library hands out work in the order of its numbers.
         assert!(
             work.number > self.number,
             "work {} after work {}",
@@ -259,11 +274,14 @@ impl LogFile {
             self.number
         );
         self.number = work.number;
+        // Truncate first: if this work's append fails, the retry starts from the mark, which must
+        // not claim entries that memory has replaced.
         if let Some(first) = work.entries.first() {
             self.truncate(first.index.previous());
         }
-        // Messages of this term say that the member is in it and has voted so: a crash that forgot
-        // either could make it vote twice.
+        // A message of this term reveals that the member is in it and how it voted. A crash that
+        // forgot either could make it vote twice. The same holds for a committed list that is not
+        // stored.
         let hard = (node.term(), node.vote());
         let is_hard_stored =
             !self.is_recording || self.mark.hard == hard && !self.is_list_pending();
@@ -272,14 +290,14 @@ impl LogFile {
             now.append(&mut work.messages);
         }
         let mut later = std::mem::take(&mut work.messages);
-        // Promises name entries of this very work, so all wait for it but those that promise
-        // nothing.
+        // A promise names entries of this very work, so it waits for them. Only messages that
+        // promise nothing may leave earlier, and even they reveal the term.
         for (to, message) in work.promises.drain(..) {
             let is_early = is_hard_stored && promises_nothing(&message);
             if is_early { &mut now } else { &mut later }.push((to, message));
         }
         if !self.is_recording {
-            // A server that is joining has promised nothing, and its file takes no records yet.
+            // A joining server has promised nothing, and its file accepts no records yet.
             now.append(&mut later);
             self.released = work.number;
             return Stored {
@@ -287,18 +305,21 @@ impl LogFile {
                 messages: now,
             };
         }
+        // The state that the file will have once this request is answered: memory already has the
+        // new entries.
         let mut records = self.records_of(&work, node);
         let mark = self.whole_mark(node);
         if self.list == ListState::Committed {
-            // The commit index may be in a record already that is not synced.
+            // The commit index may already be in an earlier record, which was not synced.
             if records.is_empty() {
                 records.commit(mark.commit);
             }
             records.must_last();
         }
         if self.trouble != Trouble::None {
-            // Promises are dropped as if the network had lost them: the file has room for them
-            // again later, and peers repeat themselves.
+            // Drop the promises, as if the network had lost them: the peers repeat themselves, and
+            // the retry writes these records later. A new file under construction still needs them
+            // now.
             if let Some(rewriting) = &mut self.rewriting {
                 rewriting.journal(&records.into_text());
             }
@@ -308,7 +329,8 @@ impl LogFile {
             };
         }
         if records.is_empty() && self.waiting.is_empty() {
-            // Everything that this work relies on is stored already.
+            // Nothing to write and nothing in flight: everything on which this work relies is
+            // stored already.
             now.append(&mut later);
             self.released = work.number;
             return Stored {
@@ -316,8 +338,9 @@ impl LogFile {
                 messages: now,
             };
         }
-        // A commit index alone is found again after a crash, so nothing waits for its sync. Earlier
-        // records that are not stored are waited for all the same: answers come in order.
+        // A crash may lose a commit index without harm, because the cluster announces it again. So
+        // nothing waits for its sync. If earlier records are in flight, wait all the same: work is
+        // reported as stored in order.
         let is_waited_for = records.is_durable() || !self.waiting.is_empty();
         if !is_waited_for {
             now.append(&mut later);
@@ -326,7 +349,10 @@ impl LogFile {
             self.append(records, requests);
             self.request_list();
         }
+        // Answers about the list leave with this request: it contains the list's commit, or an
+        // earlier one does, and answers come in order.
         later.append(&mut self.about_list);
+        // Register the wait even if nothing waits: the answer moves the mark.
         self.wait(work.number, mark, later);
         Stored {
             number: (!is_waited_for).then_some(work.number),
@@ -334,10 +360,11 @@ impl LogFile {
         }
     }
 
-    /// Entries after this one are about to be replaced: what the file has of them does not count.
+    /// Entries after this one are about to be replaced: whatever the file has of them no longer
+    /// counts.
     fn truncate(&mut self, before: Index) {
-        // Replacing an entry that the file commits makes a file that does not open, and takes back
-        // what clients were told.
+        // Replacing an entry that the file commits would make a file that does not open, and would
+        // take back what clients were told.
         assert!(
             before >= self.mark.commit,
             "entries behind {before} are replaced, but the file commits {}",
@@ -357,8 +384,8 @@ impl LogFile {
         }
     }
 
-    /// The records of this work, in the reference's order: an entry comes before the commit index
-    /// that includes it.
+    /// Composes the records of this work in the reference's order: an entry precedes the commit
+    /// index that includes it.
     fn records_of(&mut self, work: &Work, node: &RaftNode) -> Records {
         let hard = (node.term(), node.vote());
         let mut records = Records::default();
@@ -382,8 +409,8 @@ impl LogFile {
         records
     }
 
-    /// The request at the present position brings the file to this mark, and releases these
-    /// messages.
+    /// Registers what depends on the request at the present position: its answer brings the file to
+    /// this mark and releases these messages.
     fn wait(&mut self, number: u64, mark: Mark, messages: Vec<(Sid, Outgoing)>) {
         if let Some(last) = self.waiting.back() {
             assert!(
@@ -402,7 +429,7 @@ impl LogFile {
         });
     }
 
-    /// Requests records that nothing waits for.
+    /// Requests records on which nothing waits.
     pub(crate) fn append(&mut self, records: Records, requests: &mut Vec<StorageRequest>) {
         if !self.is_recording || self.trouble != Trouble::None {
             return;
@@ -410,6 +437,9 @@ impl LogFile {
         let durable = records.is_durable();
         let record = records.into_text();
         self.position += 1;
+        // Until the swap is requested, the new file needs each record too, through the journal.
+        // While the journal is being added for the last time, records go only there: a record that
+        // the present file stored after that point would be missing from the new one at the swap.
         if let Some(rewriting) = &mut self.rewriting {
             if rewriting.stage != Stage::Swapping {
                 rewriting.journal(&record);
@@ -425,9 +455,10 @@ impl LogFile {
         });
     }
 
-    /// The storage has answered.
+    /// The storage has answered up to this position.
     pub(crate) fn release(&mut self, position: LogPosition) -> Stored {
-        // An answer to a request that was never made would acknowledge records that are nowhere.
+        // Accepting an answer to a request that was never made would acknowledge records that do
+        // not exist.
         assert!(
             position.0 <= self.position,
             "the storage answers {}, but {} is the last request",
@@ -439,6 +470,9 @@ impl LogFile {
             && waiting.position <= position.0
             && let Some(waiting) = self.waiting.pop_front()
         {
+            // The mark moves before the messages are handed out: a promise never leaves ahead of
+            // the state that backs it. One answer may cover several requests, and the last one's
+            // mark counts.
             self.mark = waiting.mark;
             stored.number = Some(waiting.number);
             assert!(
@@ -469,6 +503,8 @@ impl LogFile {
             Trouble::Failed { delay_ms, .. } => (false, (delay_ms * 2).min(RETRY_MAX_MS)),
             _ => (true, RETRY_MIN_MS),
         };
+        // Every request in flight may be lost, so nothing that waited for one may leave. The mark
+        // stays: it covers only what was answered.
         self.waiting.clear();
         self.forget_list();
         self.trouble = Trouble::Failed {
@@ -478,7 +514,7 @@ impl LogFile {
         is_news
     }
 
-    /// When the next attempt is due.
+    /// When the next retry is due, ms.
     pub(crate) fn deadline_ms(&self) -> u64 {
         match self.trouble {
             Trouble::Failed { retry_ms, .. } => retry_ms,
@@ -486,7 +522,7 @@ impl LogFile {
         }
     }
 
-    /// Requests everything that is missing in the file, if the time has come.
+    /// Requests everything that the file lacks, if a retry is due.
     pub(crate) fn retry(
         &mut self,
         now_ms: u64,
@@ -500,18 +536,19 @@ impl LogFile {
             return;
         }
         let (records, mark) = self.missing(node, self.mark);
-        // Every record after the mark is made again, so the file lacks none of what is promised
-        // next.
+        // Every record after the mark is written again, so the file will lack nothing that is
+        // promised next.
         assert!(
             mark.last >= self.mark.last && mark.commit >= self.mark.commit,
             "the log in memory ends at {mark:?}, but the file has {:?}",
             self.mark
         );
-        // The failure of an older request may still come. It must not make this one be repeated:
-        // entries that are written twice, the second time after a commit index that includes them,
-        // make a file that does not open.
+        // The failure of an older request may still arrive and must not repeat this retry. Entries
+        // written twice, the second time after a commit index that includes them, make a file that
+        // does not open.
         self.forget_failures();
         self.position += 1;
+        // `Recover` comes first: until then the storage refuses every append.
         requests.push(StorageRequest::Recover);
         requests.push(StorageRequest::Append {
             position: LogPosition(self.position),
@@ -523,12 +560,12 @@ impl LogFile {
             retry_ms: u64::MAX,
             delay_ms,
         };
-        // Its answer ends the trouble, or begins it anew: nothing else is under way.
+        // Its answer ends the trouble or renews it: nothing else is in flight.
         assert_eq!(self.waiting.len(), 1, "one request has everything");
         self.check();
     }
 
-    /// The records between a mark and the log in memory; at least one.
+    /// The records that lead from a mark to the log in memory; at least one.
     pub(crate) fn missing(&mut self, node: &RaftNode, from: Mark) -> (Records, Mark) {
         let hard = (node.term(), node.vote());
         let mut records = Records::default();
@@ -549,7 +586,7 @@ impl LogFile {
             records.entry(&entry);
         }
         let mark = self.whole_mark(node);
-        // The mark counts as stored with these records, so they reach it.
+        // The answer will make this mark count as stored, so the records must reach it.
         assert!(
             next.previous() == mark.last,
             "the records end at {}, not at {mark:?}",
@@ -567,7 +604,7 @@ impl LogFile {
         (records, mark)
     }
 
-    /// The log in memory.
+    /// The state of the log in memory, as far as work has listed it.
     pub(crate) fn whole_mark(&self, node: &RaftNode) -> Mark {
         let last = node.logged();
         Mark {
@@ -577,8 +614,8 @@ impl LogFile {
         }
     }
 
-    /// After trouble: requests what was not requested meanwhile. Returns the number of the work
-    /// that needs nothing more.
+    /// After trouble: requests what was left out. Returns the number of work that is stored without
+    /// any further record.
     pub(crate) fn catch_up(
         &mut self,
         node: &RaftNode,
@@ -598,33 +635,33 @@ impl LogFile {
         None
     }
 
-    /// The request at the present position stores everything.
+    /// Registers that the request at the present position stores everything.
     pub(crate) fn wait_for_all(&mut self, mark: Mark) {
         self.request_list();
         self.wait(self.number, mark, Vec::new());
     }
 
-    /// Forgets what was requested from a file that takes no appends any more.
+    /// Abandons the requests to a file that accepts no more appends.
     pub(crate) fn give_up(&mut self) {
         self.waiting.clear();
         self.forget_list();
         self.trouble = Trouble::Poisoned;
     }
 
-    /// The next position, for a request that the caller makes.
+    /// Takes the next position, for a request that the caller makes.
     pub(crate) fn take_position(&mut self) -> LogPosition {
         self.position += 1;
         LogPosition(self.position)
     }
 
-    /// Whether some requests are not answered.
+    /// Whether any request is unanswered.
     pub(crate) fn is_waiting(&self) -> bool {
         !self.waiting.is_empty()
     }
 }
 
-/// Answers to heartbeats and rejections hold whatever the disk does. Without them a slow disk would
-/// cost the leader its quorum.
+/// Whether a message holds regardless of the disk: an answer to a heartbeat, or a rejection.
+/// Delaying these on a slow disk would cost the leader its quorum.
 fn promises_nothing(message: &Outgoing) -> bool {
     use crate::message::PeerMessage;
     matches!(

@@ -10,20 +10,21 @@ use corvid_log::storage::{RecordText, SHARED_BYTES_MIN};
 use crate::entry::EntryBody;
 use crate::raft_node::LogEntry;
 
-/// Records under construction.
+/// Records under construction, in the order in which they will be written.
 #[derive(Debug, Default)]
 pub(crate) struct Records {
-    /// Records, and the beginning of the one whose long text is the next piece.
+    /// Finished pieces, alternating between composed bytes and the shared text of a long entry.
     pieces: Vec<Bytes>,
-    /// The records after the pieces.
+    /// The bytes after the last piece.
     bytes: Vec<u8>,
-    /// The records hold a promise: a term, a vote or an entry.
+    /// Whether the records must be synced: they hold a term, a vote or an entry, or others rely on
+    /// them.
     is_durable: bool,
 }
 
 impl Records {
-    /// Term and vote. A candidate writes its vote only, which names the term; a voter both, one
-    /// after the other.
+    /// Appends term and vote. A candidate writes only its vote, which names the term; a voter
+    /// writes both, one after the other.
     pub(crate) fn hard(&mut self, own: Sid, old: Term, (term, vote): (Term, Option<Sid>)) {
         if term > old && vote != Some(own) {
             self.push(Kind::Term(term));
@@ -34,7 +35,7 @@ impl Records {
         self.is_durable = true;
     }
 
-    /// Term and vote at the beginning of a file: one record.
+    /// Appends term and vote at the beginning of a file, as one record.
     pub(crate) fn state(&mut self, (term, vote): (Term, Option<Sid>)) {
         match vote {
             Some(vote) => self.push(Kind::Vote { term, vote }),
@@ -62,7 +63,7 @@ impl Records {
         frame.finish();
     }
 
-    /// A record around the text of an entry, which is hashed and not copied.
+    /// Appends an entry whose text is hashed but not copied.
     fn long_entry(&mut self, entry: &LogEntry) {
         let text = entry.body.text();
         let (mut begin, end) = (Vec::new(), b"}\n");
@@ -79,12 +80,12 @@ impl Records {
         self.push(Kind::CommitIndex(index));
     }
 
-    /// Others rely on these records, whatever they are.
+    /// Requires a sync: others rely on these records, whatever they are.
     pub(crate) fn must_last(&mut self) {
         self.is_durable = true;
     }
 
-    /// The member has left its cluster.
+    /// Appends the note that the member has left its cluster.
     pub(crate) fn left(&mut self) {
         self.push_record(&Record {
             comment: Some("this server left the cluster".to_owned()),
@@ -93,7 +94,7 @@ impl Records {
         self.is_durable = true;
     }
 
-    /// A remark for people.
+    /// Appends a note for people.
     pub(crate) fn note(&mut self, note: &str, comment: String) {
         self.push_record(&Record {
             comment: Some(comment),

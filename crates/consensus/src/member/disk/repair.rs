@@ -1,19 +1,20 @@
-//! Healing a damaged file: the member asks for a snapshot that reaches the last entry that it may
-//! have acknowledged; the leader sends one, after it has appended entries up to there, if it has
-//! fewer.
+//! Healing a damaged file. The member asks for a snapshot that reaches the last entry it may have
+//! acknowledged. The leader sends one; if its own log is shorter, it first appends entries up to
+//! there.
 //!
 //! ```text
-//! damaged file --SnapshotRequest(last entry)--> leader: has its file such a snapshot? else it is written again
+//! damaged file --SnapshotRequest(last entry)--> leader: does its file have such a snapshot?
+//!                                                       If not, it rewrites the file.
 //!              <--SnapshotOffer, chunks-------- as to any member that is far behind
 //! new file (snapshot, term and vote), swapped ---> a member like any other
 //! ```
 //!
-//! Invariant: until the new file is in place the member sends nothing but requests and progress: it
-//! votes for nobody, acknowledges nothing, and stands for no election. So no election can miss an
-//! entry that it acknowledged and lost, and the leader may go on counting it; afterwards its log
-//! has everything that was committed with its help, and its file the term and vote that it had. A
-//! crash at any point begins again with the damaged file, which is not written to. Why this is
-//! safe: docs/internals/cluster.md.
+//! Invariant: until the new file is in place, the member sends nothing but requests and progress.
+//! It votes for nobody, acknowledges nothing, and does not stand for election. So no election can
+//! miss an entry that it acknowledged and lost, and the leader may keep counting that entry.
+//! Afterwards its log has everything that was committed with its help, and its file has the term
+//! and vote that it had. The damaged file is never written to, so after a crash at any point the
+//! repair starts over. docs/internals/cluster.md explains why this is safe.
 
 use corvid_log::cluster::{Index, Sid, Term};
 use corvid_rpc::Level;
@@ -23,22 +24,22 @@ use crate::message::{PeerMessage, SnapshotMeta};
 
 /// Time between requests, ms.
 const RETRY_MS: u64 = 1000;
-/// Time without an offer after which the log says so, ms.
+/// Time without an offer after which the log reports it, ms.
 const OFFER_TIMEOUT_MS: u64 = 10_000;
-/// Time between such lines, ms.
+/// Time between such log lines, ms.
 const WARN_MS: u64 = 60_000;
 
-/// The file of this member is damaged.
+/// The repair of this member's damaged file.
 #[derive(Debug)]
 pub(crate) struct Repair {
-    /// The last entry that it may have acknowledged.
+    /// The last entry that the member may have acknowledged.
     last: (Term, Index),
     next_ms: u64,
     warn_ms: u64,
 }
 
 impl Repair {
-    /// `last`: the last entry that this member may have acknowledged.
+    /// `last`: the last entry that the member may have acknowledged.
     pub(crate) fn new(last: (Term, Index), now_ms: u64) -> Repair {
         Repair {
             last,
@@ -51,7 +52,7 @@ impl Repair {
         self.next_ms
     }
 
-    /// The first line about it.
+    /// Logs the beginning of the repair.
     pub(crate) fn log_begin(&self, cx: &mut Context) {
         let (term, index) = self.last;
         let text = format!(
@@ -61,13 +62,13 @@ impl Repair {
         cx.log(Level::Warn, text);
     }
 
-    /// Asks for a snapshot at once: a connection is there.
+    /// Asks for a snapshot at once, because a connection is up.
     pub(crate) fn ask_now(&mut self, cx: &mut Context, is_receiving: bool) {
         self.next_ms = cx.now_ms;
         self.ask(cx, is_receiving);
     }
 
-    /// Asks for a snapshot, if it is time. `is_receiving`: one is on its way.
+    /// Asks for a snapshot, if it is time. `is_receiving`: a snapshot is already arriving.
     pub(crate) fn ask(&mut self, cx: &mut Context, is_receiving: bool) {
         let (term, index) = self.last;
         if self.warn_ms <= cx.now_ms && !is_receiving {
@@ -96,12 +97,12 @@ impl Repair {
         }
     }
 
-    /// Whether a snapshot has everything that this member may have acknowledged.
+    /// Whether a snapshot has everything that the member may have acknowledged.
     pub(crate) fn is_enough(&self, meta: &SnapshotMeta) -> bool {
         (meta.term, meta.index) >= self.last
     }
 
-    /// The damaged file is replaced by a snapshot through this entry.
+    /// The damaged file has been replaced by a snapshot up to this entry.
     pub(crate) fn complete(self, cx: &mut Context, index: Index) {
         let text = format!(
             "the damaged file of this member is replaced by a snapshot through entry {index}: it takes part in its cluster again"
@@ -110,7 +111,7 @@ impl Repair {
     }
 }
 
-/// Whether a member whose file is damaged handles this message: it takes no part in the algorithm.
+/// Whether a member with a damaged file handles this message. It takes no part in the algorithm.
 pub(crate) fn concerns_repair(message: &PeerMessage) -> bool {
     matches!(
         message,

@@ -1,13 +1,15 @@
-//! Writing the member's file again, with a new snapshot: after growth, or when a failed sync has
-//! made the present file useless.
+//! Rewriting the member's file with a new snapshot: after growth, or because a failed sync has made
+//! the present file unusable.
 //!
 //! ```text
-//! SnapshotMade --> Rewrite (header, entries after the snapshot) --> Written --> Extend(journal) --> Written --> Swap, appends held
+//! SnapshotMade --> Rewrite (header, entries after the snapshot) --> Written
+//!              --> Extend (journal) --> Written                 repeated while the journal is long
+//!              --> Extend (journal), appends held --> Written
+//!              --> Swap, then the held appends
 //! ```
 //!
-//! Invariant: the new file takes the place only when it has every record that was requested from
-//! the present one. For that the last records are held back while the journal is added for the last
-//! time.
+//! Invariant: the swap happens only once the new file has every record that was requested from the
+//! present one. For that, appends are held back while the journal is added for the last time.
 
 use corvid_engine::Snapshot;
 use corvid_log::cluster::{Eid, Index, Servers, Term};
@@ -22,45 +24,44 @@ use crate::database::MemberEvent;
 use crate::member::context::Context;
 use crate::member::{Output, Rewrite};
 
-/// Bytes of a journal that are added while appends are held back.
+/// Maximum size of a journal that is added while appends are held back, bytes.
 const SMALL_BYTES: usize = 64 * 1024;
-/// Time until a rewrite is tried again that the present file needs, ms.
+/// Time until a rewrite that the present file needs is retried, ms.
 const REWRITE_RETRY_MS: u64 = 1000;
-/// Additions before the last one.
+/// Maximum number of journal additions before the last one.
 const ROUNDS_MAX: u32 = 8;
 
-/// Why a server that joins stores no snapshot.
+/// Why a joining server stores no snapshot.
 pub(crate) const JOINING: &str = "cannot store a snapshot while joining cluster";
-/// Why a member that leaves stores none.
+/// Why a leaving member stores none.
 pub(crate) const LEAVING: &str = "cannot store a snapshot while leaving cluster";
 
-/// How far the new file is.
+/// The progress of the new file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Stage {
     /// Written in the background.
     Writing,
-    /// The journal is added for the last time; appends are held back.
+    /// The journal is being added for the last time; appends are held back.
     Holding,
-    /// It takes the place of the present one.
+    /// Being swapped in.
     Swapping,
 }
 
-/// A new file under way.
+/// A rewrite in progress.
 #[derive(Debug)]
 pub(crate) struct Rewriting {
     number: RewriteNumber,
     pub(super) stage: Stage,
     journal: Vec<u8>,
     rounds: u32,
-    /// The contents without the journal.
+    /// The state of the new file without the journal.
     mark: Mark,
     snapshot: StoredSnapshot,
-    /// This is stored when the swap is lasting.
+    /// Everything up to this position is stored once the swap is durable.
     swap_position: LogPosition,
-    /// The state of the present file before the swap was requested: a swap that fails brings it
-    /// back.
+    /// The state of the present file before the swap was requested. A failed swap restores it.
     before_swap: Trouble,
-    /// For the answer to the database.
+    /// For the answer to the database; `None` if the caller has the contents.
     token: Option<Option<u64>>,
 }
 
@@ -78,7 +79,7 @@ impl Rewriting {
         }
     }
 
-    /// Entries from this one on are replaced.
+    /// Entries after this one are being replaced.
     pub(crate) fn truncate(&mut self, before: Index) {
         self.mark.last = self.mark.last.min(before);
     }
@@ -93,21 +94,21 @@ impl Rewriting {
 pub(crate) struct Made {
     /// The last entry that it includes.
     pub(crate) index: Index,
-    /// The last entry with data that it includes.
+    /// The id of the last entry with data that it includes.
     pub(crate) eid: Eid,
-    /// The database's own, with its token; `None`: the caller has the contents.
+    /// The database's token and contents; `None` if the caller has the contents.
     pub(crate) contents: Option<(Option<u64>, Snapshot)>,
 }
 
-/// The progress of a rewrite, as far as others are concerned.
+/// The progress of a rewrite, as far as other parts are concerned.
 #[derive(Debug)]
 pub(crate) enum Progress {
-    /// Nothing.
+    /// No change for other parts.
     None,
     /// The new file is in place: the file has this snapshot.
     InPlace(StoredSnapshot),
-    /// A crash cannot bring the old file back: everything through this position is stored. The
-    /// database is told with [`Disk::end_rewrite`].
+    /// A crash cannot bring the old file back: everything up to this position is stored.
+    /// [`Disk::end_rewrite`] then tells the database.
     Lasting {
         position: LogPosition,
         token: Option<Option<u64>>,
@@ -115,8 +116,8 @@ pub(crate) enum Progress {
 }
 
 impl Disk {
-    /// A sync of the present file has failed. Returns whether that is news: then another member
-    /// should lead.
+    /// A sync of the present file has failed. Returns whether that is news; another member should
+    /// lead then.
     pub(crate) fn poison(&mut self, cx: &mut Context) -> bool {
         if self.is_poisoned() || !self.file.is_recording {
             return false;
@@ -144,13 +145,14 @@ impl Disk {
         is_given_up
     }
 
-    /// The present file is not written to any more: a new one takes its place.
+    /// Abandons the present file: no more records go to it, and a new one takes its place.
     fn give_up_file(&mut self, cx: &mut Context) {
+        // Stop requesting first: from here on promises are dropped until the new file is in place.
         self.file.give_up();
         self.next_rewrite_ms = cx.now_ms + REWRITE_RETRY_MS;
         match &mut self.file.rewriting {
-            // A swap cannot be taken back, and its file may be the useless one: it is written again
-            // when the swap is over.
+            // A swap cannot be taken back, and the file being swapped in may be the unusable one.
+            // So it is rewritten once more after the swap.
             Some(rewriting) if rewriting.stage == Stage::Swapping => {
                 rewriting.before_swap = Trouble::Poisoned;
             }
@@ -163,7 +165,7 @@ impl Disk {
         }
     }
 
-    /// The time of another attempt has come. There is one as long as the file takes no records.
+    /// Retries a rewrite, if it is time. Retries continue as long as the file accepts no records.
     pub(crate) fn rewrite_time(&mut self, cx: &mut Context, is_installing: bool) {
         if cx.now_ms < self.next_rewrite_ms {
             return;
@@ -177,8 +179,8 @@ impl Disk {
         }
     }
 
-    /// The database has made a snapshot, of which a new file is written. `servers`: the list as of
-    /// its last entry; `refusal`: why a file that takes records is not compacted now.
+    /// The database has made a snapshot, with which a new file is written. `servers` is the list as
+    /// of its last entry. `refusal` is a reason not to compact a file that still accepts records.
     pub(crate) fn compact(
         &mut self,
         cx: &mut Context,
@@ -209,12 +211,15 @@ impl Disk {
         let (Some(term), Some(servers)) = (cx.node.term_of(index), servers) else {
             return;
         };
-        // A new file whose snapshot is not committed would open with entries that nobody agreed on.
+        // A snapshot past the commit index would open as entries on which no quorum has agreed.
         assert!(
             index <= cx.node.commit(),
             "a snapshot through {index}, but {} is committed",
             cx.node.commit()
         );
+        // The new file starts from the snapshot alone, so term, vote and every later entry must be
+        // written. The mark says what the new file will hold; later records reach it through the
+        // journal.
         let from = Mark {
             hard: (Term(0), None),
             last: index,
@@ -258,7 +263,7 @@ impl Disk {
         if !self.file.is_recording {
             return Some(JOINING);
         }
-        // A file that takes no records is written again in any case: without it the server can
+        // A file that accepts no records is rewritten in any case: without it the server can
         // neither join nor leave.
         if refusal.is_some() && !self.is_poisoned() {
             return refusal;
@@ -269,16 +274,16 @@ impl Disk {
         if self.is_rewriting() {
             return Some("a snapshot is being stored");
         }
-        // Entries that the file's snapshot includes cannot be written again, so an older one would
-        // leave a gap before the first entry; the database makes another one soon.
+        // The log in memory does not yield entries that the file's snapshot includes. An older
+        // snapshot would leave a gap before the first entry. The database makes another one soon.
         let is_old =
             index < self.snapshot.index || index == self.snapshot.index && !self.is_poisoned();
         let is_known = cx.node.term_of(index).is_some() && index <= cx.node.commit() && has_servers;
         (is_old || !is_known).then_some("not storing a duplicate snapshot")
     }
 
-    /// An append to the present file has failed: a new file that is not taking the place yet is
-    /// given up with it.
+    /// An append to the present file has failed: abandons a rewrite that is not being swapped in
+    /// yet.
     pub(crate) fn give_up_unswapped(&mut self, cx: &mut Context) {
         let is_swapping = |it: &Rewriting| it.stage == Stage::Swapping;
         if !self.is_poisoned()
@@ -288,7 +293,7 @@ impl Disk {
         }
     }
 
-    /// A rewrite that is under way is given up.
+    /// Abandons a rewrite in progress.
     pub(crate) fn give_up_rewrite(&self, cx: &mut Context, rewriting: &Rewriting) {
         cx.store(vec![StorageRequest::Abandon(rewriting.number)]);
         match rewriting.token {
@@ -297,14 +302,14 @@ impl Disk {
                 token,
                 Err(refused("cannot store a snapshot following failure")),
             ),
-            // The storage does not answer: without this the snapshot would be kept, and no other
-            // one taken.
+            // The storage sends no reply for an abandoned rewrite. Without this output the caller
+            // would keep the snapshot and take no other.
             None if rewriting.stage != Stage::Swapping => cx.put(Output::RejectSnapshot),
             None => {}
         }
     }
 
-    /// The new file has reached a stage.
+    /// A new file has reached a stage.
     pub(crate) fn advance_rewrite(
         &mut self,
         cx: &mut Context,
@@ -318,17 +323,21 @@ impl Disk {
         };
         match (outcome, rewriting.stage) {
             (Ok(RewriteStage::Written), Stage::Writing) => {
+                // Everything requested so far is in the journal, so adding it brings the new file
+                // to the present mark. Records requested meanwhile start the next journal.
                 let journal = std::mem::take(&mut rewriting.journal);
                 rewriting.rounds += 1;
                 rewriting.mark = mark;
                 if journal.len() <= SMALL_BYTES || rewriting.rounds > ROUNDS_MAX {
-                    // From here on appends are held back, so that the journal ends.
+                    // Hold appends from here on, so that the journal cannot grow again.
                     rewriting.stage = Stage::Holding;
                 }
                 cx.store(vec![StorageRequest::Extend(number, vec![journal])]);
             }
             (Ok(RewriteStage::Written), _) => self.swap(cx, number),
             (Ok(RewriteStage::InPlace(_)), _) => {
+                // The file has the name now, but its rename may not survive a crash. The mark's
+                // entries hold in both files; term and vote wait for the durable stage.
                 let (mark, snapshot) = (rewriting.mark, rewriting.snapshot);
                 self.file.replace(mark);
                 self.take_snapshot(snapshot);
@@ -344,20 +353,32 @@ impl Disk {
         Progress::None
     }
 
-    /// The new file is lasting, and everything that waited for it is released: tells the database.
+    /// The new file is durable, and everything that waited for it is released: tells the database.
     pub(crate) fn end_rewrite(&self, cx: &mut Context, token: Option<Option<u64>>) {
         if let Some(token) = token {
             tell_compacted(cx, token, Ok(()));
         }
-        // The sync of the swap may have failed meanwhile.
+        // A sync may have failed during the swap.
         if self.is_poisoned() {
             cx.put(Output::MakeSnapshot);
         }
     }
 
-    /// The new file has everything that was requested before the held appends: it takes the place,
-    /// and they follow.
+    /// The new file has everything that was requested before appends were held: requests the swap,
+    /// and then the held appends.
+    ///
+    /// Example, with records 21 and 22 held during the last addition:
+    ///
+    /// ```text
+    /// Extend(.. 20)  Written | Swap, Append 23 [21][22] durable | 24 ..
+    ///                          old file's name -> new file        new file
+    /// ```
+    ///
+    /// One append carries all held records. Its answer also answers 21 and 22, because answers
+    /// cover earlier positions.
     fn swap(&mut self, cx: &mut Context, number: RewriteNumber) {
+        // After a failed append, older requests may still fail. They concern a file that is being
+        // replaced.
         if self.is_in_trouble() {
             self.file.forget_failures();
         }
@@ -373,9 +394,9 @@ impl Disk {
         if record.is_empty() && self.file.trouble == Trouble::None {
             rewriting.swap_position = position;
         } else {
-            // After trouble even an empty record: its sync, which the directory's belongs to, is
-            // what promises wait for. The answer to a later record that nobody syncs would come
-            // before the new file is lasting.
+            // A record is needed even if it is empty, after trouble: promises wait for its sync,
+            // which also syncs the directory. Otherwise the answer to a later, unsynced record
+            // would come before the new file is durable.
             requests.push(StorageRequest::Append {
                 position,
                 record: record.into(),
@@ -383,9 +404,11 @@ impl Disk {
             });
         }
         if self.file.trouble != Trouble::None {
-            // The present file took nothing; everything is in the new one or follows the swap.
+            // The present file accepted nothing during the trouble. Everything is in the new file,
+            // or follows the swap.
             self.file.trouble = Trouble::None;
             self.file.wait_for_all(mark);
+            // The storage refuses appends until it is told that the failed ones were given up.
             requests.insert(0, StorageRequest::Recover);
         }
         cx.store(requests);
@@ -417,7 +440,8 @@ impl Disk {
         if self.is_poisoned() {
             self.next_rewrite_ms = cx.now_ms + REWRITE_RETRY_MS;
         } else if rewriting.stage == Stage::Holding && !rewriting.journal.is_empty() {
-            // The records that were held back follow in the present file.
+            // Write the held records to the present file instead. They were never requested from
+            // it.
             let position = self.file.take_position();
             cx.store(vec![StorageRequest::Append {
                 position,

@@ -1,24 +1,26 @@
-//! The lease of a leader: it leads while a majority, with itself, has answered within an election
-//! period.
+//! The lease of a leader: it leads while a majority, counting itself, has answered within an
+//! election period.
 //!
-//! The library looks once a period whether a majority has answered since it looked last, so a
-//! leader without one leads for up to two. Here each voter has the tick of its last answer, and the
-//! leader steps down at the first tick at which no majority is left. It follows nobody then, in the
-//! same term.
+//! The library checks once per period whether a majority has answered since its last check, so a
+//! leader without a majority leads for up to two periods. Here each voter has the tick of its last
+//! answer. The leader steps down at the first tick without a majority, and becomes a follower
+//! without a leader in the same term.
 //!
-//! Ticks and not milliseconds are counted, because few ticks are made up for after a pause
-//! ([`super::ticker`]): a leader that was stopped first hears what its peers have sent meanwhile.
+//! Ticks are counted instead of milliseconds, because only a few ticks are made up for after a
+//! pause ([`super::ticker`]): a leader that was stopped first hears what its peers sent in the
+//! meantime.
 //!
 //! ```text
 //! heartbeats  |  |  |  x  x  x  x          x: lost
 //! answers      |  |  |
 //! leads       ------------------.          an election period after the last answer
 //! ```
-
-//! A follower reads and hashes a long entry at once, when its last part has come, and answers nothing
-//! meanwhile. A leader that stepped down for that would execute the transaction again, and send the
-//! entry again, for ever. So the silence of a peer that is about to digest an entry may be longer,
-//! by a time that follows from the length. Lists of members change by the strict measure.
+//!
+//! A follower reads and hashes a long entry all at once, when its last part has arrived, and cannot
+//! answer during that time. If the leader stepped down for that, it would execute the transaction
+//! again and send the entry again, forever. So a peer that is about to digest an entry may be
+//! silent for longer, by a time that follows from the length. Changes of the list of members use
+//! the strict measure.
 
 use std::collections::BTreeMap;
 
@@ -32,22 +34,22 @@ use crate::raft_node::ELECTION_TICKS;
 #[derive(Debug)]
 struct Digest {
     through: Index,
-    /// The time that it takes.
+    /// Extra ticks that the peer may be silent.
     ticks: u64,
 }
 
-/// See the module.
+/// How long this leader may lead without hearing from a majority.
 #[derive(Debug)]
 pub(crate) struct Lease {
     own: Sid,
     /// Ticks since the start.
     ticks: u64,
-    /// The tick with which this member's leadership began; the present one while it does not lead.
-    /// No voter counts as silent for longer.
+    /// The tick at which this member's leadership began; the present tick while it does not lead.
+    /// No voter counts as silent for longer than that.
     began: u64,
     /// The tick of each peer's last answer to this member as leader.
     heard: BTreeMap<Sid, u64>,
-    /// The longest entry that is on its way to each peer.
+    /// The largest allowance of a long entry in flight to each peer.
     digests: BTreeMap<Sid, Digest>,
     /// The commit index at the last tick: a member that has it is not behind.
     commit_before: Index,
@@ -65,8 +67,8 @@ impl Lease {
         }
     }
 
-    /// A tick has passed. `leads`: this member led before it and leads now. Returns whether the
-    /// lease of a leader is over.
+    /// Advances by one tick. `leads`: this member led before the tick and leads now. Returns
+    /// whether a leader's lease is over.
     pub(crate) fn tick(&mut self, leads: bool, voters: impl Iterator<Item = Sid>) -> bool {
         self.ticks += 1;
         if !leads {
@@ -77,9 +79,9 @@ impl Lease {
         !self.has_quorum(voters)
     }
 
-    /// The tick is over, with this commit index.
+    /// Ends the tick, with this commit index.
     pub(crate) fn end_tick(&mut self, commit: Index) {
-        // A commit index that falls would take back what clients were told.
+        // A falling commit index would take back what clients were told.
         assert!(
             commit >= self.commit_before,
             "the commit index falls from {} to {commit}",
@@ -97,7 +99,8 @@ impl Lease {
         self.heard.insert(sid, self.ticks);
     }
 
-    /// Entries through this index go to a peer, of so many bytes, with this election timer.
+    /// Entries up to this index are being sent to a peer: this many bytes, under this election
+    /// timer.
     pub(crate) fn send_long(&mut self, sid: Sid, through: Index, bytes: u64, timer_ms: u64) {
         let period_ms = (timer_ms / ELECTION_TICKS as u64).max(1);
         let ticks = (bytes / DIGESTED_BYTES_PER_MS).div_ceil(period_ms);
@@ -106,7 +109,7 @@ impl Lease {
         digest.ticks = digest.ticks.max(ticks);
     }
 
-    /// A peer has the entries through this index.
+    /// A peer has stored the entries up to this index.
     pub(crate) fn note_stored(&mut self, sid: Sid, index: Index) {
         if self
             .digests
@@ -117,18 +120,18 @@ impl Lease {
         }
     }
 
-    /// The connection with a peer is gone, and what was on its way with it.
+    /// The connection to a peer is down, and messages in flight on it are lost.
     pub(crate) fn disconnect_peer(&mut self, sid: Sid) {
         self.digests.remove(&sid);
     }
 
-    /// This peer is gone, and not a member.
+    /// Forgets a peer that is gone and not a member.
     pub(crate) fn forget_peer(&mut self, sid: Sid) {
         self.heard.remove(&sid);
     }
 
-    /// Whether a majority of the voters, with this member, was heard within the last period, or
-    /// digests what this leader has sent.
+    /// Whether a majority of the voters, including this member, was heard within the last period or
+    /// is digesting what this leader sent.
     fn has_quorum(&self, voters: impl Iterator<Item = Sid>) -> bool {
         let (mut count, mut active) = (0, 0);
         for sid in voters {
@@ -142,19 +145,20 @@ impl Lease {
         self.digests.get(&sid).map_or(0, |digest| digest.ticks)
     }
 
-    /// Whether this leader has heard a member within the last period, or has not led for so long.
+    /// Whether this leader has heard from a member within the last period, or has led for less than
+    /// that.
     pub(crate) fn has_answered(&self, sid: Sid) -> bool {
         self.is_heard_within(sid, 0)
     }
 
-    /// The same within a period and `more` ticks.
+    /// Like [`Lease::has_answered`], within a period plus `more` ticks.
     fn is_heard_within(&self, sid: Sid, more: u64) -> bool {
         let heard = self.heard.get(&sid).copied().unwrap_or(0);
         sid == self.own || self.ticks - heard.max(self.began) < ELECTION_TICKS as u64 + more
     }
 
-    /// Whether a member is alive and has what was committed a moment ago. One that has lost its
-    /// power is connected for some time.
+    /// Whether a member is alive and has what was committed a moment ago. A connection alone proves
+    /// nothing: it stays open for some time after the peer loses power.
     pub(crate) fn is_caught_up(&self, cx: &Context, sid: Sid) -> bool {
         sid == self.own
             || cx.peers.takes_part(sid)
@@ -195,7 +199,7 @@ mod tests {
     #[test]
     fn a_peer_that_digests_a_long_entry_may_be_silent_for_longer() {
         let voters = || [1, 2, 3].map(sid).into_iter();
-        // Half a second more, with an election timer of one.
+        // Half a second more, with an election timer of one second.
         let (long, more) = (500 * DIGESTED_BYTES_PER_MS, ELECTION_TICKS / 2);
         let silence = |events: &dyn Fn(&mut Lease)| {
             let mut lease = Lease::new(sid(1));
@@ -216,7 +220,7 @@ mod tests {
             ELECTION_TICKS
         );
         assert_eq!(silence(&|it| it.disconnect_peer(sid(2))), ELECTION_TICKS);
-        // By the strict measure it is silent.
+        // By the strict measure the peer is silent.
         let mut lease = Lease::new(sid(1));
         lease.send_long(sid(2), Index(7), long, 1000);
         for _ in 0..ELECTION_TICKS {

@@ -1,13 +1,13 @@
-//! An election before the timeout: the process of the leader is gone.
+//! An election before the timeout, because the process of the leader is gone.
 //!
-//! A process that is killed leaves closed connections and an address that refuses new ones. A
-//! follower that sees both does not wait for the election timeout: it forgets the leader, so that
-//! it grants votes, and soon asks for a pre-vote itself. Members ask one after the other, by the
-//! order of their ids among those that are connected, so that votes are seldom split.
+//! A killed process leaves closed connections and an address that refuses new ones. A follower that
+//! sees both does not wait for the election timeout. It forgets the leader, so that it grants
+//! votes, and soon starts a pre-vote itself. Members start one after the other, in the order of
+//! their ids among the connected ones, so votes are seldom split.
 //!
-//! Invariant: only the waiting is saved. Pre-votes, votes and terms have their rules, and a member
-//! that still hears the leader grants nothing. So a follower that alone has lost the leader
-//! disturbs nobody; it returns with the next heartbeat.
+//! Invariant: only the waiting is saved. Pre-votes, votes and terms follow their usual rules, and a
+//! member that still hears the leader grants nothing. So a follower that alone has lost the leader
+//! disturbs nobody, and returns with the next heartbeat.
 //!
 //! ```text
 //! leader    killed
@@ -23,28 +23,29 @@ use crate::member::context::Context;
 use crate::member::roster::Roster;
 use crate::message::PeerMessage;
 
-/// Members begin so long after one another, ms: enough for another one's vote to be synced.
+/// Delay between the starts of successive members, ms: enough for another member's vote to be
+/// synced.
 const STEP_MS: u64 = 100;
-/// The part of the wait that is left to chance, ms.
+/// The random part of the wait, ms.
 const SPREAD_MS: u64 = 30;
-/// Elections that are begun before the timeout. The first may come before the others have seen that
-/// the leader is gone.
+/// Maximum number of elections begun before the timeout. The first may come before the others have
+/// noticed that the leader is gone.
 const ATTEMPTS_MAX: u32 = 4;
-/// The wait for this member's own log to be synced, ms: it counts no vote before.
+/// The wait for this member's own log to be synced, ms: until then it counts no vote.
 const SYNC_MS: u64 = 10;
 
-/// See the module.
+/// A pending election after the leader's process is gone.
 #[derive(Debug)]
 pub(crate) struct Succession {
     /// The term whose leader is gone.
     term: Term,
-    /// When the next election begins.
+    /// When the next election begins, ms.
     next_ms: u64,
     attempts: u32,
 }
 
 impl Succession {
-    /// The process of the leader is gone: it is forgotten, and an election begins soon.
+    /// The leader's process is gone: forgets the leader, and schedules an election.
     pub(crate) fn begin(
         cx: &mut Context,
         roster: &Roster,
@@ -74,14 +75,14 @@ impl Succession {
         self.next_ms
     }
 
-    /// Whether there is nothing to do any more: another term has begun, a leader is there, or this
-    /// member cannot stand.
+    /// Whether nothing is left to do: another term has begun, a leader is known, or this member
+    /// cannot stand.
     pub(crate) fn is_over(&self, cx: &Context) -> bool {
         let is_over = cx.node.term() != self.term || cx.node.leader().is_some();
         is_over || !cx.node.is_voter() || cx.has_failed()
     }
 
-    /// The time has come. Returns whether an election begins now, and whether it is the last one.
+    /// An attempt is due. Returns whether an election begins now, and whether it is the last one.
     pub(crate) fn attempt(&mut self, cx: &Context, ticker: &mut Ticker) -> (bool, bool) {
         if cx.node.persisted() < cx.node.last_index() {
             self.next_ms = cx.now_ms + SYNC_MS;
@@ -97,7 +98,7 @@ impl Succession {
         (true, is_last)
     }
 
-    /// Another member stands for election: this one waits, if that one can win.
+    /// Another member stands for election: waits, if that member can win.
     pub(crate) fn note_candidacy(&mut self, cx: &Context, message: &PeerMessage) {
         let PeerMessage::Vote {
             last_index,

@@ -1,27 +1,26 @@
-//! Time for the algorithm: ticks of a tenth of the election timer, and election timeouts from a
-//! seed.
+//! Time for the algorithm: ticks of a tenth of the election timer, and seeded election timeouts.
 //!
-//! An election timeout is the timer and up to a second more (docs/spec/distribution.md 1.2). The
-//! part of it that is no whole number of ticks delays the next tick, so that members with a long
-//! timer do not stand for election at the same time.
+//! An election timeout is the timer plus up to one second (docs/spec/distribution.md 1.2). The part
+//! that does not fill a whole tick delays the next tick, so that members with a long timer do not
+//! stand for election at the same moment.
 
 use corvid_json::splitmix::SplitMix64;
 
 use crate::raft_node::ELECTION_TICKS;
 
-/// The part of an election timeout that is left to chance, ms.
+/// The random part of an election timeout, ms.
 const SPREAD_MS: u64 = 1000;
-/// Ticks that are made up for after a pause. A process that was stopped longer first hears what its
-/// peers have sent meanwhile.
+/// Ticks that are made up for after a pause. A process that was stopped for longer first hears what
+/// its peers sent in the meantime.
 const LATE_TICKS_MAX: u32 = 3;
 
-/// See the module.
+/// The source of ticks and election timeouts.
 #[derive(Debug)]
 pub(crate) struct Ticker {
     timer_ms: u64,
     next_ms: u64,
     random: SplitMix64,
-    /// Election timeouts are longer by an election timer.
+    /// Whether election timeouts are longer by one election timer.
     is_delayed: bool,
 }
 
@@ -55,7 +54,7 @@ impl Ticker {
         self.timer_ms / ELECTION_TICKS as u64
     }
 
-    /// A new election timeout, in ticks; its remainder delays the next tick.
+    /// Draws a new election timeout, ticks; its remainder delays the next tick.
     pub(crate) fn draw(&mut self) -> usize {
         let more = self.random(SPREAD_MS);
         let period = self.period_ms();
@@ -64,18 +63,18 @@ impl Ticker {
         ELECTION_TICKS + delay + usize::try_from(more / period).unwrap_or(0)
     }
 
-    /// Makes the timeouts that are drawn from now on longer by an election timer, or not any more.
-    /// Returns whether that is a change.
+    /// Sets whether timeouts drawn from now on are longer by one election timer. Returns whether
+    /// that is a change.
     pub(crate) fn set_delayed(&mut self, is_delayed: bool) -> bool {
         std::mem::replace(&mut self.is_delayed, is_delayed) != is_delayed
     }
 
-    /// A number below `below`.
+    /// A random number less than `below`.
     pub(crate) fn random(&mut self, below: u64) -> u64 {
         self.random.draw() % below.max(1)
     }
 
-    /// The ticks that are due.
+    /// Takes the ticks that are due.
     pub(crate) fn due(&mut self, now_ms: u64) -> u32 {
         let mut ticks = 0;
         while self.next_ms <= now_ms && ticks < LATE_TICKS_MAX {

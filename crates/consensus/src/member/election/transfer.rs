@@ -1,8 +1,8 @@
-//! Handing the leadership over to the most up-to-date member, and commands that wait for it
+//! Transferring the leadership to the most up-to-date member, and commands that wait for it
 //! (docs/spec/distribution.md 1.5 and 1.11).
 //!
-//! Invariant: one transfer at a time is waited for. It ends when another member leads, or after an
-//! election timer; its command is answered once.
+//! Invariant: one transfer at a time is awaited. It ends when another member leads, or after an
+//! election timer. Its command is answered once.
 
 use corvid_log::cluster::{Index, Sid};
 
@@ -11,7 +11,7 @@ use crate::member::context::Context;
 use crate::member::roster::Roster;
 use crate::member::{CommandToken, Output};
 
-/// A command, or a test, that waits for a change of leadership.
+/// A command or test that waits for a change of leadership.
 #[derive(Debug)]
 pub(crate) struct Transfer {
     token: Option<CommandToken>,
@@ -37,7 +37,7 @@ impl Transfer {
         self.answer(cx, Ok(String::new()));
     }
 
-    /// It takes too long.
+    /// The transfer has timed out.
     pub(crate) fn time_out(self, cx: &mut Context) {
         let reply = if self.is_shutdown {
             Ok(String::new())
@@ -54,7 +54,8 @@ impl Transfer {
     }
 }
 
-/// Asks the best member to lead. `false`: this member does not lead, or there is no other one.
+/// Asks the best member to take over. Returns `false` if this member does not lead, or no other
+/// member can.
 pub(crate) fn hand_over(cx: &mut Context, roster: &Roster, ticker: &mut Ticker) -> bool {
     if !cx.node.is_leader() {
         return false;
@@ -69,8 +70,8 @@ pub(crate) fn hand_over(cx: &mut Context, roster: &Roster, ticker: &mut Ticker) 
     true
 }
 
-/// The member that is most up to date among those that are connected: with everything, else with
-/// everything committed, else any.
+/// The most up-to-date connected member: preferably with the most entries, and at least with
+/// everything committed. Ties are broken at random.
 pub(crate) fn successor(cx: &Context, roster: &Roster, ticker: &mut Ticker) -> Option<Sid> {
     let own = cx.own();
     let commit = cx.node.commit();
@@ -125,7 +126,7 @@ mod tests {
         };
         let mut ticker = Ticker::new(1000, 0, 7);
         assert!(!hand_over(&mut cx, &roster(&[1]), &mut ticker));
-        // A member of the list that is not connected is none to hand over to either.
+        // A listed member that is not connected cannot take over either.
         assert_eq!(successor(&cx, &roster(&[1, 2]), &mut ticker), None);
         cx.peers.admit(sid(2), true).expect("a member").is_up = true;
         let unknown = successor(&cx, &roster(&[1, 2]), &mut ticker);

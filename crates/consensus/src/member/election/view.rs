@@ -1,8 +1,8 @@
 //! The member's role, term and leader as others have been told: the database, `_Server` and the
 //! log.
 //!
-//! Invariant: the database is told that it leads only when it has applied the entry that begins the
-//! leadership, and of one leadership at a time. Terms only grow.
+//! Invariant: the database is told that it leads only once it has applied the entry that begins the
+//! leadership, and of only one leadership at a time. Terms only grow.
 
 use corvid_log::cluster::{Index, Sid, Term};
 use corvid_rpc::Level;
@@ -13,27 +13,27 @@ use crate::member::roster::Roster;
 use crate::member::status::Role;
 use crate::member::{Output, Repeated, ServerRow};
 
-/// See the module.
+/// The role, term and leader that others have been told.
 #[derive(Debug)]
 pub(crate) struct View {
     role: Role,
     term: Term,
     leader: Option<Sid>,
-    /// The last event for the database about leadership.
+    /// The last event about leadership that the database was sent.
     told: Option<Told>,
-    /// The election timer that the database has heard, in milliseconds.
+    /// The election timer that the database was told, ms.
     told_timer_ms: Option<u64>,
     row: Option<ServerRow>,
     /// This member's leadership: its term, and the entry that begins it.
     leadership: Option<(Term, Index)>,
-    /// A leader was seen since the start.
+    /// Whether a leader was seen since the start.
     has_seen_leader: bool,
-    /// The newest commit that a leader has told.
+    /// The newest commit index that a leader has announced.
     leader_commit: Index,
-    /// Elections since a leader was seen.
+    /// Elections since a leader was last seen.
     elections_without_leader: u32,
     elections: u64,
-    /// When the last election began, and whether a transfer was the reason.
+    /// When the last election began, ms, and whether a transfer caused it.
     election: Option<(u64, bool)>,
     won_ms: Option<u64>,
     last_reset_ms: u64,
@@ -46,14 +46,14 @@ pub(crate) enum Told {
     Follows(Term, Option<Sid>),
 }
 
-/// The algorithm has another role, term or leader than the view.
+/// A difference between the algorithm's role, term or leader and the view.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct RoleChange {
     role: Role,
     pub(crate) term: Term,
     leader: Option<Sid>,
     pub(crate) is_new_term: bool,
-    /// This member led, and does not lead any more in that term.
+    /// Whether this member led and no longer leads in that term.
     pub(crate) is_leadership_lost: bool,
 }
 
@@ -85,12 +85,12 @@ impl View {
         }
     }
 
-    /// A leader says how far the cluster has committed.
+    /// A leader has announced how far the cluster has committed.
     pub(crate) fn note_leader_commit(&mut self, commit: Index) {
         self.leader_commit = self.leader_commit.max(commit);
     }
 
-    /// The newest commit that a leader has told.
+    /// The newest commit index that a leader has announced.
     pub(crate) fn leader_commit(&self) -> Index {
         self.leader_commit
     }
@@ -119,18 +119,18 @@ impl View {
         cx.log_repeated(Level::Info, Repeated::Timeout, text);
     }
 
-    /// A message of the leader has come.
+    /// A message from the leader has arrived.
     pub(crate) fn hear_leader(&mut self, now_ms: u64) {
         self.elections_without_leader = 0;
         self.last_reset_ms = now_ms;
     }
 
-    /// A vote was given: the election timeout begins anew.
+    /// A vote was granted, which restarts the election timeout.
     pub(crate) fn restart_timeout(&mut self, now_ms: u64) {
         self.last_reset_ms = now_ms;
     }
 
-    /// The time since the election timeout began.
+    /// Time since the election timeout started, ms.
     pub(crate) fn since_reset_ms(&self, now_ms: u64) -> u64 {
         now_ms.saturating_sub(self.last_reset_ms)
     }
@@ -140,27 +140,27 @@ impl View {
         self.elections_without_leader >= 2
     }
 
-    /// Whether a leader was seen since the start, and is not being looked for.
+    /// Whether a leader was seen since the start, and the member is not searching for one.
     pub(crate) fn is_near(&self) -> bool {
         self.has_seen_leader && !self.is_retrying()
     }
 
-    /// Elections that this member has begun.
+    /// Number of elections that this member has begun.
     pub(crate) fn elections(&self) -> u64 {
         self.elections
     }
 
-    /// When the last election began, and whether a transfer was the reason.
+    /// When the last election began, ms, and whether a transfer caused it.
     pub(crate) fn election(&self) -> Option<(u64, bool)> {
         self.election
     }
 
-    /// When this member won an election.
+    /// When this member won an election, ms.
     pub(crate) fn won_ms(&self) -> Option<u64> {
         self.won_ms
     }
 
-    /// The difference between the algorithm's role and the view, if there is one.
+    /// The difference between the algorithm's state and the view, if there is one.
     pub(crate) fn compare(&self, cx: &Context) -> Option<RoleChange> {
         let (role, term, leader) = (cx.node.role(), cx.node.term(), cx.node.leader());
         let is_same = (role, term, leader) == (self.role, self.term, self.leader);
@@ -175,12 +175,12 @@ impl View {
         })
     }
 
-    /// Logs a change of the role, and makes it the view.
+    /// Logs a change of the role, and adopts it as the view.
     pub(crate) fn adopt(&mut self, cx: &mut Context, roster: &Roster, change: RoleChange) {
         let RoleChange {
             role, term, leader, ..
         } = change;
-        // A term that falls would let this member vote twice in one.
+        // A falling term would let this member vote twice in one term.
         assert!(
             term >= self.term,
             "the term falls from {} to {term}",
@@ -212,7 +212,7 @@ impl View {
         (self.role, self.term, self.leader) = (role, term, leader);
     }
 
-    /// Tells the database whether it leads, if that is news. `applied`: the last entry that the
+    /// Tells the database whether it leads, if that is news. `applied` is the last entry that the
     /// database has applied.
     pub(crate) fn tell_database(
         &mut self,
@@ -221,8 +221,8 @@ impl View {
         timer_ms: u64,
     ) -> Option<Told> {
         let term = self.term;
-        // Everything before this entry is committed and applied by then, so the database may
-        // execute.
+        // Leading needs more than the role. Once the entry that begins the leadership is applied,
+        // so is everything before it, and the database may execute transactions on that state.
         let has_begun = self
             .leadership
             .is_some_and(|(known, index)| known == term && applied >= index);
@@ -245,7 +245,7 @@ impl View {
         Some(told)
     }
 
-    /// Tells the database of a leader the election timer, if it has not heard it.
+    /// Tells a leading database the election timer, if it does not know it yet.
     pub(crate) fn tell_timer(&mut self, cx: &mut Context, timer_ms: u64) {
         if self.told_term().is_some() && self.told_timer_ms != Some(timer_ms) {
             self.told_timer_ms = Some(timer_ms);
@@ -267,13 +267,13 @@ impl View {
     }
 }
 
-/// Logs an election that begins for another reason than the timeout, or a pre-vote that is won.
+/// Logs an election that begins without a timeout, or a pre-vote that is won.
 pub(crate) fn log_election(cx: &mut Context, kind: &str) {
     let text = format!("term {}: starting election ({kind})", cx.node.term());
     cx.log_repeated(Level::Info, Repeated::Election, text);
 }
 
-/// The name of the election under way in log lines.
+/// The kind of the current election, for log lines.
 pub(crate) fn election_kind(cx: &Context) -> &'static str {
     match cx.node.is_precandidate() {
         true => "pre-vote",

@@ -1,8 +1,8 @@
-//! The leader's side of forwarding: transactions of followers, each executed once and in the order
-//! of its follower, and their outcomes until the follower has them.
+//! The leader's side of forwarding: followers' transactions, each executed once and in its
+//! follower's order, and their outcomes until the follower has them.
 //!
-//! Invariant: the numbers of a process of a follower follow each other. One that comes again gets
-//! the outcome that is kept, and is not executed again.
+//! Invariant: the numbers of one process of a follower are consecutive. A repeated number gets the
+//! retained outcome and is not executed again.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
@@ -13,55 +13,55 @@ use crate::database::{Forward, ForwardOrigin, ForwardOutcome, MemberEvent};
 use crate::member::context::Context;
 use crate::message::PeerMessage;
 
-/// Bytes of outcomes that wait for the others of their turn.
+/// Bytes of outcomes that are gathered before they are sent, within a turn.
 const GATHERED_BYTES_MAX: usize = 1024 * 1024;
-/// Outcomes that the leader keeps for one follower; beyond it ignores further transactions of that
-/// follower, which sends them again.
+/// Maximum number of outcomes that the leader retains for one follower. It ignores further
+/// transactions of that follower, which resends them.
 const KEPT_MAX: usize = 2 * super::queue::SENT_MAX;
 
-/// Processes of followers whose numbers the leader keeps in a term, beyond which it forgets the
-/// ones that began first and have ended.
+/// Maximum number of followers' processes that the leader tracks in a term. Beyond it, the oldest
+/// ones that have ended are forgotten.
 const FOLLOWERS_MAX: usize = 4096;
 
-/// See the module.
+/// The transactions of all followers in one term.
 #[derive(Debug, Default)]
 pub(crate) struct Followers {
     /// By follower and the base of its numbers.
     followers: BTreeMap<(Sid, u64), Follower>,
-    /// Processes of followers so far.
+    /// Number of followers' processes seen so far.
     processes: u64,
-    /// The base and the number of accepted transactions without an outcome, by follower and id.
+    /// The base and number of each accepted transaction without an outcome, by follower and id.
     executing: BTreeMap<(Sid, Eid), (u64, u64)>,
     /// Outcomes of this turn, which leave together.
     gathered: BTreeMap<Sid, Vec<Numbered>>,
     gathered_bytes: usize,
 }
 
-/// A follower, as its leader sees it.
+/// One process of a follower, as its leader sees it.
 #[derive(Debug, Default)]
 struct Follower {
-    /// Grows with each process, so that the first ones are known.
+    /// Grows with each process, so that the oldest are known.
     order: u64,
-    /// The number of the first in `kept`.
+    /// The number of the first transaction in `kept`.
     first: u64,
-    /// Transactions that were accepted: their ids, and their outcomes once known.
+    /// Accepted transactions: their ids, and their outcomes once known.
     kept: VecDeque<(Eid, Option<ForwardOutcome>)>,
-    /// Accepted before the database was told that it leads.
+    /// Transactions accepted but not yet passed to the database, which may not lead yet.
     early: Vec<Forward>,
 }
 
 /// Transactions as a follower has sent them.
 #[derive(Debug)]
 pub(crate) struct Sent {
-    /// The number of the first one.
+    /// The number of the first transaction.
     pub(crate) first: u64,
-    /// The follower has the outcomes through this number.
+    /// The follower has the outcomes up to this number.
     pub(crate) answered: u64,
     pub(crate) forwards: Vec<Forward>,
 }
 
 impl Followers {
-    /// Accepts the transactions that come next, and sends outcomes that are known already again.
+    /// Accepts the transactions that come next, and resends outcomes that are already known.
     pub(crate) fn accept(&mut self, cx: &mut Context, from: Sid, term: Term, sent: Sent) {
         let base = sent.first >> COUNT_BITS << COUNT_BITS;
         if !self.followers.contains_key(&(from, base)) {
@@ -71,10 +71,14 @@ impl Followers {
         let Some(follower) = self.followers.get_mut(&(from, base)) else {
             return;
         };
+        // Acknowledged outcomes go first: they make room for the transactions of this message.
         follower.drop_acknowledged(sent.answered);
         let mut again = Vec::new();
         for (number, forward) in (sent.first..).zip(sent.forwards) {
             let next = follower.first + follower.kept.len() as u64;
+            // Only the next number is accepted. A gap means that a message was lost, and the
+            // follower resends from there. A known number is a repetition: it gets its outcome if
+            // there is one, and otherwise it is still being executed.
             if number == next && follower.kept.len() < KEPT_MAX {
                 follower.kept.push_back((forward.id, None));
                 self.executing.insert((from, forward.id), (base, number));
@@ -94,7 +98,8 @@ impl Followers {
         send_again(cx, from, term, again);
     }
 
-    /// The process before has ended, and its clients with it. Its numbers stay known.
+    /// A new process means that the previous one has ended, and its clients with it. Its numbers
+    /// stay known, so that its late messages are not executed.
     fn end_processes(&mut self, from: Sid) {
         let processes = self.followers.range_mut((from, 0)..=(from, u64::MAX));
         for (_, follower) in processes {
@@ -106,7 +111,7 @@ impl Followers {
         }
     }
 
-    /// The first transaction of a process has come.
+    /// The first transaction of a process has arrived.
     fn add_follower(&mut self, from: Sid, base: u64) {
         if self.followers.len() >= FOLLOWERS_MAX {
             let ended = self.followers.iter().filter(|(_, it)| it.kept.is_empty());
@@ -135,7 +140,7 @@ impl Followers {
         }
     }
 
-    /// The database has executed a transaction. Returns whether the follower still waits for it.
+    /// Records the outcome of a transaction. Returns whether the follower still waits for it.
     pub(crate) fn keep(
         &mut self,
         cx: &mut Context,
@@ -169,7 +174,7 @@ impl Followers {
         true
     }
 
-    /// Sends the outcomes of this turn: one message to each follower.
+    /// Sends the outcomes of this turn, one message per follower.
     pub(crate) fn send_gathered(&mut self, cx: &mut Context, term: Term) {
         self.gathered_bytes = 0;
         for (sid, outcomes) in std::mem::take(&mut self.gathered) {
@@ -185,7 +190,7 @@ impl Followers {
             .filter_map(|(id, outcome)| Some((id, outcome?)))
     }
 
-    /// The outcomes of these transactions of a follower, as far as they are kept.
+    /// The retained outcomes of these transactions of a follower.
     pub(crate) fn outcomes_of(
         &self,
         sid: Sid,
@@ -199,7 +204,8 @@ impl Followers {
 }
 
 impl Follower {
-    /// The follower has the outcomes through this number. One that this leader has not sent stays.
+    /// Drops outcomes up to this number, which the follower has. A transaction without an outcome
+    /// stays.
     fn drop_acknowledged(&mut self, answered: u64) {
         while self.first <= answered
             && self
@@ -213,8 +219,8 @@ impl Follower {
     }
 }
 
-/// Sends kept outcomes, in messages that are no longer than those of one turn: all of them
-/// together may be longer than a peer takes.
+/// Resends retained outcomes, in messages no longer than those of one turn: all of them together
+/// might exceed what a peer accepts.
 fn send_again(cx: &mut Context, to: Sid, term: Term, outcomes: Vec<Numbered>) {
     let mut part = Vec::new();
     let mut bytes = 0;
@@ -259,7 +265,7 @@ mod tests {
         }
     }
 
-    /// The ids of the transactions that the database has got since.
+    /// The ids of the transactions that the database has received since the last call.
     fn take_executed(leader: &mut Followers, cx: &mut Context) -> Vec<u8> {
         leader.execute(cx, Term(3));
         let outputs = std::iter::from_fn(|| cx.outbox.take());
@@ -288,12 +294,12 @@ mod tests {
         let message = PeerMessage::Outcomes { term, outcomes };
         let expected = [(sid(2), message)];
         assert_eq!(fixture::take_messages(&mut cx), expected);
-        // The message was lost; a gap is ignored, and what follows is executed.
+        // The message was lost. A gap is ignored, and the next number is executed.
         leader.accept(&mut cx, sid(2), term, sent(5, 0, &[15]));
         leader.accept(&mut cx, sid(2), term, sent(1, 0, &[11, 12, 13]));
         assert_eq!(fixture::take_messages(&mut cx), expected);
         assert_eq!(take_executed(&mut leader, &mut cx), [13]);
-        // Another process of the follower begins anew.
+        // Another process of the follower starts with new numbers.
         leader.accept(&mut cx, sid(2), term, sent((1 << COUNT_BITS) + 1, 0, &[21]));
         assert_eq!(take_executed(&mut leader, &mut cx), [21]);
         leader.accept(&mut cx, sid(2), term, sent(1, 0, &[11]));
@@ -309,7 +315,7 @@ mod tests {
         for number in 0..count {
             leader.add_follower(sid(number), base(number));
         }
-        // The first one has a transaction that is executed.
+        // The first process has a transaction that is still being executed.
         let first = leader.followers.get_mut(&(sid(0), base(0)));
         let eid = Eid(corvid_data::Uuid::ZERO);
         first.expect("a process").kept.push_back((eid, None));

@@ -1,14 +1,14 @@
 //! The follower's side of forwarding: transactions on their way to the leader, until their outcomes
-//! come.
+//! arrive.
 //!
 //! ```text
 //! queue   | answered | sent, not answered ........ | not sent |
 //!          first                                    first + sent
 //! ```
 //!
-//! Invariant: numbers follow each other from `first` on, and the first one in the queue has no
-//! outcome. Transactions are sent in the order of their numbers, and at most `SENT_MAX` are under
-//! way.
+//! Invariant: numbers are consecutive from `first` on, and the first transaction in the queue has
+//! no outcome. Transactions are sent in the order of their numbers, and at most `SENT_MAX` are in
+//! flight.
 
 use std::collections::VecDeque;
 
@@ -20,34 +20,34 @@ use crate::limits;
 use crate::member::context::Context;
 use crate::message::PeerMessage;
 
-/// Transactions that a follower has sent and that are not answered; further ones wait.
+/// Maximum number of transactions in flight; further ones wait.
 pub(crate) const SENT_MAX: usize = 1024;
-/// Bytes of them.
+/// Bytes in flight beyond which further transactions wait.
 const SENT_BYTES_MAX: usize = 4 * 1024 * 1024;
-/// A slow network carries so many bytes in a millisecond.
+/// Bytes per millisecond that even a slow network carries.
 const SLOW_BYTES_PER_MS: u64 = 4096;
-/// Bits of a base.
+/// Number of bits of a base.
 const BASE_BITS: u32 = 29;
 
-/// See the module.
+/// Transactions that this follower forwards.
 #[derive(Debug)]
 pub(crate) struct Queue {
-    /// The numbers of this process begin after this one.
+    /// The numbers of this process follow this one.
     base: u64,
     /// The number of the first transaction in `waiting`.
     first: u64,
-    /// Transactions without an outcome, in order; `None`: has its outcome, but one before it has
-    /// not.
+    /// Transactions without an outcome, in order. `None`: the transaction has its outcome, but an
+    /// earlier one does not.
     waiting: VecDeque<Option<Forward>>,
     /// How many of `waiting` were sent.
     sent: usize,
     sent_bytes: usize,
-    /// When what was sent is sent again, ms.
+    /// When to resend what is in flight, ms.
     resend_ms: u64,
 }
 
 impl Queue {
-    /// `random` tells this process from others of the same member.
+    /// `random` distinguishes this process from other processes of the same member.
     pub(crate) fn new(random: u64) -> Queue {
         Queue::behind((random % (1 << BASE_BITS)) << COUNT_BITS)
     }
@@ -63,7 +63,7 @@ impl Queue {
         }
     }
 
-    /// A new term: nothing that was sent in the old one is true any more.
+    /// Starts a new term: nothing sent in the old one is valid any more.
     pub(crate) fn restart(&mut self) {
         *self = Queue::behind(self.base);
     }
@@ -80,7 +80,7 @@ impl Queue {
         self.waiting.push_back(Some(forward));
     }
 
-    /// Sends what was not sent and fits, if the leader can be reached.
+    /// Sends the unsent transactions that fit, if the leader is reachable.
     pub(crate) fn send(&mut self, cx: &mut Context, term: Term, timer_ms: u64) {
         let Some(leader) = cx.reachable_leader() else {
             return;
@@ -99,7 +99,7 @@ impl Queue {
                     self.sent_bytes += limits::forward_bytes(forward);
                     forwards.push(forward.clone());
                 }
-                // Numbers in one message follow one another.
+                // Numbers in one message are consecutive.
                 None if forwards.is_empty() => {}
                 None => break,
             }
@@ -121,17 +121,18 @@ impl Queue {
         cx.send(leader, message);
     }
 
-    /// Long transactions are still on their way when short ones would be taken for lost.
+    /// Allows for the time in transit, so that long transactions are not taken for lost while they
+    /// are in flight.
     fn delay_resend(&mut self, cx: &Context, timer_ms: u64) {
         let way_ms = self.sent_bytes as u64 / SLOW_BYTES_PER_MS;
         self.resend_ms = cx.now_ms + 2 * timer_ms + way_ms;
     }
 
-    /// Sends everything again that has no outcome.
+    /// Resends every transaction without an outcome.
     pub(crate) fn resend(&mut self, cx: &mut Context, term: Term, timer_ms: u64) {
         self.sent = 0;
         self.sent_bytes = 0;
-        // One message carries what lies between answered ones; each has at least one transaction.
+        // Each message carries the transactions between two answered ones, and has at least one.
         let mut before = usize::MAX;
         while self.sent != before {
             before = self.sent;
@@ -139,8 +140,8 @@ impl Queue {
         }
     }
 
-    /// The leader has answered: tells the database the outcomes that are news, and sends what fits
-    /// now.
+    /// Handles outcomes from the leader: tells the database those that are news, and sends what
+    /// fits now.
     pub(crate) fn hear_outcomes(
         &mut self,
         cx: &mut Context,
@@ -159,7 +160,7 @@ impl Queue {
             if waiting.as_ref().is_some_and(|forward| forward.id == id)
                 && let Some(forward) = waiting.take()
             {
-                // One that has been sent, and not again since, does not count.
+                // A transaction that is queued to be resent is not counted as in flight.
                 if at < self.sent {
                     self.sent_bytes -= limits::forward_bytes(&forward);
                 }
@@ -181,8 +182,8 @@ impl Queue {
         sent.map(limits::forward_bytes).sum()
     }
 
-    /// The first number without an outcome is the one of `first`, because answered ones are dropped
-    /// from the front.
+    /// Drops answered transactions from the front, so that the first one in the queue has no
+    /// outcome.
     fn drop_answered(&mut self) {
         while let Some(None) = self.waiting.front() {
             self.waiting.pop_front();

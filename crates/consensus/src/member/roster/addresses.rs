@@ -1,7 +1,7 @@
-//! Names and addresses of the other servers: how log lines call them, and which connections are
+//! Names and addresses of the other servers: how log lines name them, and which connections are
 //! wanted.
 //!
-//! Invariant: connections are asked for once for each change of the wanted ones, and every turn
+//! Invariant: connections are requested once for each change of the wanted ones. Every turn
 //! compares.
 
 use corvid_log::cluster::ids::nickname;
@@ -13,16 +13,16 @@ use crate::member::context::Context;
 use crate::peers::DialTarget;
 
 impl Roster {
-    /// The name of a server in log lines.
+    /// The name of a server for log lines.
     pub(crate) fn name_of(&self, sid: Sid) -> String {
         let address = self.address(sid).unwrap_or_default();
         nickname(address, Some(sid))
     }
 
-    /// Asks for other connections, if the wanted ones have changed.
+    /// Requests other connections, if the wanted ones have changed.
     pub(crate) fn update_targets(&mut self, cx: &mut Context) {
         let (own, own_address) = (cx.own(), &cx.settings.address);
-        // Compared in every turn, and made when it has changed.
+        // Every turn compares, so build the list only if it has changed.
         let is_same = self.targets.as_ref().is_some_and(|known| {
             let known = known.iter();
             known
@@ -43,7 +43,7 @@ impl Roster {
         cx.put(Output::Dial(targets));
     }
 
-    /// The connections that this member wants: servers, unless any will do, and addresses.
+    /// The connections that this member wants: the server, unless any will do, and the address.
     fn wanted_connections<'a>(
         &'a self,
         own: Sid,
@@ -64,7 +64,7 @@ impl Roster {
         named.chain(unnamed.map(|(_, address)| (None, address.as_str())))
     }
 
-    /// Whether a member besides this one, or a server that is joining, has this address.
+    /// Whether another member, or a joining server, has this address.
     fn is_named(&self, own: Sid, address: &str) -> bool {
         let servers = self.servers().into_iter().flat_map(Servers::iter);
         let mut others = servers.filter(|(sid, _)| *sid != own);

@@ -1,8 +1,8 @@
 //! Joining (docs/spec/distribution.md 1.9): both the server that asks and the leader that admits.
 //!
-//! A joiner gets the log without a vote. When it has caught up, a list with it is proposed;
-//! committed, the list makes it a voter. A leader forgets its joiners when its leadership ends;
-//! they ask again.
+//! A joiner receives the log without a vote. Once it has caught up, the leader proposes a list with
+//! it; when that is committed, the joiner becomes a voter. A leader forgets its joiners when its
+//! leadership ends, and they ask again.
 
 use corvid_log::cluster::ids::nickname;
 use corvid_log::cluster::{Servers, Sid};
@@ -15,15 +15,15 @@ use crate::guard::SERVERS_MAX;
 use crate::member::context::Context;
 use crate::message::PeerMessage;
 
-/// Servers that are being added, at most; the others ask again.
+/// Maximum number of servers being added at a time; the others ask again.
 const JOINERS_MAX: usize = 64;
 /// Time between requests for admission, ms.
 const RETRY_MS: u64 = 1000;
 
-/// The answer to a server that is being added already.
+/// The answer to a server that is already being added.
 const IN_PROGRESS: &str = "in progress";
 
-/// This server asks for admission.
+/// This server's request for admission.
 #[derive(Debug)]
 pub(crate) struct Joining {
     remotes: Vec<String>,
@@ -66,7 +66,7 @@ impl Joining {
         }
     }
 
-    /// A server that was asked knows further ones.
+    /// A server that was asked has named further ones.
     fn learn(&mut self, cx: &mut Context, remotes: Vec<String>) {
         let own = &cx.settings.address;
         let new: Vec<String> = remotes
@@ -81,7 +81,7 @@ impl Joining {
     }
 }
 
-/// The server that asks.
+/// The joining server's side.
 impl Roster {
     /// Asks for admission, if it is time.
     pub(crate) fn joining_time(&mut self, cx: &mut Context) {
@@ -90,7 +90,7 @@ impl Roster {
         }
     }
 
-    /// A connection is there: a server that asks for admission need not wait.
+    /// A connection is up: a joining server need not wait any longer.
     pub(crate) fn ask_now(&mut self, cx: &mut Context) {
         if let Some(joining) = &mut self.joining {
             joining.next_ms = cx.now_ms;
@@ -98,7 +98,8 @@ impl Roster {
         }
     }
 
-    /// An answer to this server's request. `has_snapshot`: its file has the contents of a member.
+    /// Handles an answer to this server's request. `has_snapshot`: its file has the contents of a
+    /// member.
     pub(crate) fn hear_admission(
         &mut self,
         cx: &mut Context,
@@ -120,13 +121,13 @@ impl Roster {
             }
             return;
         }
-        // Without a snapshot there is nothing to be a member with; the list arrives with the log.
+        // Without a snapshot the server has no contents yet. The list arrives with the log.
         if has_snapshot {
             self.complete_joining(cx);
         }
     }
 
-    /// If the list has this server, it does not ask any more.
+    /// Stops asking once the committed list contains this server.
     pub(crate) fn complete_joining(&mut self, cx: &mut Context) {
         if self.contains(cx.own()) && self.joining.take().is_some() {
             let text = format!("joined cluster {}", cx.cid_text());
@@ -135,10 +136,10 @@ impl Roster {
     }
 }
 
-/// The leader that admits.
+/// The admitting leader's side.
 impl Roster {
-    /// A server asks for admission. `leads`: the database of this member leads. Returns whether
-    /// this leader begins to add it.
+    /// Handles a server's request for admission. `leads`: this member's database leads. Returns
+    /// whether this leader starts to add the server.
     pub(crate) fn hear_joiner(
         &mut self,
         cx: &mut Context,
@@ -155,7 +156,7 @@ impl Roster {
         };
         let text = if is_success { "succeeded" } else { "failed" };
         let text = format!("{} {text} ({comment})", adding(cx, from, address));
-        // A joiner repeats its request until it is added; the repetitions say nothing new.
+        // A joiner repeats its request until it is added; repetitions are not news.
         let level = if comment == IN_PROGRESS {
             Level::Debug
         } else {
@@ -166,7 +167,8 @@ impl Roster {
         false
     }
 
-    /// Success and comment; `None`: the server can be admitted, and gets its answer later.
+    /// Success and comment of an immediate answer; `None` if the server can be admitted, which is
+    /// answered later.
     fn refuse_joiner(
         &self,
         cx: &mut Context,
@@ -196,7 +198,7 @@ impl Roster {
             return no("committing");
         }
         if self.list.removed.contains(&from) {
-            // It may have been added and removed without learning of either.
+            // The server may have been added and removed without learning of either.
             let term = cx.node.term();
             cx.send(from, PeerMessage::NotMember { term });
             return no("removed from the cluster; join with a new file");
@@ -213,7 +215,7 @@ impl Roster {
         None
     }
 
-    /// The server gets the log from now on, and no vote.
+    /// Starts sending the server the log, without a vote.
     fn admit(&mut self, cx: &mut Context, from: Sid, address: &str) {
         let text = format!(
             "starting to add server {} ({from} at {address}) to cluster {}",
@@ -248,8 +250,7 @@ impl Roster {
         cx.send(to, message);
     }
 
-    /// Proposes the list with a joiner that has caught up, if there is one. Returns whether there
-    /// is.
+    /// Proposes the list with a joiner that has caught up. Returns whether there is such a joiner.
     pub(crate) fn propose_joiner(&mut self, cx: &mut Context, servers: &Servers) -> bool {
         let mut ready = self.list.joiners.iter_mut();
         let Some((sid, joiner)) = ready.find(|(_, it)| it.is_caught_up && !it.is_proposed) else {
@@ -263,8 +264,8 @@ impl Roster {
         true
     }
 
-    /// A joiner has caught up when it gets within an election timer what was new when the timer
-    /// began.
+    /// Marks joiners that have caught up. A joiner has caught up if it receives, within one
+    /// election timer, everything that was in the log when the timer started.
     pub(crate) fn watch_joiners(&mut self, cx: &Context, timer_ms: u64) {
         let (now_ms, last) = (cx.now_ms, cx.node.last_index());
         for (sid, joiner) in &mut self.list.joiners {
@@ -274,13 +275,14 @@ impl Roster {
             if joiner.is_caught_up || progress.is_in_snapshot || progress.matched < joiner.target {
                 continue;
             }
+            // If this round took too long, start another: its target is the log's end now.
             joiner.is_caught_up = now_ms.saturating_sub(joiner.since_ms) <= timer_ms;
             joiner.target = last;
             joiner.since_ms = now_ms;
         }
     }
 
-    /// A joiner is a member.
+    /// A joiner has become a member.
     pub(crate) fn complete_joiner(&mut self, cx: &mut Context, sid: Sid) {
         if let Some(joiner) = self.list.joiners.remove(&sid) {
             let text = format!("{} succeeded (completed)", adding(cx, sid, &joiner.address));
@@ -289,7 +291,7 @@ impl Roster {
         }
     }
 
-    /// The connection of a joiner has ended: it begins anew.
+    /// The connection of a joiner is down: it has to start over.
     pub(crate) fn drop_joiner(&mut self, cx: &mut Context, sid: Sid) {
         let is_waiting = |joiner: &Joiner| !joiner.is_proposed;
         if self.list.joiners.get(&sid).is_some_and(is_waiting)
@@ -304,7 +306,7 @@ impl Roster {
         }
     }
 
-    /// Joiners have to ask the next leader.
+    /// Forgets all joiners; they have to ask the next leader.
     pub(crate) fn forget_joiners(&mut self, cx: &mut Context) {
         for (sid, joiner) in std::mem::take(&mut self.list.joiners) {
             cx.node.apply_change(sid, false, false);

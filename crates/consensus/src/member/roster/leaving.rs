@@ -1,10 +1,10 @@
-//! Leaving and kicking (docs/spec/distribution.md 1.10): both the member that goes and the leader
-//! that lets it go.
+//! Leaving and kicking (docs/spec/distribution.md 1.10): both the member that leaves and the leader
+//! that removes it.
 //!
-//! A leader never proposes its own removal: it hands the leadership over first. A removal is
-//! refused when fewer members that are alive and have caught up would remain than the new list
-//! needs for a majority: when it is asked for, and again when it is proposed, because it may have
-//! waited for other changes of the list.
+//! A leader never proposes its own removal: it transfers the leadership first. A removal is refused
+//! if too few members that are alive and caught up would remain for a majority of the new list.
+//! That is checked on request and again before the proposal, because the removal may have waited
+//! for other changes of the list.
 
 use std::collections::BTreeSet;
 
@@ -22,7 +22,7 @@ use crate::member::election::lease::Lease;
 use crate::message::PeerMessage;
 use crate::raft_node::Outgoing;
 
-/// This member asks to be removed.
+/// This member's request to be removed.
 #[derive(Debug)]
 pub(crate) struct Leaving {
     next_ms: u64,
@@ -34,7 +34,7 @@ impl Leaving {
     }
 }
 
-/// This leader has committed its own removal, and goes when a majority of the others knows that:
+/// This leader has committed its own removal. It leaves once a majority of the others knows that:
 /// without its vote they might never find out.
 #[derive(Debug)]
 pub(crate) struct Departing {
@@ -53,9 +53,9 @@ impl Departing {
     }
 }
 
-/// The member that goes.
+/// The leaving member's side.
 impl Roster {
-    /// This member wants to leave, and asks for it in the next [`Roster::leaving_time`].
+    /// Starts leaving; the request follows in the next [`Roster::leaving_time`].
     pub(crate) fn start_leaving(
         &mut self,
         cx: &mut Context,
@@ -79,8 +79,8 @@ impl Roster {
         Err(refusal.to_owned())
     }
 
-    /// Asks to be removed, if it is time. `true`: this member leads, so it must hand the leadership
-    /// over instead.
+    /// Asks to be removed, if it is time. Returns `true` if this member leads and must transfer the
+    /// leadership instead.
     pub(crate) fn leaving_time(&mut self, cx: &mut Context, timer_ms: u64) -> bool {
         let now_ms = cx.now_ms;
         let Some(leaving) = self.leaving.as_mut().filter(|it| it.next_ms <= now_ms) else {
@@ -104,17 +104,16 @@ impl Roster {
         false
     }
 
-    /// The leadership has just ended: the next request to be removed follows when the next leader
-    /// may be known.
+    /// The leadership has just ended: delays the next request until the next leader may be known.
     pub(crate) fn delay_leaving(&mut self, next_ms: impl FnOnce() -> u64) {
         if let Some(leaving) = &mut self.leaving {
             leaving.next_ms = next_ms();
         }
     }
 
-    /// The file says that this server is not a member any more, but not that it has left. It may
-    /// have led, and may be alone in knowing that its removal is committed: then the others may
-    /// need its vote. So it votes until a member says that it knows.
+    /// The file records that this server is no longer a member, but not that it has left. It may
+    /// have been the leader, and may be the only one that knows of the committed removal: then the
+    /// others may need its vote. So it keeps voting until a member says that it knows.
     pub(crate) fn resume_departure(&mut self, cx: &mut Context) {
         let Some(index) = self.list.last_index() else {
             return;
@@ -128,8 +127,8 @@ impl Roster {
         self.leaving = Some(Leaving { next_ms: cx.now_ms });
     }
 
-    /// A message says how far its sender has committed. Returns whether enough members know of the
-    /// removal of this one.
+    /// Notes how far a message's sender has committed. Returns whether enough members know of this
+    /// member's removal.
     pub(crate) fn note_departure(
         &mut self,
         cx: &Context,
@@ -155,7 +154,7 @@ impl Roster {
         is_leader || departing.told.len() > members / 2
     }
 
-    /// An answer to a request for a removal. Returns whether this member is out of the list.
+    /// Handles an answer to a removal request. Returns whether this member is out of the list.
     pub(crate) fn hear_removal(
         &mut self,
         cx: &mut Context,
@@ -174,7 +173,7 @@ impl Roster {
         false
     }
 
-    /// A server says that this one is not a member. Returns whether that is so.
+    /// A server says that this one is not a member. Returns whether to believe it.
     pub(crate) fn hear_not_member(&self, cx: &mut Context, from: Sid, term: Term) -> bool {
         if term < cx.node.term() || !self.contains(from) {
             return false;
@@ -188,7 +187,7 @@ impl Roster {
         true
     }
 
-    /// This server is not a member any more: its file says so from now on.
+    /// This server is no longer a member: records that in its file, for good.
     pub(crate) fn leave(&mut self, cx: &mut Context, file: &mut LogFile) {
         assert!(!self.has_left, "a server leaves its cluster once");
         let (own, cid) = (cx.own(), cx.cid_text());
@@ -204,10 +203,10 @@ impl Roster {
     }
 }
 
-/// The leader that lets go.
+/// The removing leader's side.
 impl Roster {
-    /// Success and comment; `None`: the removal is under way. `leads`: the database of this member
-    /// leads.
+    /// Requests a removal. Returns success and comment of an immediate answer; `None` if the
+    /// removal is in progress. `leads`: this member's database leads.
     pub(crate) fn request_removal(
         &mut self,
         cx: &mut Context,
@@ -220,6 +219,7 @@ impl Roster {
         if !leads {
             return no("not leader");
         }
+        // A joiner can simply be dropped, unless the list with it is already proposed.
         if let Some(joiner) = self.list.joiners.get(&target) {
             if joiner.is_proposed {
                 return no("committing");
@@ -252,7 +252,7 @@ impl Roster {
             requester,
             is_proposed: false,
         });
-        // Each is a member, once, and one member stays.
+        // Each is a member, listed once, and at least one member stays.
         assert!(
             self.list.removals.len() < self.count(),
             "{} of {} members are being removed",
@@ -267,7 +267,7 @@ impl Roster {
         self.list.is_going(sid)
     }
 
-    /// Whether the members that would remain can go on without these.
+    /// Checks that the members that would remain without `going` include a working majority.
     fn check_removals(&self, cx: &Context, lease: &Lease, going: &[Sid]) -> Result<(), String> {
         let mut remaining = self.sids();
         remaining.retain(|sid| !going.contains(sid));
@@ -285,8 +285,8 @@ impl Roster {
         Ok(())
     }
 
-    /// Proposes the next change of the list, if one is due and possible. Called while the database
-    /// of this member leads.
+    /// Proposes the next change of the list, if one is due and possible. Called while this member's
+    /// database leads.
     pub(crate) fn propose_change(
         &mut self,
         cx: &mut Context,
@@ -322,7 +322,7 @@ impl Roster {
         }
         let (target, requester) = (removal.target, removal.requester);
         let list = servers.without(target).ok_or_else(|| "empty".to_owned());
-        // It may have waited for other changes of the list, so it is checked again.
+        // The removal may have waited for other changes of the list, so check again.
         let checked =
             list.and_then(|list| self.check_removals(cx, lease, &[target]).map(|()| list));
         let list = match checked {
@@ -340,7 +340,7 @@ impl Roster {
         }
     }
 
-    /// A list is committed that lacks this server.
+    /// A list without this server has been committed.
     pub(crate) fn complete_removal(&mut self, cx: &mut Context, file: &mut LogFile, target: Sid) {
         let removals = &mut self.list.removals;
         if let Some(at) = removals.iter().position(|it| it.target == target)
@@ -350,7 +350,7 @@ impl Roster {
         }
     }
 
-    /// The next leader gets the requests again.
+    /// Forgets all removals; requesters have to ask the next leader.
     pub(crate) fn forget_removals(&mut self, cx: &mut Context, file: &mut LogFile) {
         for removal in std::mem::take(&mut self.list.removals) {
             let ends = (removal.requester, removal.target);
@@ -358,7 +358,7 @@ impl Roster {
         }
     }
 
-    /// A removal has succeeded or failed: logs it, and answers the one that asked for it.
+    /// Ends a removal: logs the result, and answers the requester.
     pub(crate) fn end_removal(
         &self,
         cx: &mut Context,
@@ -387,7 +387,7 @@ impl Roster {
     }
 
     /// A server that is not a member stands for election or asks for a snapshot: it was removed
-    /// while it was down. Returns whether it was told.
+    /// while it was down. Returns whether it was told so.
     pub(crate) fn tell_not_member(
         &self,
         cx: &mut Context,
@@ -396,7 +396,7 @@ impl Roster {
         is_list_pending: bool,
     ) -> bool {
         let is_known = self.contains(from) || self.list.joiners.contains_key(&from);
-        // The leader has every committed list; others know what they have seen.
+        // A leader knows every committed list; other members know only what they have seen.
         let is_certain = leads || self.list.removed.contains(&from);
         if is_known || !is_certain || is_list_pending {
             return false;
@@ -406,9 +406,9 @@ impl Roster {
         true
     }
 
-    /// A member asks for a removal. Returns whether it may ask.
+    /// Whether this server may ask for this removal.
     pub(crate) fn may_ask_for_removal(&self, cx: &mut Context, from: Sid, target: Sid) -> bool {
-        // Any process may connect; a server that is not a member may ask about itself alone.
+        // Any process may connect. A server that is not a member may ask only about itself.
         let may_ask = from == target || self.contains(from);
         if !may_ask {
             let text =
@@ -419,7 +419,7 @@ impl Roster {
     }
 }
 
-/// Tells the requester, and a server that is out of the list itself.
+/// Tells the requester about a removal, and the removed server itself.
 pub(crate) fn answer_removal(
     cx: &mut Context,
     file: &mut LogFile,
@@ -436,7 +436,8 @@ pub(crate) fn answer_removal(
         cx.send(requester, reply(Some(target)));
     }
     if is_success && file.is_list_pending() {
-        // The server goes when it hears this, and its vote with it: the list is stored first.
+        // On hearing this the server leaves, and its vote is gone. So the list must be stored
+        // first.
         let message = Outgoing::Message(reply(None));
         file.send_with_list(target, message);
     } else if requester == Some(target) || is_success {

@@ -1,25 +1,24 @@
-//! The lists of members: the committed ones with the entries that brought them, and servers that
-//! are being added or removed.
+//! The lists of members: the committed ones, each with its entry, and the servers that are being
+//! added or removed.
 //!
-//! Invariant: the voters of the algorithm are the servers of the last committed list; each
-//! committed list differs from the one before by the changes that were applied to the algorithm in
-//! its place.
+//! Invariant: the voters of the algorithm are the servers of the last committed list. Each
+//! committed list differs from the one before by exactly the changes applied to the algorithm.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use corvid_log::cluster::{Index, Servers, Sid};
 
-/// See the module.
+/// The committed lists of members, and changes in progress.
 #[derive(Debug)]
 pub(crate) struct Membership {
-    /// Committed lists by the entry, or the snapshot, that they are part of; never empty after
+    /// Committed lists, each with the entry or snapshot that contains it. Never empty after
     /// joining.
     history: Vec<(Index, Servers)>,
-    /// Servers that a committed list has dropped while this process ran.
+    /// Servers that a committed list has dropped while this process was running.
     pub(super) removed: BTreeSet<Sid>,
-    /// As leader: servers that get the log and do not vote.
+    /// As leader: servers that receive the log without a vote.
     pub(super) joiners: BTreeMap<Sid, Joiner>,
-    /// As leader: removals in the order of the requests.
+    /// As leader: removals in the order of their requests.
     pub(super) removals: VecDeque<Removal>,
 }
 
@@ -27,11 +26,11 @@ pub(crate) struct Membership {
 #[derive(Clone, Debug)]
 pub(crate) struct Joiner {
     pub(crate) address: String,
-    /// It has caught up when it has this entry, within an election timer since `since_ms`.
+    /// The joiner has caught up once it has this entry, within one election timer of `since_ms`.
     pub(crate) target: Index,
     pub(crate) since_ms: u64,
     pub(crate) is_caught_up: bool,
-    /// The list with it is proposed.
+    /// Whether the list with it has been proposed.
     pub(crate) is_proposed: bool,
 }
 
@@ -39,7 +38,7 @@ pub(crate) struct Joiner {
 #[derive(Clone, Debug)]
 pub(crate) struct Removal {
     pub(crate) target: Sid,
-    /// The member that asked for it, if it was not this one.
+    /// The member that asked for it; `None` if an operator asked this leader.
     pub(crate) requester: Option<Sid>,
     pub(crate) is_proposed: bool,
 }
@@ -66,7 +65,7 @@ impl Membership {
         self.history.last().map(|(_, servers)| servers)
     }
 
-    /// The entry, or the snapshot, that the last committed list is part of.
+    /// The entry or snapshot that contains the last committed list.
     pub(crate) fn last_index(&self) -> Option<Index> {
         self.history.last().map(|(index, _)| *index)
     }
@@ -79,11 +78,11 @@ impl Membership {
         self.servers().map_or(0, |servers| servers.iter().count())
     }
 
-    /// A list is committed. Returns who has come and who has gone.
+    /// Adds a committed list. Returns the servers that were added and those that were dropped.
     pub(crate) fn commit(&mut self, index: Index, servers: Servers) -> (Vec<Sid>, Vec<Sid>) {
         let old: BTreeSet<Sid> = self.sids();
         let new: BTreeSet<Sid> = servers.iter().map(|(sid, _)| sid).collect();
-        // Lists are looked up by index, so each is newer than the one before.
+        // Lists are looked up by index, so each must be newer than the one before.
         assert!(
             self.last_index().is_none_or(|last| last < index),
             "the list of entry {index} is committed after that of {:?}",
@@ -96,12 +95,12 @@ impl Membership {
         (added, gone)
     }
 
-    /// A snapshot has taken the place of the log.
+    /// A snapshot has replaced the log.
     pub(crate) fn restart(&mut self, index: Index, servers: Servers) {
         self.history = vec![(index, servers)];
     }
 
-    /// The log begins after this entry now.
+    /// The log now begins after this entry.
     pub(crate) fn compact(&mut self, index: Index) {
         let kept = self.history.partition_point(|(from, _)| *from <= index);
         self.history.drain(..kept.saturating_sub(1));
@@ -126,8 +125,8 @@ impl Membership {
         self.removals.iter().any(|it| it.target == sid)
     }
 
-    /// The server that a text names: an exact address, or the longest match of the beginning of an
-    /// id. `None` without a real, unique match.
+    /// Finds a server by an exact address, or by a unique beginning of its id. `None` without a
+    /// unique match.
     pub(crate) fn find(&self, text: &str) -> Option<Sid> {
         let servers = self.servers()?;
         if let Some((sid, _)) = servers.iter().find(|(_, address)| *address == text) {

@@ -1,14 +1,14 @@
-//! A snapshot on its way from the leader: stored beside the file, then installed, and only then
+//! A snapshot on its way from the leader: stored next to the file, then installed, and only then
 //! shown to the algorithm.
 //!
 //! ```text
-//! offer --> begin --> chunks: write --> written .. complete --> install --> in place --> the algorithm
-//!                                                               |--- nothing is promised ---|
+//! offer --> begin --> chunks: write --> written .. complete --> install --> in place --> algorithm
+//!                                                               |- nothing is promised -|
 //! ```
 //!
-//! Invariant: at most one. The stored part survives a lost connection and a change of leadership,
-//! if the same snapshot is offered again. Written bytes never pass requested ones, and these never
-//! pass the length of the body.
+//! Invariant: at most one at a time. The stored part survives a lost connection and a change of
+//! leadership, if the same snapshot is offered again. Written bytes never exceed requested ones,
+//! which never exceed the length of the body.
 
 use bytes::Bytes;
 use corvid_log::cluster::{Index, Sid, Term};
@@ -24,28 +24,28 @@ use crate::message::{PeerMessage, SnapshotMeta};
 /// Term and vote.
 type Hard = (Term, Option<Sid>);
 
-/// See the module.
+/// The receiving side of a snapshot transfer.
 #[derive(Debug, Default)]
 pub(crate) struct Receiving {
     incoming: Option<Incoming>,
 }
 
-/// The snapshot that is on its way.
+/// The snapshot that is being received.
 #[derive(Debug)]
 struct Incoming {
     from: Sid,
     meta: SnapshotMeta,
-    /// Requested to be written. Never less than before: a chunk that was requested is either
-    /// written, or ends all of this.
+    /// Bytes that were requested to be written. Never decreases: a requested chunk is either
+    /// written, or its failure ends the transfer.
     requested: u64,
-    /// Written.
+    /// Bytes written.
     written: u64,
     is_installing: bool,
     /// Term and vote in the new file.
     hard: Hard,
 }
 
-/// A snapshot that has taken the place of the file.
+/// A snapshot that has replaced the file.
 #[derive(Debug)]
 pub(crate) struct Installed {
     pub(crate) from: Sid,
@@ -55,8 +55,8 @@ pub(crate) struct Installed {
 }
 
 impl Receiving {
-    /// The leader offers a snapshot. `is_enough`: says whether it has all that this member may have
-    /// acknowledged. Returns whether the caller should look whether it is complete.
+    /// Handles a snapshot offered by the leader. `is_enough`: it has everything that this member
+    /// may have acknowledged. Returns whether the caller should check for completion.
     pub(crate) fn hear_offer(
         &mut self,
         cx: &mut Context,
@@ -68,10 +68,10 @@ impl Receiving {
         if term < cx.node.term() {
             return false;
         }
-        // The leader's term is adopted as with any message of it.
+        // Adopt the leader's term, as with any of its messages.
         let commit = Index(0);
         cx.node.step(from, PeerMessage::Heartbeat { term, commit });
-        // If it is not enough, the leader learns from the next request what is.
+        // If it is not enough, the member's next request tells the leader what is.
         if self.is_installing() || cx.node.leader() != Some(from) || !is_enough {
             return false;
         }
@@ -79,7 +79,7 @@ impl Receiving {
             if self.incoming.take().is_some() {
                 cx.put(Output::AbandonSnapshot);
             }
-            // The log has all of that: the algorithm's answer says so.
+            // The log already has all of it, and the algorithm's answer says so.
             show(cx, from, &meta);
             return false;
         }
@@ -87,6 +87,7 @@ impl Receiving {
             (it.meta.index, it.meta.term, it.meta.body_bytes)
                 == (meta.index, meta.term, meta.body_bytes)
         };
+        // The same snapshot, perhaps from another leader: keep the stored part and continue there.
         if let Some(receiving) = self.incoming.as_mut().filter(|it| is_same(it)) {
             receiving.from = from;
         } else {
@@ -112,7 +113,7 @@ impl Receiving {
         true
     }
 
-    /// A part of the body has arrived.
+    /// Handles a part of the body.
     pub(crate) fn hear_chunk(
         &mut self,
         cx: &mut Context,
@@ -140,8 +141,7 @@ impl Receiving {
         });
     }
 
-    /// A part of the body is written. Returns whether the caller should look whether it is
-    /// complete.
+    /// A part of the body has been written. Returns whether the caller should check for completion.
     pub(crate) fn hear_written(
         &mut self,
         cx: &mut Context,
@@ -173,12 +173,13 @@ impl Receiving {
                 return false;
             }
         }
+        // Report progress only now: the leader does not resend confirmed bytes.
         self.tell_progress(cx);
         true
     }
 
-    /// Whether everything is written, and the leader that offered it leads: term and vote for the
-    /// new file then.
+    /// If everything is written and the leader that offered it still leads, returns term and vote
+    /// for the new file.
     pub(crate) fn complete(&mut self, cx: &mut Context) -> Option<Hard> {
         let incoming = self.incoming.as_ref()?;
         let is_complete = incoming.written == incoming.meta.body_bytes;
@@ -186,7 +187,7 @@ impl Receiving {
             return None;
         }
         if has_entry_of(cx, &incoming.meta) {
-            // The log has come so far meanwhile.
+            // The log has caught up in the meantime.
             let Incoming { from, meta, .. } = self.incoming.take()?;
             cx.put(Output::AbandonSnapshot);
             show(cx, from, &meta);
@@ -195,25 +196,27 @@ impl Receiving {
         Some((cx.node.term(), cx.node.vote()))
     }
 
-    /// Installs the complete snapshot. The work that the algorithm has found up to now belongs to
-    /// the old file, and is requested from it.
+    /// Installs the complete snapshot. Work that the algorithm has found before belongs to the old
+    /// file, and was requested from it.
     pub(crate) fn install(&mut self, cx: &mut Context, hard: Hard) {
         let Some(receiving) = &mut self.incoming else {
             return;
         };
-        // The new file replaces the old one, so it must lack nothing.
+        // The new file replaces the old one, so it must be complete.
         assert!(
             receiving.written == receiving.meta.body_bytes,
             "{} of {} bytes of a snapshot are installed",
             receiving.written,
             receiving.meta.body_bytes
         );
+        // From here on nothing is promised: a promise would go to the old file, and the new one
+        // holds exactly this term and vote.
         receiving.is_installing = true;
         receiving.hard = hard;
         let mut records = Records::default();
         records.state(hard);
-        // The algorithm hears of it when it is in place: until then a crash brings the old file
-        // back.
+        // The algorithm learns of the snapshot only when the file is in place. Until then a crash
+        // brings the old file back.
         let snapshot = receiving.meta.clone();
         cx.put(Output::InstallSnapshot {
             snapshot,
@@ -222,7 +225,7 @@ impl Receiving {
         });
     }
 
-    /// The new file is in place, or not.
+    /// The new file is in place, or the installation failed.
     pub(crate) fn hear_installed(
         &mut self,
         cx: &mut Context,
@@ -249,26 +252,26 @@ impl Receiving {
         Some(Installed { from, meta, hard })
     }
 
-    /// The connection to the leader is new: chunks may have been lost on the way. Those that have
-    /// come are still written.
+    /// The connection to the leader is new, so chunks may have been lost. Those that arrived are
+    /// still written.
     pub(crate) fn resume(&self, cx: &mut Context, leader: Sid) {
         if self.incoming.as_ref().is_some_and(|it| it.from == leader) {
             self.tell_progress(cx);
         }
     }
 
-    /// Nothing is promised from here until the new file is in place: messages of the algorithm are
-    /// dropped, and no time passes for it.
+    /// Whether an installation is in progress. Until the new file is in place nothing is promised:
+    /// messages of the algorithm are dropped, and no time passes for it.
     pub(crate) fn is_installing(&self) -> bool {
         self.incoming.as_ref().is_some_and(|it| it.is_installing)
     }
 
-    /// Whether a snapshot is on its way.
+    /// Whether a snapshot is being received.
     pub(crate) fn is_receiving(&self) -> bool {
         self.incoming.is_some()
     }
 
-    /// Stored bytes of the snapshot that is on its way, and all of them.
+    /// Stored bytes of the snapshot that is being received, and its length.
     pub(crate) fn progress(&self) -> Option<(u64, u64)> {
         let incoming = self.incoming.as_ref()?;
         Some((incoming.written, incoming.meta.body_bytes))
@@ -286,7 +289,7 @@ impl Receiving {
     }
 }
 
-/// Shows the algorithm a snapshot whose entries are in the file, in one form or the other.
+/// Shows the algorithm a snapshot whose content the file has, as a snapshot or as entries.
 pub(crate) fn show(cx: &mut Context, from: Sid, meta: &SnapshotMeta) {
     let voters: Vec<Sid> = meta.servers.iter().map(|(sid, _)| sid).collect();
     let term = cx.node.term();

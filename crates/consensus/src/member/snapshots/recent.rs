@@ -1,9 +1,9 @@
-//! The ids of recent committed entries, and outcomes that followers may not have got: the answers
-//! to questions of other members ([`super::search`]).
+//! The ids of recent committed entries, and outcomes that followers may not have received: the
+//! answers to other members' questions ([`super::search`]).
 //!
-//! Invariant: one id for each index after `base`, without gaps; that of an entry without data is
-//! zero. All of it is in memory: it begins with the committed entries of the file, and anew with an
-//! installed snapshot. A commit costs one id.
+//! Invariant: one id for each index after `base`, without gaps; an entry without data has the zero
+//! id. Everything is in memory. It starts with the committed entries of the file, and starts over
+//! with an installed snapshot. A commit costs one id.
 
 use std::collections::{BTreeSet, VecDeque};
 
@@ -12,29 +12,29 @@ use corvid_log::cluster::{Eid, Index};
 
 use crate::database::ForwardOutcome;
 
-/// Ids that are kept, 16 bytes each; beyond, the oldest are forgotten.
+/// Maximum number of ids, 16 bytes each; beyond it the oldest are dropped.
 const IDS_MAX: usize = 1 << 18;
-/// Bytes of outcomes that are kept, about; beyond, the oldest are forgotten.
+/// Approximate maximum bytes of outcomes; beyond it the oldest are dropped.
 const OUTCOMES_BYTES_MAX: usize = 4 * 1024 * 1024;
-/// Bytes of an outcome beside its text.
+/// Bytes of an outcome without its text.
 const OVERHEAD_BYTES: usize = 64;
 
 /// The id of an entry without data.
 const NO_ID: Eid = Eid(Uuid::ZERO);
 
-/// See the module.
+/// Recently committed ids and unacknowledged outcomes.
 #[derive(Debug)]
 pub(crate) struct Recent {
-    /// The entry before the first one.
+    /// The entry before the first id.
     base: Index,
     ids: VecDeque<Eid>,
-    /// Outcomes of transactions that this member executed for others as a leader of earlier terms,
-    /// and that they have not acknowledged.
+    /// Outcomes of transactions that this member executed for others as leader of earlier terms,
+    /// not acknowledged by them.
     outcomes: VecDeque<(Eid, ForwardOutcome)>,
     outcomes_bytes: usize,
 }
 
-/// Bytes that an outcome keeps in memory, about.
+/// Approximate bytes of memory that an outcome occupies.
 fn bytes_of(outcome: &ForwardOutcome) -> usize {
     let text = match outcome {
         ForwardOutcome::Proposed(text)
@@ -46,7 +46,7 @@ fn bytes_of(outcome: &ForwardOutcome) -> usize {
 }
 
 impl Recent {
-    /// Behind this entry.
+    /// Starts after this entry.
     pub(crate) fn new(base: Index) -> Recent {
         Recent {
             base,
@@ -56,7 +56,7 @@ impl Recent {
         }
     }
 
-    /// Forgets all ids: the next one is that of the entry after this one.
+    /// Forgets all ids; the next one belongs to the entry after this one.
     pub(crate) fn restart(&mut self, base: Index) {
         self.base = base;
         self.ids.clear();
@@ -66,9 +66,9 @@ impl Recent {
         Index(self.base.0 + self.ids.len() as u64)
     }
 
-    /// An entry is committed.
+    /// An entry has been committed.
     pub(crate) fn push(&mut self, index: Index, id: Option<Eid>) {
-        // An id at a wrong place would tell another member that a commit of its client is lost.
+        // A misplaced id would tell another member that a commit of its client is lost.
         assert!(
             index == self.last().next(),
             "entry {index} is committed after entry {}",
@@ -82,7 +82,7 @@ impl Recent {
         assert!(self.ids.len() <= IDS_MAX, "{} ids", self.ids.len());
     }
 
-    /// Keeps the outcome of a transaction.
+    /// Retains the outcome of a transaction.
     pub(crate) fn keep_outcome(&mut self, id: Eid, outcome: ForwardOutcome) {
         self.outcomes_bytes += bytes_of(&outcome);
         self.outcomes.push_back((id, outcome));
@@ -100,23 +100,23 @@ impl Recent {
         );
     }
 
-    /// The outcomes of these transactions, as far as they are kept.
+    /// The retained outcomes of these transactions.
     pub(crate) fn outcomes_of(&self, ids: &BTreeSet<Eid>) -> Vec<(Eid, ForwardOutcome)> {
         let kept = self.outcomes.iter();
         kept.filter(|(id, _)| ids.contains(id)).cloned().collect()
     }
 
-    /// Whether the entries through this one are known to be committed.
+    /// Whether the entries up to this one are known to be committed.
     pub(crate) fn reaches(&self, through: Index) -> bool {
         self.last() >= through
     }
 
-    /// Whether all entries later than `after`, up to and with `through`, are here.
+    /// Whether the ids of all entries after `after` and up to `through` are here.
     pub(crate) fn covers(&self, after: Index, through: Index) -> bool {
         self.base <= after && self.reaches(through)
     }
 
-    /// The ids of entries through `through` that are among these.
+    /// Those of `ids` that belong to entries up to `through`.
     pub(crate) fn find(&self, through: Index, ids: &BTreeSet<Eid>) -> Vec<Eid> {
         let count = usize::try_from(through.0.saturating_sub(self.base.0)).unwrap_or(usize::MAX);
         let found = self.ids.iter().take(count);

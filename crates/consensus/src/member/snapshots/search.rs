@@ -1,9 +1,9 @@
-//! The question whether entries are in a snapshot that this member has installed: other members are
-//! asked, who have seen those entries one by one.
+//! Searches for entries in a snapshot that this member has installed: asks other members, which
+//! have seen those entries one by one.
 //!
-//! Invariant: an answer is a fact about committed entries, so it is as good from any member and in
+//! Invariant: an answer is a fact about committed entries, so it is valid from any member and in
 //! any term. One search at a time. It ends when everything is known, or when no member can know
-//! more. Called for the database ([`crate::database::MemberRequest::Find`]).
+//! more. Serves the database ([`crate::database::MemberRequest::Find`]).
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -16,29 +16,28 @@ use crate::member::context::Context;
 use crate::member::roster::Roster;
 use crate::message::{LIST_MAX, PeerMessage};
 
-/// Rounds of an election timer after which members without a connection are not waited for any
-/// more.
+/// After this many rounds of an election timer, unconnected members are no longer awaited.
 const ROUNDS: u32 = 2;
-/// Rounds after which no answer is waited for, if there is a leader: a member whose file is damaged
-/// is connected and knows nothing.
+/// After this many rounds nobody is awaited, if there is a leader: a member with a damaged file is
+/// connected but knows nothing.
 const ROUNDS_MAX: u32 = 10;
 
-/// The entries after the first index and through the second.
+/// The entries after the first index, up to and including the second.
 pub(crate) type Span = (Index, Index);
 
-/// See the module.
+/// The search for entries in an installed snapshot.
 #[derive(Debug, Default)]
 pub(crate) struct Search {
     question: Option<Question>,
 }
 
-/// The search that is under way.
+/// The search in progress.
 #[derive(Debug)]
 struct Question {
     span: Span,
-    /// Ids of which more could be known.
+    /// Ids about which more could be learned.
     ids: BTreeMap<Eid, Known>,
-    /// Members that have answered since the last round began.
+    /// Members that have answered in this round.
     answered: BTreeSet<Sid>,
     /// Rounds that are over.
     rounds: u32,
@@ -46,22 +45,22 @@ struct Question {
     next_ms: u64,
 }
 
-/// The knowledge about an id.
+/// The facts about an id that the database has been told.
 #[derive(Debug, Default)]
 struct Known {
-    /// Whether it is that of an entry has been told.
+    /// Whether an entry has it, or none does.
     is_found: bool,
-    /// The outcome of its transaction has been told.
+    /// The outcome of its transaction.
     has_outcome: bool,
 }
 
-/// The answer of another member.
+/// Another member's answer.
 #[derive(Debug)]
 pub(crate) struct Answer {
     pub(crate) span: Span,
-    /// The member has seen all entries of the span.
+    /// Whether the member has seen all entries of the span.
     pub(crate) is_complete: bool,
-    /// Ids that are those of entries of the span.
+    /// Ids that belong to entries of the span.
     pub(crate) found: Vec<Eid>,
     pub(crate) outcomes: Vec<(Eid, ForwardOutcome)>,
 }
@@ -71,8 +70,8 @@ impl Search {
         self.question.as_ref().map_or(u64::MAX, |it| it.next_ms)
     }
 
-    /// The database wants to know which of these ids are those of entries of the span.
-    /// `has_leader`: this member leads, or can reach the leader.
+    /// Starts a search: which of these ids belong to entries of the span? `has_leader`: this member
+    /// leads, or can reach the leader.
     pub(crate) fn begin(
         &mut self,
         cx: &mut Context,
@@ -107,7 +106,7 @@ impl Search {
         }
     }
 
-    /// Asks a member that can be reached.
+    /// Asks a member, if it is reachable.
     pub(crate) fn ask(&self, cx: &mut Context, roster: &Roster, sid: Sid) {
         let Some(question) = &self.question else {
             return;
@@ -144,7 +143,7 @@ impl Search {
         self.ask_all(cx, roster);
     }
 
-    /// Another member has answered.
+    /// Handles another member's answer.
     pub(crate) fn hear_answer(
         &mut self,
         cx: &mut Context,
@@ -172,8 +171,8 @@ impl Search {
         self.end_if_hopeless(cx, roster, has_leader);
     }
 
-    /// Ends the search when no member is left who could know more: all others have answered, or all
-    /// that can be reached, after some time and with a leader.
+    /// Ends the search when no remaining member could know more: all others have answered or, after
+    /// some time with a leader, all reachable ones have.
     fn end_if_hopeless(&mut self, cx: &mut Context, roster: &Roster, has_leader: bool) {
         let Some(question) = &self.question else {
             return;
@@ -199,12 +198,12 @@ impl Search {
 }
 
 impl Question {
-    /// Tells the database the outcomes that are news. Returns what was found out about entries.
+    /// Tells the database the outcomes that are news. Returns what was learned about entries.
     fn learn(&mut self, cx: &mut Context, answer: Answer) -> Vec<(Eid, Finding)> {
         for (id, outcome) in answer.outcomes {
             if let Some(known) = self.ids.get_mut(&id).filter(|it| !it.has_outcome) {
                 known.has_outcome = true;
-                // Nothing but its own entry decides about one that was proposed.
+                // The outcome of a proposed transaction decides nothing: only its own entry does.
                 known.is_found |= !matches!(outcome, ForwardOutcome::Proposed(_));
                 cx.tell_database(MemberEvent::Outcome { id, outcome });
             }
@@ -228,8 +227,7 @@ impl Question {
     }
 }
 
-/// The answer to a question of another member. `kept`: outcomes that are kept elsewhere than in
-/// `recent`.
+/// Answers another member's question. `kept`: outcomes retained outside `recent`.
 pub(crate) fn answer(
     recent: &Recent,
     kept: impl Iterator<Item = (Eid, ForwardOutcome)>,
@@ -238,7 +236,7 @@ pub(crate) fn answer(
 ) -> PeerMessage {
     let mut outcomes = recent.outcomes_of(ids);
     outcomes.extend(kept);
-    // One message carries no more; the member asks again for what it still lacks.
+    // A message carries no more than this; the member asks again for what it still lacks.
     let mut bytes = 0;
     outcomes.retain(|(_, outcome)| {
         bytes += outcome.result().map_or(0, bytes::Bytes::len);
@@ -309,7 +307,7 @@ mod tests {
         assert!(hear(&mut cx, 3, answer(span, true, &[5, 6])).is_empty());
         let found = hear(&mut cx, 2, answer(span, true, &[5]));
         let expected = [(id(5), Finding::Committed), (id(6), Finding::Absent)];
-        // The outcome of the other one is not known, and nobody is left to ask.
+        // The outcome of the other transaction is unknown, and nobody is left to ask.
         assert_eq!(found[..2], expected);
         assert_eq!(found[2..], [(id(6), Finding::Unknown)]);
         assert!(hear(&mut cx, 2, answer(span, true, &[5])).is_empty());

@@ -1,11 +1,11 @@
 //! Snapshots on their way to peers that need entries from before the log: the body is read from
 //! this member's own file, in chunks.
 //!
-//! The receiver says how much it has; chunks beyond that are bounded. Heartbeats and entries for
-//! others go their way meanwhile.
+//! The receiver reports how much it has, and the chunks in flight beyond that are bounded.
+//! Heartbeats, and entries for other peers, are sent in the meantime.
 //!
-//! Invariant: at most one to each peer, and of the snapshot that the file has. The algorithm waits
-//! for each, so it hears when one has arrived or is given up.
+//! Invariant: at most one per peer, and always the snapshot that the file has now. The algorithm
+//! waits for each, so it is told when one has arrived or was abandoned.
 
 use std::collections::BTreeMap;
 
@@ -20,10 +20,10 @@ use crate::member::disk::StoredSnapshot;
 use crate::member::roster::Roster;
 use crate::message::{CHUNK_BYTES_MAX, PeerMessage, SnapshotMeta};
 
-/// Chunks that are read or sent and not confirmed.
+/// Maximum number of chunks that are read or sent but not confirmed.
 const WINDOW_CHUNKS: u64 = 4;
 
-/// See the module.
+/// The sending side of snapshot transfers.
 #[derive(Debug)]
 pub(crate) struct Sending {
     shipments: BTreeMap<Sid, Shipment>,
@@ -34,17 +34,17 @@ pub(crate) struct Sending {
 #[derive(Debug)]
 struct Shipment {
     index: Index,
-    /// The length of the body, once it is known.
+    /// Length of the body, once known.
     body_bytes: Option<u64>,
-    /// Confirmed by the receiver.
+    /// Bytes confirmed by the receiver.
     confirmed: u64,
-    /// Read or being read.
+    /// Bytes read or being read.
     requested: u64,
-    /// Given up when there is no progress until then.
+    /// When to abandon the transfer, unless there is progress first.
     until_ms: u64,
 }
 
-/// A part of the body that has been read from the file.
+/// A part of the body that was read from the file.
 #[derive(Debug)]
 pub(crate) struct Part {
     pub(crate) index: Index,
@@ -61,12 +61,12 @@ impl Sending {
         }
     }
 
-    /// Sends chunks of so many bytes, at most [`CHUNK_BYTES_MAX`].
+    /// Sets the size of chunks, at most [`CHUNK_BYTES_MAX`].
     pub(crate) fn set_chunk_bytes(&mut self, bytes: usize) {
         self.chunk_bytes = bytes.clamp(1, CHUNK_BYTES_MAX);
     }
 
-    /// The algorithm wants the peer to get the snapshot that the file has.
+    /// The algorithm wants to send the file's snapshot to a peer.
     pub(crate) fn begin(
         &mut self,
         cx: &mut Context,
@@ -89,7 +89,7 @@ impl Sending {
             until_ms: deadline_ms(cx, timer_ms),
         };
         self.shipments.insert(to, shipment);
-        // Says how long the body is.
+        // An empty read returns the length of the body.
         cx.put(Output::ReadSnapshot {
             to,
             index,
@@ -98,7 +98,8 @@ impl Sending {
         });
     }
 
-    /// A part of the body has been read. `meta`: the snapshot, without the length of its body.
+    /// A part of the body has been read. `meta` yields the snapshot's metadata, without the length
+    /// of its body.
     pub(crate) fn hear_file(
         &mut self,
         cx: &mut Context,
@@ -145,7 +146,7 @@ impl Sending {
         }
     }
 
-    /// The receiver has this much.
+    /// The receiver reports how many bytes it has.
     pub(crate) fn hear_progress(
         &mut self,
         cx: &mut Context,
@@ -166,14 +167,14 @@ impl Sending {
         if shipment.index != index || offset > body_bytes {
             return;
         }
-        // Less than before: the receiver has begun anew, or asks again for what was lost.
+        // Fewer than before: the receiver has started over, or asks again for lost chunks.
         if offset < shipment.confirmed || offset > shipment.requested {
             shipment.requested = offset;
         }
         shipment.confirmed = offset;
         shipment.until_ms = deadline_ms(cx, timer_ms);
         if offset == body_bytes {
-            // The answer to the append that follows shows that it is installed.
+            // Everything has arrived. The answer to the next append shows that it is installed.
             return;
         }
         let window_bytes = WINDOW_CHUNKS * self.chunk_bytes as u64;
@@ -197,9 +198,8 @@ impl Sending {
         );
     }
 
-    /// The receiver has entries through this one. If the leader knew that before it sent the
-    /// snapshot, because the receiver has lost them since, the algorithm does not see that the
-    /// snapshot has arrived.
+    /// The receiver has stored entries up to this one. If it had lost entries that the leader
+    /// already counted, the algorithm does not notice by itself that the snapshot has arrived.
     pub(crate) fn hear_stored(&mut self, cx: &mut Context, from: Sid, index: Index) {
         let progress = cx.node.progress(from);
         let is_waiting = progress.is_some_and(|progress| progress.is_in_snapshot);
@@ -214,7 +214,7 @@ impl Sending {
         }
     }
 
-    /// Gives up what makes no progress; the algorithm tries again.
+    /// Abandons transfers without progress; the algorithm tries again.
     pub(crate) fn give_up_late(&mut self, cx: &mut Context) {
         let now_ms = cx.now_ms;
         let mut given_up = Vec::new();
@@ -248,34 +248,34 @@ impl Sending {
         }
     }
 
-    /// This member does not lead any more: the algorithm has forgotten who needs a snapshot.
+    /// This member no longer leads: the algorithm has forgotten which peers need a snapshot.
     pub(crate) fn clear(&mut self) {
         self.shipments.clear();
     }
 
-    /// This server is not a member any more.
+    /// This server is no longer a member.
     pub(crate) fn forget_peer(&mut self, sid: Sid) {
         self.shipments.remove(&sid);
     }
 
-    /// Whether a snapshot is on its way to this peer.
+    /// Whether a snapshot is being sent to this peer.
     pub(crate) fn is_to(&self, sid: Sid) -> bool {
         self.shipments.contains_key(&sid)
     }
 
-    /// How many bytes this peer has confirmed.
+    /// Number of bytes that this peer has confirmed.
     pub(crate) fn confirmed(&self, sid: Sid) -> u64 {
         self.shipments.get(&sid).map_or(0, |it| it.confirmed)
     }
 
-    /// How many bytes this peer has confirmed, of how many.
+    /// Bytes that this peer has confirmed, and the length of the body.
     pub(crate) fn progress(&self, sid: Sid) -> Option<(u64, u64)> {
         let shipment = self.shipments.get(&sid)?;
         Some((shipment.confirmed, shipment.body_bytes?))
     }
 }
 
-/// When a shipment that makes progress now is given up, if it makes none after.
+/// When a transfer that makes progress now is abandoned, if it makes none later.
 fn deadline_ms(cx: &Context, timer_ms: u64) -> u64 {
     cx.now_ms + 5000 + 4 * timer_ms
 }
@@ -293,7 +293,7 @@ mod tests {
         eid: Eid(Uuid([8; 16])),
     };
 
-    /// Where the parts that are to be read begin.
+    /// Offsets of the parts that are to be read.
     fn take_reads(cx: &mut Context) -> Vec<u64> {
         let outputs = std::iter::from_fn(|| cx.outbox.take());
         let reads = outputs.filter_map(|output| match output {

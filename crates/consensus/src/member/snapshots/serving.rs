@@ -1,9 +1,8 @@
-//! Snapshots for members whose files are damaged: the leader's side of
-//! [`crate::member::disk::repair`].
+//! Snapshots for members with damaged files: the leader's side of [`crate::member::disk::repair`].
 //!
 //! Invariant: the snapshot that is sent has every entry that the damaged member may have
-//! acknowledged, because the leader appends entries and compacts its file until one has. The leader
-//! itself lacks none of them: it was elected by a majority without the damaged member.
+//! acknowledged, because the leader appends entries and compacts its file until one does. The
+//! leader itself lacks none of them: a majority without the damaged member elected it.
 
 use corvid_log::cluster::{Index, Sid, Term};
 use corvid_rpc::Level;
@@ -16,13 +15,13 @@ use crate::member::roster::Roster;
 use crate::member::{Output, Repeated};
 use crate::message::PeerMessage;
 
-/// Time between snapshots that are made for damaged members, ms.
+/// Minimum time between snapshots made for damaged members, ms.
 const SNAPSHOT_MS: u64 = 5000;
 
-/// Entries without data that are appended at one request.
+/// Maximum number of entries without data that are appended per request.
 const FILL_MAX: u64 = 1000;
 
-/// The request of a member whose file is damaged.
+/// The request of a member with a damaged file.
 #[derive(Debug)]
 pub(crate) struct Request<'a> {
     pub(crate) term: Term,
@@ -32,25 +31,25 @@ pub(crate) struct Request<'a> {
     pub(crate) name: &'a str,
 }
 
-/// The snapshot of this member's file, and the next one.
+/// The snapshot of this member's file, and how far the next one would reach.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Stock {
     pub(crate) snapshot: StoredSnapshot,
-    /// The last entry that the database has applied: a new snapshot would end there.
+    /// The last entry that the database has applied; a new snapshot would end there.
     pub(crate) applied: Index,
-    /// A new file is being written.
+    /// Whether a new file is being written.
     pub(crate) is_rewriting: bool,
 }
 
-/// See the module.
+/// Makes and sends snapshots for members with damaged files.
 #[derive(Debug, Default)]
 pub(crate) struct Serving {
-    /// No snapshot is made for a damaged member before.
+    /// No snapshot is made for a damaged member before this time.
     next_ms: u64,
 }
 
 impl Serving {
-    /// A member with a damaged file asks this leader for a snapshot.
+    /// Handles a request for a snapshot from a member with a damaged file.
     pub(crate) fn serve(
         &mut self,
         cx: &mut Context,
@@ -61,7 +60,7 @@ impl Serving {
         request: &Request<'_>,
     ) {
         let Request { address, name, .. } = request;
-        // Damage may have changed its identity.
+        // The damage may have changed its identity.
         if roster.address(from) != Some(*address) || *name != cx.settings.name {
             let text = format!(
                 "a server with a damaged file says that it is {from} at {address} with database {name}, which is not in this cluster"
@@ -70,7 +69,8 @@ impl Serving {
         }
         cx.peers.set_damaged(from, true);
         if request.term > cx.node.term() {
-            // As with any message of a later term: its promises hold for the next leader only.
+            // As with any message of a later term, this leader steps down. The next leader serves
+            // the member.
             let (term, commit) = (request.term, Index(0));
             return cx
                 .node
@@ -86,7 +86,7 @@ impl Serving {
             }
             return;
         }
-        // The snapshot in the file is too old: the part that was sent is unusable.
+        // The file's snapshot is too old, so the part that was sent is unusable.
         sending.interrupt(cx, from);
         fill_log_through(cx, request.last);
         let reached = cx.node.term_of(stock.applied);
@@ -103,14 +103,14 @@ impl Serving {
     }
 }
 
-/// The end of a damaged file may have room for more entries of this term than the leader has made.
-/// In an idle cluster they would never come, so it appends that many without data.
+/// Appends entries without data up to this position. The damaged part of a file may have held more
+/// entries of this term than the leader has made, and in an idle cluster they would never come.
 fn fill_log_through(cx: &mut Context, (term, index): (Term, Index)) {
     let end = cx.node.last_index();
     if cx.node.term_of(end) == Some(term) && end < index {
         let count = (index.0 - end.0).min(FILL_MAX);
         let empty = std::iter::repeat_with(EntryBody::empty);
-        // If it is not accepted now, the next request tries again.
+        // If the proposal is not accepted now, the next request tries again.
         let _ = cx
             .node
             .propose(empty.take(usize::try_from(count).unwrap_or(1)).collect());
