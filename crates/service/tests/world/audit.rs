@@ -1,4 +1,4 @@
-//! Audit entries of databases: each action once, commits in their order, also when the disk fails.
+//! Audit entries of databases: each action has one, commits are in order, even if the disk fails.
 
 use corvid_json::Value;
 use corvid_service::audit::{Action, Exclusions};
@@ -10,7 +10,7 @@ use crate::world::{World, play};
 
 const DURABLE: &str = r#"{"op":"commit","durable":true}"#;
 
-/// The records of `A`, a line each: outcome, and keys of rows or the error.
+/// The records of `A`, one per line: the outcome, and the keys of rows or the error.
 fn trail(world: &mut World) -> String {
     let entries = std::mem::take(&mut world.served("A").audit);
     let mut text = Vec::new();

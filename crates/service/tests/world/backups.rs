@@ -14,7 +14,7 @@ use corvid_service::replication::{
 use crate::databases::wider_schema;
 use crate::world::{Dice, World};
 
-/// Orders of events for each play.
+/// Orders of events per play.
 const SEEDS: u64 = 40;
 
 /// A source, its backup, and the connection between them.
@@ -28,7 +28,7 @@ struct Pair {
     passed: usize,
     /// Bytes of messages that the backup has not consumed.
     untaken: usize,
-    /// Orders to rest.
+    /// Number of orders to rest.
     rests: usize,
 }
 
@@ -48,7 +48,7 @@ impl Pair {
         pair
     }
 
-    /// Makes the second world's database a backup, from the beginning.
+    /// Makes the second world's database a new backup.
     fn begin_backup(&mut self, excluded: &str) {
         self.cut();
         self.id = SourceId(self.id.0 + 1);
@@ -208,7 +208,7 @@ fn a_backup_equals_its_source_after_disconnections() {
         pair.check_equal();
         assert_eq!(pair.standing(), Some(ReplicationStatus::Replicating));
         pair.write(r#"{"op":"mutate","table":"T","where":[],"mutations":[["n","*=",3]]}"#);
-        // Two rows exchange their keys: valid as a whole only.
+        // Two rows swap their keys: this is valid only as a whole.
         pair.write(
             r#"{"op":"update","table":"T","where":[["k","==","b"]],"row":{"k":"x"}},
                {"op":"update","table":"T","where":[["k","==","c"]],"row":{"k":"b"}},
@@ -223,7 +223,7 @@ fn a_backup_equals_its_source_after_disconnections() {
     }
 }
 
-/// A random operation on the table `T`; it may fail.
+/// A random operation on the table `T`, which may fail.
 fn anything(dice: &mut Dice) -> String {
     let (key, number) = (dice.below(12), dice.below(100));
     match dice.below(5) {
@@ -250,7 +250,7 @@ fn a_backup_equals_its_source_after_random_events() {
         let mut history = BTreeSet::from([pair.source.contents("A")]);
         for _ in 0..120 {
             match dice.below(32) {
-                // One after the other, so that the backup sees every state.
+                // One at a time, so that the backup sees every state.
                 0..=3 if !is_asked || !pair.source.take(writer).is_empty() => {
                     let operations = anything(&mut dice);
                     pair.source.transact(writer, "1", "A", &operations);
@@ -270,7 +270,7 @@ fn a_backup_equals_its_source_after_random_events() {
                 9 => {
                     let client = pair.backup.connect();
                     let operations = anything(&mut dice);
-                    // Both worlds count, and rows of servers must never have the same identity.
+                    // Both worlds count their UUIDs, but rows of two servers must never share one.
                     written += 1;
                     let own =
                         format!(r#""op":"insert","uuid":"00000000-0000-4000-9000-{written:012x}""#);
@@ -295,7 +295,8 @@ fn a_backup_equals_its_source_after_random_events() {
                             }
                             _ => drop(pair.backup.step()),
                         }
-                        // A backup that has had all contents holds a state that the source had at some time.
+                        // A backup that once had all contents holds a state that the source had at
+                        // some time.
                         let standing = pair.backup.service("A").report().replication;
                         if matches!(
                             standing,
@@ -390,7 +391,7 @@ fn a_conversion_at_the_source_is_replicated_or_refused() {
         assert_eq!(pair.standing(), Some(ReplicationStatus::Failed));
         assert_eq!((pair.rests, pair.session), (1, None));
         assert_eq!(pair.backup.contents("A").len(), 1, "it keeps what it has");
-        // Once it is active it can be converted too, and then be a backup again.
+        // Once active, it can be converted too, and then become a backup again.
         pair.set_role(Role::Active);
         let client = pair.backup.connect();
         pair.backup.ask(client, "1", "convert", &convert);

@@ -1,4 +1,5 @@
-//! Batches of databases, executed by their thread or by a shard, and their outputs. Called by [`World`] for a drawn event.
+//! Batches of databases, executed by their thread or by a shard, and their outputs. [`World`] calls
+//! this for a drawn event.
 
 use corvid_engine::WorkBudget;
 use corvid_service::Now;
@@ -33,7 +34,7 @@ impl Holder for Hand<'_> {
 }
 
 impl World {
-    /// A batch of a database thread, of so many messages at most.
+    /// A batch of a database thread, with at most this many inputs.
     pub(crate) fn execute_batch(&mut self, id: DatabaseId, inputs_max: usize) {
         let now = self.now();
         let Some(served) = self.databases.get_mut(&id) else {
@@ -107,8 +108,9 @@ impl World {
                 Output::SourceOrder(source, connection, order) => {
                     served.source_orders.push((source, connection, order));
                 }
-                // No client connects to configured remotes; every delivery is posted at once; the
-                // file is checked afterwards; no database is a member of a cluster.
+                // Not needed here: no client connects to configured remotes, every delivery is
+                // posted at once, files are checked later, and no database is a member of a
+                // cluster.
                 Output::Applied(_)
                 | Output::Member(_)
                 | Output::AwaitMain
@@ -121,7 +123,8 @@ impl World {
     }
 }
 
-/// Replays a recording: every session is sent the same bytes, and the contents are the same in the end.
+/// Replays a recording: every session must be sent the same bytes, and the final contents must be
+/// equal.
 pub(crate) fn replay(served: &Served) {
     let mut replay = Replay::open(&served.recording).expect("a recording");
     let outcome = replay.run(&mut |_| {});

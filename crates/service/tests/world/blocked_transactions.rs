@@ -1,4 +1,5 @@
-//! Blocked transactions: how they are unblocked, time out and are canceled (docs/spec/protocol.md 4.3, 4.4, 5.7).
+//! Blocked transactions: how they unblock, time out and are canceled (docs/spec/protocol.md 4.3,
+//! 4.4, 5.7).
 
 use corvid_monitor::SessionId;
 use expect_test::expect;
@@ -103,7 +104,7 @@ fn canceled_requests_are_answered_once() {
         wait_for(world, waiter, r#"["x",1]"#, "a", "", NOTE);
         wait_for(world, waiter, "2", "a", "", NOTE);
         world.run();
-        // No request is blocked under these ids, or the params are malformed.
+        // No request with these ids is blocked, or the parameters are malformed.
         for params in ["[3]", "[]", "[2,2]", "[[\"x\",2]]"] {
             world.send(
                 waiter,

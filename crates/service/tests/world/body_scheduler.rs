@@ -1,5 +1,6 @@
-//! Contents, results and updates that are written in slices ([`corvid_service::job::body_scheduler`]): short ones are finished first, and
-//! all have the same bytes as without competition.
+//! Contents, results and updates that are written in slices
+//! ([`corvid_service::job::body_scheduler`]): short ones finish first, and all have the same bytes
+//! as without competition.
 
 mod served;
 
@@ -10,12 +11,12 @@ use served::{Dice, Served};
 
 const SMALL: &str = r#"["D","m",{"Small":{"columns":["n"]}}]"#;
 
-/// A subscription to the large table, different for each number.
+/// A monitor request for the large table, different for each number.
 fn big(number: u64) -> String {
     format!(r#"["D","m",{{"Big":[{{"columns":["k","n"],"where":[["n",">=",-{number}]]}}]}}]"#)
 }
 
-/// A database with a large and a small table, whose contents are always written by jobs.
+/// A database with a large and a small table whose contents are always written by jobs.
 fn served(slice_steps: u64) -> Served {
     let mut served = Served::new(slice_steps, 0);
     served.insert("Big", 10_000);
@@ -58,7 +59,7 @@ fn contents_of_a_large_table_do_not_wait_for_a_stream_of_small_ones() {
     let mut served = served(2000);
     served.ask(1, DatabaseMethod::Monitor(Version::V2), &big(0));
     let turns = (1..).find(|number| {
-        // Different each time, because equal contents would be kept.
+        // Different each time, because equal contents would be shared.
         let small = format!(r#"["D","m",{{"Small":[{{"where":[["n",">=",-{number}]]}}]}}]"#);
         served.ask(1 + number, DatabaseMethod::Monitor(Version::V2), &small);
         served.turn();
@@ -105,14 +106,14 @@ fn of_contents_that_exceed_the_limit_together_one_is_sent_and_the_others_refused
     assert_eq!(memory.held(), 0);
 }
 
-/// All bytes that each client got in a random run, by connection.
+/// All bytes that each client gets in a random run, by connection.
 fn life(seed: u64, (slice_steps, is_whole): (u64, bool), rows_max: usize) -> Served {
     let mut dice = Dice(seed);
     let mut served = Served::new(slice_steps, rows_max);
     served.insert("Big", 500 + dice.below(1500));
     served.insert("Small", dice.below(50));
     let sessions = 2 + dice.below(10);
-    // Between phases everything is written, so that only the order within a phase differs.
+    // Everything is written between phases, so only the order within a phase differs.
     let finish_phase = |served: &mut Served, dice: &mut Dice| {
         let turns = dice.below(20);
         for _ in 0..if is_whole { 0 } else { turns } {

@@ -1,4 +1,4 @@
-//! A client's end of a session: the messages that it got, and whether the server may send more.
+//! A client's end of a session: the messages it has received, and whether the server may send more.
 
 use std::collections::BTreeMap;
 
@@ -10,22 +10,22 @@ use corvid_service::frontend::Close;
 pub(crate) struct Client {
     /// Messages in order of arrival.
     pub(crate) received: Vec<Value>,
-    /// How many of them the play has looked at.
+    /// How many of them the play has read.
     pub(crate) seen: usize,
-    /// Output stays in the server: no updates are composed, nothing is read from it.
+    /// The client does not read: its output stays in the server, and no updates are composed.
     pub(crate) is_stalled: bool,
-    /// The server does not read from it now.
+    /// The server has stopped reading from the client.
     pub(crate) is_paused: bool,
-    /// Something was sent and not reported as drained.
+    /// Output was sent and has not been reported as drained.
     pub(crate) is_full: bool,
-    /// The server has closed, and why.
+    /// Why the server has closed the session; `None` if it has not.
     pub(crate) closed: Option<Close>,
-    /// The client has gone.
+    /// The client has disconnected.
     pub(crate) is_gone: bool,
 }
 
 impl Client {
-    /// Whether the server would read from it.
+    /// Whether the server would read from the client.
     pub(crate) fn is_heard(&self) -> bool {
         let is_stuck = self.is_stalled && self.is_full;
         let is_there = !self.is_gone && self.closed.is_none();
@@ -33,7 +33,7 @@ impl Client {
     }
 }
 
-/// Replaces UUIDs by their numbers in the order of first appearance.
+/// Replaces UUIDs by numbers in the order of first appearance.
 pub(crate) fn shorten(text: &str, names: &mut BTreeMap<String, usize>) -> String {
     let mut out = String::new();
     let mut rest = text;

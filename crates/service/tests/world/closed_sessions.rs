@@ -1,4 +1,5 @@
-//! Sessions that are closed because the served databases change: a session that is not aware of changes hears nothing of the change.
+//! Sessions that are closed because the served databases change: a session that is not change-aware
+//! learns nothing about the change.
 
 use expect_test::expect;
 
@@ -35,7 +36,8 @@ fn bring_about(world: &mut World, asker: SessionId, change: Change) {
     }
 }
 
-/// A monitor and a blocked transaction, on `A` and on `_Server`. The second one on `_Server` waits for `name` to come or go.
+/// A monitor and a blocked transaction, on `A` and on `_Server`. The transaction on `_Server` waits
+/// for `name` to appear or disappear.
 fn watch_everything(world: &mut World, session: SessionId, name: &str, until: &str) {
     let monitor =
         r#"["_Server","s",{"Database":{"columns":["name","schema"],"select":{"initial":false}}}]"#;
@@ -71,7 +73,7 @@ fn sessions_that_are_not_aware_are_closed_without_messages_about_the_change() {
                 };
                 watch_everything(world, session, name, until);
             }
-            // One owns a lock that the others wait for.
+            // One session owns a lock that the others wait for.
             for session in [unaware[0], unaware[1], other] {
                 world.ask(session, r#""lock""#, "lock", r#"["L"]"#);
                 world.run();
@@ -140,7 +142,8 @@ fn aware_sessions_are_notified_when_the_server_exits() {
     .assert_eq(&told);
 }
 
-/// A session loses a transaction without notification, and turns awareness on before sessions are closed.
+/// A session loses a transaction without notification, and becomes change-aware before sessions are
+/// closed.
 #[test]
 fn a_session_that_becomes_aware_after_a_missed_cancellation_is_closed() {
     for change in [Change::Removed, Change::Converted] {
@@ -167,8 +170,8 @@ fn a_session_that_becomes_aware_after_a_missed_cancellation_is_closed() {
     }
 }
 
-/// A client that connects when the change has been made has seen nothing else, even if its shard
-/// hears of the change later.
+/// A client that connects after the change has seen nothing else, even if its shard learns of the
+/// change later.
 #[test]
 fn a_session_that_begins_after_a_change_stays() {
     for change in [Change::Added, Change::Removed] {

@@ -1,8 +1,9 @@
-//! A few databases of the clustered model on a fake log that is never wrong: entries are appended by the leader, committed later, and lost
-//! only with a change of leadership. Messages between members are delayed, and results may be lost. Clients talk to the databases directly.
+//! A few databases of the clustered model on a fake log that is always right: the leader appends
+//! entries, which are committed later and lost only when the leader changes. Messages between
+//! members are delayed, and results may be lost. Clients talk to the databases directly.
 //!
-//! [`Cluster::step`] carries out one drawn event. The fake keeps the promises of `corvid_consensus::database`, and checks that the databases
-//! keep theirs.
+//! [`Cluster::step`] executes one drawn event. The fake keeps the promises of
+//! `corvid_consensus::database`, and checks that the databases keep theirs.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::{Arc, Mutex};
@@ -30,10 +31,10 @@ use crate::databases::contents;
 use crate::limits::assert_is_taken;
 use crate::world::Dice;
 
-/// The index of the state that all members begin with.
+/// The index of the state in which all members start.
 pub(crate) const FIRST: u64 = 1;
 
-/// Different UUIDs for every member.
+/// UUIDs that differ between members.
 struct Numbered(u64, u64);
 
 impl UuidSource for Numbered {
@@ -66,7 +67,7 @@ pub(crate) struct Session {
     pub(crate) info: Option<Arc<SessionInfo>>,
     /// Messages in order.
     pub(crate) received: Vec<Value>,
-    /// How often a request was reported as complete.
+    /// How many requests were reported as complete.
     pub(crate) completed: usize,
     pub(crate) is_closed: bool,
 }
@@ -76,21 +77,21 @@ pub(crate) struct Node {
     pub(crate) pump: Pump,
     pub(crate) locks: Arc<Mutex<Locks>>,
     pub(crate) inbox: VecDeque<ToDatabase>,
-    /// Entries of the log that its database was told of.
+    /// Number of log entries that the database has been told.
     told: usize,
-    /// The leadership that its database was told of.
+    /// The term in which the database has been told that it leads; `None` if it has not.
     leads: Option<u64>,
-    /// The database has reported everything up to here as applied.
+    /// The last entry that the database has reported as applied.
     pub(crate) applied: u64,
-    /// Forwards on their way, and outcomes for others.
+    /// Forwarded transactions on their way to the leader, and outcomes for other members.
     forwards: VecDeque<(u64, Forward)>,
     outcomes: VecDeque<(Sid, Eid, ForwardOutcome)>,
     pub(crate) snapshots: Vec<(Index, Eid, Snapshot)>,
-    /// Jobs that its other threads have not done yet.
+    /// Jobs that other threads have not executed yet.
     pub(crate) jobs: VecDeque<Job>,
-    /// The search that its database has asked for.
+    /// The search that the database has requested.
     pub(crate) search: Option<Search>,
-    /// Nothing reaches it, nor leaves it.
+    /// No messages reach or leave the member.
     pub(crate) is_cut: bool,
     pub(crate) events: Vec<Event>,
     pub(crate) is_paused: bool,
@@ -100,24 +101,24 @@ pub(crate) struct Cluster {
     pub(crate) dice: Dice,
     pub(crate) now_ms: u64,
     pub(crate) nodes: Vec<Node>,
-    /// The log of the present leadership; entries up to `committed` are committed.
+    /// The log of the current leader; entries up to `committed` are committed.
     pub(crate) log: Vec<LogEntry>,
     pub(crate) committed: usize,
     pub(crate) term: u64,
     pub(crate) leader: Option<usize>,
     pub(crate) sessions: BTreeMap<SessionId, Session>,
-    /// Contents of a database at an index, which must be the same everywhere.
+    /// Contents of the databases by index; equal everywhere.
     states: BTreeMap<u64, Vec<String>>,
     /// Outcomes of forwarded transactions that the members still know.
     pub(crate) outcomes: BTreeMap<Eid, ForwardOutcome>,
     pub(crate) findings: Findings,
-    /// Nobody has seen all entries of a snapshot.
+    /// No member has seen all entries of a snapshot.
     pub(crate) is_forgetful: bool,
-    /// One of so many results is lost; zero: none.
+    /// One result in this many is lost; 0: none.
     pub(crate) loss: usize,
     /// Some inputs are executed inline.
     pub(crate) inline: bool,
-    /// Jobs are done when nothing else is left to do.
+    /// Jobs are executed when nothing else is left to do.
     pub(crate) has_time: bool,
     last_session: u64,
 }
@@ -154,7 +155,7 @@ pub(crate) fn sid(node: usize) -> Sid {
 }
 
 impl Cluster {
-    /// So many members, none of which leads.
+    /// This many members, without a leader.
     pub(crate) fn new(seed: u64, members: usize) -> Cluster {
         let node = |number: usize| {
             let options = Options {
@@ -250,7 +251,8 @@ impl Cluster {
         self.nodes[node].inbox.push_back(ToDatabase::Closed(id));
     }
 
-    /// The present leadership ends. Entries that are not committed survive up to a drawn one, for the next leader to commit.
+    /// The current leader loses its term. Uncommitted entries survive up to a drawn one, for the
+    /// next leader to commit.
     pub(crate) fn depose(&mut self) {
         if self.leader.take().is_some() {
             let tail = self.log.len() - self.committed;
@@ -269,7 +271,7 @@ impl Cluster {
             data: None,
             result: None,
         });
-        // Messages of the old term may still arrive, or not.
+        // Messages of the old term may or may not arrive.
         let loss = self.dice.below(2) == 0;
         for node in &mut self.nodes {
             if loss {
@@ -279,7 +281,7 @@ impl Cluster {
         }
     }
 
-    /// The term that a database was told: that of its last event.
+    /// Tells a database the current term, and the leader unless it is the member itself.
     pub(crate) fn tell_follows(&mut self, node: usize) {
         let term = Term(self.term);
         let leader = self.leader.filter(|leader| *leader != node);
@@ -290,7 +292,7 @@ impl Cluster {
             .push_back(ToDatabase::Member(MemberEvent::Follows { term, leader }));
     }
 
-    /// The member tells its database of committed entries, at most so many, and of its role.
+    /// The member tells its database of committed entries, at most this many, and of its role.
     fn tell(&mut self, node: usize, entries_max: usize) {
         if self.nodes[node].is_cut {
             return;
@@ -329,7 +331,7 @@ impl Cluster {
             };
             self.nodes[node].inbox.push_back(ToDatabase::Member(event));
         }
-        // It leads when the entry that begins its leadership is committed and told.
+        // It leads once the entry that begins its term is committed and told.
         let is_ready = self.leader == Some(node)
             && self.log[..self.nodes[node].told]
                 .last()
@@ -343,14 +345,14 @@ impl Cluster {
         }
     }
 
-    /// A database that leads hears of the election timer.
+    /// A leading database learns the election timer.
     pub(crate) fn set_election_timer(&mut self, node: usize, timer_ms: u64) {
         let event = MemberEvent::ElectionTimer { timer_ms };
         let inbox = &mut self.nodes[node].inbox;
         inbox.push_back(ToDatabase::Member(event));
     }
 
-    /// A database executes so many inputs.
+    /// A database executes this many inputs.
     pub(crate) fn execute(&mut self, node: usize, inputs_max: usize) {
         let mut now = self.now();
         let is_inline = self.inline && self.dice.below(2) == 0;
@@ -452,7 +454,8 @@ impl Cluster {
                 let this = &mut self.nodes[node];
                 assert!(this.applied < index.0, "each event is answered once");
                 this.applied = index.0;
-                // Later inputs of the batch are executed by now, so only a database that has none of them is at this index.
+                // Later inputs of the batch have been executed, so only a database without any is
+                // exactly at this index.
                 let is_exact = this.leads.is_none() && this.inbox.is_empty();
                 if is_exact && FIRST + this.told as u64 == index.0 {
                     let found = contents(this.pump.service().database());
@@ -469,7 +472,8 @@ impl Cluster {
         }
     }
 
-    /// The first forwards of a term arrive at the leader, at most this many, as one event.
+    /// The first forwarded transactions of a term arrive at the leader, at most this many, as one
+    /// event.
     fn carry_forwards_within(&mut self, node: usize, count_max: usize) {
         if self.nodes[node].is_cut {
             return;
@@ -501,12 +505,12 @@ impl Cluster {
             .push_back(ToDatabase::Member(execute));
     }
 
-    /// All forwards of one term on their way arrive at the leader, as one event.
+    /// All forwarded transactions of one term arrive at the leader, as one event.
     pub(crate) fn carry_forwards(&mut self, node: usize) {
         self.carry_forwards_within(node, usize::MAX);
     }
 
-    /// Messages between two members stay in order: outcomes arrive before what is committed later.
+    /// Messages between two members stay in order: outcomes arrive before later commits.
     fn carry_outcomes_to(&mut self, node: usize) {
         for from in 0..self.nodes.len() {
             let is_for = |(to, ..): &(Sid, Eid, ForwardOutcome)| *to == sid(node);
@@ -516,7 +520,7 @@ impl Cluster {
         }
     }
 
-    /// The oldest job of a member is done. False if there is none.
+    /// Executes the oldest job of a member. Returns false if there is none.
     pub(crate) fn carry_job(&mut self, node: usize) -> bool {
         let job = self.nodes[node].jobs.pop_front();
         let is_done = job.is_some();
@@ -525,13 +529,13 @@ impl Cluster {
         is_done
     }
 
-    /// One outcome arrives where it belongs, or is lost.
+    /// One outcome arrives at its member, or is lost.
     fn carry_outcome(&mut self, node: usize) {
         let Some((to, id, outcome)) = self.nodes[node].outcomes.pop_front() else {
             return;
         };
         let is_lost = self.loss > 0 && self.dice.below(self.loss) == 0;
-        // The members repeat the others.
+        // The members repeat the other outcomes.
         if is_lost && matches!(outcome, ForwardOutcome::Proposed(_)) {
             return;
         }
@@ -543,7 +547,7 @@ impl Cluster {
         self.nodes[to].inbox.push_back(ToDatabase::Member(outcome));
     }
 
-    /// One drawn event of a cluster that works.
+    /// One drawn event of a working cluster.
     pub(crate) fn step(&mut self) {
         let node = self.dice.below(self.nodes.len());
         match self.dice.below(7) {
@@ -578,7 +582,7 @@ impl Cluster {
         }
     }
 
-    /// The members learn of the leader.
+    /// The members learn the leader.
     pub(crate) fn announce(&mut self) {
         for node in 0..self.nodes.len() {
             if self.nodes[node].is_cut {
@@ -590,7 +594,7 @@ impl Cluster {
         }
     }
 
-    /// Runs until nothing is left to do; everything that was proposed is committed.
+    /// Runs until nothing is left to do; every proposal is committed.
     pub(crate) fn run(&mut self) {
         loop {
             let mut is_idle = true;
@@ -605,7 +609,7 @@ impl Cluster {
         }
     }
 
-    /// The same without further commits. Whether there was nothing to do.
+    /// The same without further commits. Returns whether there was nothing to do.
     pub(crate) fn run_without_commits(&mut self) -> bool {
         let mut was_idle = true;
         loop {
@@ -658,18 +662,18 @@ impl Cluster {
         InstalledSnapshot {
             database: database.expect("the same schema").into_database(),
             index,
-            // Set when it is installed.
+            // Set by the installation.
             term: Term(0),
             eid,
         }
     }
 
-    /// The last entry that a database was told of, or that its snapshot contains.
+    /// The last entry that a database has been told, or that its snapshot contains.
     pub(crate) fn told(&self, node: usize) -> u64 {
         FIRST + self.nodes[node].told as u64
     }
 
-    /// Whether a member follows and its database knows that; it executes what it was sent.
+    /// Executes a member's inputs. Returns whether the member follows and its database knows that.
     pub(crate) fn may_install(&mut self, node: usize) -> bool {
         self.drain(node);
         self.nodes[node].leads.is_none()
@@ -681,7 +685,7 @@ impl Cluster {
         }
     }
 
-    /// A member that was left behind installs a snapshot.
+    /// A member that has fallen behind installs a snapshot.
     pub(crate) fn install(&mut self, node: usize, mut installed: InstalledSnapshot) {
         let last = usize::try_from(installed.index.0 - FIRST).expect("few");
         installed.term = Term(self.log[..last].last().map_or(0, |entry| entry.term));
@@ -696,7 +700,7 @@ impl Cluster {
         self.execute(node, 1);
     }
 
-    /// Whether the database of a session that has ended knows that.
+    /// Whether the database of an ended session has handled the end.
     pub(crate) fn has_ended(&self, id: SessionId) -> bool {
         let session = &self.sessions[&id];
         let is_end =
@@ -718,26 +722,26 @@ impl Cluster {
         numbers_of(&self.log[..self.committed])
     }
 
-    /// The same with entries that are not committed.
+    /// The same including uncommitted entries.
     pub(crate) fn appended_numbers(&self) -> BTreeSet<u64> {
         numbers_of(&self.log)
     }
 
-    /// A cluster with a leader that everybody knows.
+    /// A cluster with a leader that all members know.
     pub(crate) fn led(seed: u64, members: usize, leader: usize) -> Cluster {
         let mut cluster = Cluster::new(seed, members);
         cluster.lead(leader);
         cluster
     }
 
-    /// A member is elected, and everybody learns of it.
+    /// A member is elected, and all members learn it.
     pub(crate) fn lead(&mut self, leader: usize) {
         self.elect(leader);
         self.announce();
         self.run();
     }
 
-    /// Takes the messages of a session since the last call, as lines.
+    /// Takes the messages of a session since the last call, one per line.
     pub(crate) fn take(&mut self, id: SessionId) -> String {
         let received = std::mem::take(&mut self.sessions.get_mut(&id).expect("one").received);
         let lines = received.iter();
@@ -749,7 +753,7 @@ impl Cluster {
         contents(self.nodes[node].pump.service().database())
     }
 
-    /// Nothing is left of any session, and all members have the same contents.
+    /// All members have the same contents.
     pub(crate) fn check_equal(&self) {
         for node in 1..self.nodes.len() {
             assert_eq!(self.contents(0), self.contents(node), "member {node}");

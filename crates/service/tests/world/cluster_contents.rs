@@ -1,4 +1,5 @@
-//! Plays on a cluster whose contents are replaced: conversions, installed snapshots, removal. And whose clients go.
+//! Plays on a cluster whose contents are replaced by conversions, installed snapshots or removal,
+//! and whose clients disconnect.
 
 use corvid_log::cluster::Eid;
 use corvid_monitor::{SessionId, Version};
@@ -17,7 +18,7 @@ pub(crate) const WIDER: &str = r#"{"name":"A","version":"2.0.0","tables":{
     "s":{"type":{"key":"integer","min":0,"max":"unlimited"}}}},
  "Log":{"isRoot":true,"columns":{"id":{"type":"integer"},"more":{"type":"string"}}}}}"#;
 
-/// At most two rows of `Log` that are small.
+/// At most two rows of `Log`, with small ids.
 const NARROW: &str = r#"{"name":"A","version":"2.0.0","tables":{
  "T":{"isRoot":true,"columns":{"k":{"type":"string"}}},
  "Log":{"isRoot":true,"columns":{"id":{"type":{"key":{"type":"integer","maxInteger":3}}}}}}}"#;
@@ -56,7 +57,7 @@ fn a_snapshot_waits_neither_for_commits_nor_for_a_conversion_behind_them() {
     cluster.transact(client, 1, &insert(7));
     cluster.run();
     let (applied, before) = (cluster.nodes[0].applied, cluster.contents(1));
-    // The file of the member takes nothing before it is written again, with the snapshot.
+    // The member's file accepts nothing until it is rewritten with the snapshot.
     cluster.transact(client, 2, &insert(8));
     convert(&mut cluster, client, 5, WIDER);
     cluster.run_without_commits();
@@ -109,7 +110,7 @@ fn a_conversion_is_one_entry_from_any_member() {
             let mut events = node.events.iter();
             assert!(events.any(|event| matches!(event, Event::Converted(..))));
         }
-        // The history begins with the conversion, under the same id everywhere.
+        // The history starts with the conversion, under the same id everywhere.
         let since = |cluster: &mut Cluster, node| {
             let client = cluster.connect(node);
             let params =
@@ -156,7 +157,7 @@ fn a_conversion_carries_its_rows_when_members_need_them() {
     assert!(!carries_rows(&cluster));
 }
 
-/// A member sends what its sessions ask for at about the same time in one message.
+/// A member forwards the requests of its sessions that come at about the same time in one message.
 #[test]
 fn conversions_in_one_message_of_a_member_are_done_one_after_the_other() {
     let mut cluster = Cluster::led(24, 3, 0);
@@ -176,8 +177,8 @@ fn conversions_in_one_message_of_a_member_are_done_one_after_the_other() {
     assert_eq!(columns_and_rows(&mut cluster, 2), (1, 3));
 }
 
-/// Requests that come while a job replaces the contents are executed afterwards, conversions one
-/// after the other.
+/// Requests that arrive while a job replaces the contents are executed afterwards, conversions one
+/// at a time.
 #[test]
 fn conversions_that_come_while_the_new_leader_converts_are_all_done() {
     let mut cluster = Cluster::led(25, 3, 0);
@@ -260,7 +261,7 @@ fn a_conversion_in_doubt_is_done_or_done_again() {
     }
 }
 
-/// A member that has lost touch, and the contents that the others have by then.
+/// A member that has been cut off, and the contents that the others have by then.
 fn left_behind(cluster: &mut Cluster) -> InstalledSnapshot {
     cluster.nodes[2].is_paused = true;
     let writer = cluster.connect(0);
@@ -296,7 +297,7 @@ fn an_installed_snapshot_of_the_same_schema_is_one_update() {
     cluster.check_equal();
 }
 
-/// The names of the columns of `Log` that a member serves, and the number of its rows.
+/// The number of columns of `Log` that a member serves, and the number of its rows.
 fn columns_and_rows(cluster: &mut Cluster, node: usize) -> (usize, usize) {
     let client = cluster.connect(node);
     let select = r#"{"op":"select","table":"Log","where":[]}"#;
@@ -391,7 +392,7 @@ fn a_committed_entry_that_does_not_apply_is_the_last_one() {
     let before: Vec<(u64, Vec<String>)> = (0..2)
         .map(|node| (cluster.nodes[node].applied, cluster.contents(node)))
         .collect();
-    // It deletes a row that nobody has; the entry behind it could be applied.
+    // The entry deletes a row that does not exist; the entry after it could be applied.
     let absent = Eid(corvid_data::Uuid([9; 16]));
     let data = r#"[null,{"Log":{"4d4d4d4d-0000-4000-8000-000000000001":null}}]"#;
     cluster.push_entry(absent, data.into());
@@ -478,7 +479,7 @@ fn an_entry_with_schema_and_rows_replaces_everything() {
     cluster.leader = None;
     cluster.announce();
     cluster.run_without_commits();
-    // A record of another server's file.
+    // A record from another server's file.
     let eid = Eid(corvid_data::Uuid([9; 16]));
     cluster.push_entry(eid, data.into_bytes());
     cluster.lead(1);

@@ -1,4 +1,4 @@
-//! Plays on a cluster: who answers, when, and what a change of leadership leaves.
+//! Plays on a cluster: which member answers, when, and the effects of a change of leader.
 
 use corvid_data::Uuid;
 use corvid_monitor::Version;
@@ -8,7 +8,7 @@ use expect_test::expect;
 
 use crate::cluster::Cluster;
 
-/// Adds one to the row `a`, and a number to its set.
+/// Adds one to the counter of row `a`, and a number to its set.
 fn add(number: u64) -> String {
     format!(
         r#"{{"op":"mutate","table":"T","where":[["k","==","a"]],"mutations":[["n","+=",1],["s","insert",{number}]]}}"#
@@ -97,7 +97,7 @@ fn updates_of_a_session_whose_write_waits_can_be_asked_for() {
     let fence = ToDatabase::Fence(client, Completion::NotificationFence);
     cluster.nodes[1].inbox.push_back(fence);
     cluster.run();
-    // A probe is answered behind it.
+    // A probe is answered after the update.
     assert_eq!(cluster.sessions[&client].completed, 1);
     assert_eq!(cluster.take(client), "");
 }
@@ -195,7 +195,7 @@ fn speculative_commits_of_a_lost_leadership_are_true_or_executed_again() {
         cluster.transact(writer, 3, SELECT);
         cluster.transact(reader, 2, SELECT);
         cluster.execute(0, 9);
-        // The next leader has the first entries of them.
+        // The next leader has the first of these entries.
         cluster.log.truncate(cluster.committed + kept);
         cluster.leader = None;
         cluster.announce();
@@ -314,7 +314,7 @@ fn a_session_with_two_monitors_continues_both_after_a_change_of_leader() {
     cluster.run();
     let known = cluster.log.last().and_then(|entry| entry.data.clone());
     let known = known.expect("an entry").0.0.to_string();
-    // The leader is gone, and the client misses a commit of each table.
+    // The leader is lost, and the client misses a commit in each table.
     cluster.disconnect(client);
     cluster.lead(1);
     let writer = cluster.connect(1);
@@ -333,7 +333,7 @@ fn a_session_with_two_monitors_continues_both_after_a_change_of_leader() {
     assert_eq!(told.matches("\"result\":[true,").count(), 2, "{told}");
     assert!(told.contains(r#"{"modify":{"n":2}}"#), "{told}");
     assert!(told.contains(r#""id":77"#), "{told}");
-    // Both go on.
+    // Both monitors continue.
     cluster.transact(writer, 4, &add(3));
     cluster.transact(
         writer,
@@ -357,7 +357,7 @@ fn an_id_whose_outcome_is_forgotten_is_not_executed_again_by_any_member() {
     cluster.transact_once(client, 1, &add(1), first);
     cluster.run();
     assert_eq!(cluster.take(client), reply(1, ADDED));
-    // The results of other transactions take its place in every member.
+    // The results of other transactions evict this one in every member.
     let row = format!(
         r#"{{"op":"insert","table":"T","row":{{"k":"{}"}}}}"#,
         "y".repeat(60_000)
@@ -379,7 +379,7 @@ fn an_id_whose_outcome_is_forgotten_is_not_executed_again_by_any_member() {
         cluster.run();
         assert_eq!(cluster.take(other), "{\"error\":\"canceled\",\"id\":1}\n");
     }
-    // Nor by a leader that has only seen the entries.
+    // A leader that has only seen the entries does not execute it either.
     cluster.lead(2);
     let other = cluster.connect(2);
     cluster.transact_once(other, 1, &add(1), first);

@@ -1,11 +1,14 @@
-//! Random runs of three databases of a cluster: writers, readers and waiting clients on every member, leaders that change at any moment,
-//! commits that are delayed, results that are lost, clients that disconnect, some of which send what was not answered again at another member,
-//! in some runs conversions or installed snapshots.
+//! Random runs of three databases of a cluster: writers, readers and waiting clients on every
+//! member. Leaders change at any moment, commits are delayed, results are lost, and clients
+//! disconnect; some of them send unanswered transactions again at another member. Some runs have
+//! conversions or installed snapshots.
 //!
-//! Checked: every request of a client that stays is answered once, in the order of sending unless it may block; each acknowledged
-//! transaction happened exactly once, and no transaction happened twice, nor after its client had gone and its leader was lost; a reply comes behind its update; a select returns nothing that is
-//! not committed, everything that its session has written, and nothing that it has written later; UUIDs in results are those of the rows; contents are equal at equal index
-//! (`cluster.rs`); nothing is left in the end. `CORVID_SEED` replays a run.
+//! Checked: every request of a client that stays is answered once, in the order of sending unless
+//! it may block. Each acknowledged transaction happened exactly once. No transaction happened
+//! twice, or after its client was gone and its leader was lost. A reply follows its update. A
+//! select returns only committed numbers, all that its session has written before, and none that it
+//! has written later. UUIDs in results are those of the rows. Contents at equal indexes are equal
+//! (`cluster.rs`). Nothing is left at the end. `CORVID_SEED` replays a run.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -30,7 +33,7 @@ fn each_transaction_happens_exactly_once_through_any_change_of_leadership() {
     let mut totals = Totals::default();
     let is_usual = seeds::each(RUNS, |seed| Run::new(seed).run(&mut totals));
     println!("{totals:?}");
-    // The runs meet what they are about.
+    // The runs reach the situations that they are about.
     if is_usual {
         assert!(totals.answered > 6_000, "{totals:?}");
         assert!(totals.elections > 500, "{totals:?}");
@@ -54,16 +57,16 @@ struct Totals {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Kind {
-    /// Adds its number to the set of row `a` and one to the counter.
+    /// Adds its number to the set of row `a`, and one to the counter.
     Add,
-    /// The same with a `select` behind it.
+    /// The same, followed by a `select`.
     AddAndSelect,
     /// Inserts a row with its number.
     Insert,
     Select,
-    /// Waits for the counter to be even, then adds.
+    /// Waits until the counter is even, then adds.
     WaitAndAdd,
-    /// Finds no row to change.
+    /// Matches no row.
     Nothing,
     Other,
 }
@@ -73,19 +76,19 @@ struct Watched {
     /// Requests in order of sending.
     asked: Vec<(u64, Kind)>,
     answered: BTreeSet<u64>,
-    /// The additions among them that were made.
+    /// The additions among `asked` that were made.
     made: BTreeSet<u64>,
     last: Option<usize>,
-    /// Numbers in the set of row `a`, as told by updates.
+    /// Numbers in the set of row `a`, according to updates.
     replica: BTreeSet<i64>,
     seen: usize,
     is_closed: bool,
-    /// Requests that it has canceled.
+    /// Requests that the client has canceled.
     canceled: BTreeSet<u64>,
     cancels: usize,
-    /// Its monitor is canceled.
+    /// The client's monitor has been canceled.
     has_lost_monitor: bool,
-    /// Its transactions have ids, so it may send them again.
+    /// The client's transactions have ids, so it may send them again.
     is_once: bool,
 }
 
@@ -96,20 +99,20 @@ struct Run {
     kinds: BTreeMap<u64, Kind>,
     next: u64,
     acknowledged: BTreeSet<u64>,
-    /// UUIDs of inserted rows by number, as results told.
+    /// UUIDs of inserted rows by number, according to results.
     inserted: BTreeMap<u64, String>,
-    /// Numbers that must not happen any more.
+    /// Numbers that must not appear any more.
     over: BTreeSet<u64>,
     elections: usize,
     is_announced: bool,
-    /// Conversions happen in this run, and installed snapshots.
+    /// The run includes conversions.
     converts: bool,
     installs: bool,
     conversions: usize,
     installed: usize,
     /// Transactions that may be sent again.
     once: BTreeMap<u64, (Once, String)>,
-    /// Those that were, each as often.
+    /// Transactions that were sent again.
     again: BTreeSet<u64>,
 }
 
@@ -166,7 +169,7 @@ impl Run {
         client
     }
 
-    /// A client loses its connection, and sends what was not answered again, over another one.
+    /// A client loses its connection, and sends unanswered transactions again over another one.
     fn move_client(&mut self, client: SessionId) {
         let watched = self.watched(client);
         watched.is_closed = true;
@@ -243,7 +246,7 @@ impl Run {
         }
     }
 
-    /// Asks for the schema, or for another monitor.
+    /// Requests the schema, or another monitor.
     fn ask_other(&mut self, client: SessionId) {
         self.next += 1;
         let number = self.next;
@@ -259,7 +262,8 @@ impl Run {
         }
     }
 
-    /// The transactions of clients that have gone cannot happen any more, unless they are in the log of the new leader.
+    /// The transactions of disconnected clients cannot happen any more, unless the new leader's log
+    /// has them.
     fn give_up_ended(&mut self) {
         let appended = self.cluster.appended_numbers();
         for (id, watched) in &self.clients {
@@ -277,7 +281,7 @@ impl Run {
             self.disconnect_unknown();
             self.check_messages();
         }
-        // Everything is healed.
+        // The cluster is healed.
         let leader = self.dice.below(MEMBERS);
         for node in &mut self.cluster.nodes {
             node.is_paused = false;
@@ -289,7 +293,7 @@ impl Run {
         self.cluster.run();
         self.disconnect_unknown();
         self.cluster.run();
-        // A wait for the counter is satisfied by one more commit.
+        // One more commit satisfies every wait for the counter.
         let last = self.cluster.connect(leader);
         let add = r#"{"op":"mutate","table":"T","where":[["k","==","a"]],"mutations":[["n","+=",1],["s","insert",-1]]}"#;
         self.cluster.transact(last, 0, add);
@@ -379,7 +383,7 @@ impl Run {
         }
     }
 
-    /// A follower installs a snapshot that a member has made, if it is newer.
+    /// A follower installs a member's snapshot, if it is newer.
     fn install(&mut self) {
         let node = self.dice.below(MEMBERS);
         let from = self.dice.below(MEMBERS);
@@ -394,7 +398,7 @@ impl Run {
         self.installed += 1;
     }
 
-    /// Disconnects the clients whose outcomes nobody knows.
+    /// Disconnects the clients whose outcomes no member knows.
     fn disconnect_unknown(&mut self) {
         for node in &mut self.cluster.nodes {
             for event in node.events.drain(..) {
@@ -438,7 +442,8 @@ impl Run {
                 let at = at.expect("asked");
                 let is_canceled = text.contains("\"canceled\"");
                 if is_canceled {
-                    // A conversion cancels what is blocked. A leader that has installed a snapshot does not know the commits in it.
+                    // A conversion cancels blocked transactions. A leader that has installed a
+                    // snapshot does not know the commits in it.
                     let is_unknown = self.installs && self.once.contains_key(&number);
                     assert!(
                         watched.canceled.contains(&number) || self.converts || is_unknown,
@@ -465,7 +470,7 @@ impl Run {
                     assert!(text.contains("\"count\":0"), "{text}");
                 }
                 if at == 0 {
-                    // The monitor's.
+                    // The reply to the monitor request.
                     replay_rows(&mut watched.replica, &results[results.len() - 1]);
                     continue;
                 }
@@ -502,7 +507,8 @@ impl Run {
                         let is_told = watched.replica.contains(&signed);
                         assert!(!has_monitor || is_told, "update behind {text}");
                     }
-                    // One that a leader did not know of was canceled, and may be executed when another one is asked.
+                    // A transaction that one leader did not know was canceled, and may be executed
+                    // when it is sent to another.
                     let may_be_late = |it: &u64| self.installs && self.once.contains_key(it);
                     let is_ordered = !may_be_late(&number);
                     for (earlier, kind) in &watched.asked[..at] {
@@ -545,7 +551,8 @@ impl Run {
             .skip_while(|c| !c.is_ascii_digit())
             .take_while(char::is_ascii_digit)
             .collect();
-        // Every addition puts another number into the set, so the counter shows any that happened twice.
+        // Every addition puts a different number into the set, so the counter reveals any that
+        // happened twice.
         assert_eq!(digits.parse(), Ok(committed.len() + 1), "{row}");
         for (number, uuid) in &self.inserted {
             let uuid = uuid
@@ -587,7 +594,7 @@ impl Run {
     }
 }
 
-/// The integers of a set in the notation of the wire.
+/// The integers of a set in wire notation.
 fn numbers(value: &Value) -> BTreeSet<u64> {
     let text = String::from_utf8_lossy(&value.to_bytes()).into_owned();
     let set = text.split("\"s\":").nth(1).unwrap_or_default();
@@ -614,6 +621,6 @@ fn replay_rows(replica: &mut BTreeSet<i64>, tables: &Value) {
         replica.extend(changed);
         return;
     }
-    // Differences of a set are what is in one version only; nothing is removed from it.
+    // A difference of sets contains the elements of only one version; nothing is removed here.
     replica.extend(changed);
 }

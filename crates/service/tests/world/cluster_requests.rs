@@ -25,7 +25,7 @@ impl Cluster {
         self.send(id, number, DatabaseMethod::Transact, &params, Some(once));
     }
 
-    /// The last commit that a member has applied, and its clients may have seen.
+    /// The last commit that a member has applied, which its clients may have seen.
     pub(crate) fn seen_at(&self, node: usize) -> Uuid {
         let through = usize::try_from(self.nodes[node].applied - FIRST).expect("few");
         let entries = self.log[..through.min(self.log.len())].iter().rev();

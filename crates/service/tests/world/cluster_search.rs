@@ -1,4 +1,5 @@
-//! Transactions in doubt that an installed snapshot may contain: the other members of the fake cluster, as they answer, and plays.
+//! Transactions in doubt that an installed snapshot may contain: the answers of the other members
+//! of the fake cluster, and plays.
 
 use std::collections::BTreeSet;
 
@@ -9,7 +10,7 @@ use corvid_service::message::{Event, ToDatabase};
 
 use crate::cluster::{Cluster, FIRST};
 
-/// A search for entries behind the first index, through the second one.
+/// A search for entries after the first index, up to the second.
 pub(crate) struct Search {
     after: Index,
     through: Index,
@@ -26,7 +27,7 @@ impl Search {
     }
 }
 
-/// The answers that databases got.
+/// Number of answers of each kind.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Findings {
     pub(crate) committed: usize,
@@ -35,7 +36,8 @@ pub(crate) struct Findings {
 }
 
 impl Cluster {
-    /// The other members answer a search. In some cases one that has not seen all entries answers first. False if there is no search.
+    /// The other members answer a search. In some cases a member that has not seen all entries
+    /// answers first. Returns false if there is no search.
     pub(crate) fn carry_findings(&mut self, node: usize) -> bool {
         if self.nodes[node].is_cut {
             return false;
@@ -85,14 +87,14 @@ impl Cluster {
         true
     }
 
-    /// A member that was cut off installs a snapshot of another one.
+    /// A member that was cut off installs another member's snapshot.
     fn install_from(&mut self, node: usize, from: usize) {
         let installed = self.snapshot_of(from);
         self.install(node, installed);
     }
 }
 
-/// Adds one to the counter of row `a` and a number to its set, and tells the counter.
+/// Adds one to the counter of row `a` and a number to its set, and reads the counter.
 fn add(number: u64) -> String {
     format!(
         r#"{{"op":"mutate","table":"T","where":[["k","==","a"]],"mutations":[["n","+=",1],["s","insert",{number}]]}},{SELECT}"#
@@ -122,7 +124,7 @@ fn is_disconnected(cluster: &Cluster, session: SessionId) -> bool {
     events.any(|event| matches!(event, Event::OutcomeUnknown(unknown, _) if *unknown == session))
 }
 
-/// Commits of others, on member 0.
+/// Commits of other clients, on member 0.
 fn go_on(cluster: &mut Cluster) {
     let other = cluster.connect(0);
     let first = 100 * (1 + cluster.committed_numbers().len() as u64 / 3);
@@ -132,7 +134,8 @@ fn go_on(cluster: &mut Cluster) {
     cluster.run();
 }
 
-/// Member 2 has forwarded transactions of a client to member 0, and is cut off before it learns what became of them.
+/// Member 2 has forwarded a client's transactions to member 0, and is cut off before it learns
+/// their outcome.
 fn forwarded(seed: u64, transactions: &[&str]) -> (Cluster, SessionId) {
     let mut cluster = Cluster::led(seed, 3, 0);
     let client = cluster.connect(2);
@@ -166,7 +169,7 @@ fn a_transaction_that_a_snapshot_does_not_contain_is_executed_once() {
     let client = cluster.connect(2);
     cluster.transact(client, 1, &add(1));
     cluster.execute(2, 9);
-    // The message is lost with the leadership.
+    // The message is lost with the leader.
     cluster.nodes[2].is_cut = true;
     cluster.elect(1);
     cluster.announce();

@@ -33,7 +33,7 @@ fn sessions_are_notified_of_a_conversion_in_order() {
         assert!(world.clients[&asker].closed.is_some());
         assert!(world.clients[&unaware].closed.is_some());
         assert!(world.clients[&aware].closed.is_none());
-        // The id of the lost monitor is free again, that of the other is not.
+        // The id of the lost monitor is free again; the other id is not.
         world.ask(
             aware,
             "4",
@@ -61,7 +61,8 @@ fn sessions_are_notified_of_a_conversion_in_order() {
     "#]].assert_eq(&told);
 }
 
-/// A session loses its monitor without notification, and turns awareness on before sessions are closed.
+/// A session loses its monitor without notification, and becomes change-aware before sessions are
+/// closed.
 #[test]
 fn a_session_that_becomes_aware_after_losing_its_monitor_is_closed() {
     play(|world| {
@@ -82,7 +83,7 @@ fn a_session_that_becomes_aware_after_losing_its_monitor_is_closed() {
     });
 }
 
-/// Begins a conversion of `A` to `schema` by a new client. Its job is held.
+/// A new client starts a conversion of `A` to `schema`. Its job is held.
 fn begin(world: &mut World, schema: &str) -> SessionId {
     let asker = world.connect_aware();
     world.served("A").is_worker_held = true;
@@ -91,7 +92,7 @@ fn begin(world: &mut World, schema: &str) -> SessionId {
     asker
 }
 
-/// `A` with an index more.
+/// `A` with one more index.
 fn stricter_schema() -> String {
     let schema = wider_schema("A");
     let stricter = schema.replace(r#"[["k"]]"#, r#"[["k"],["n"]]"#);
@@ -201,7 +202,8 @@ fn requests_before_a_second_conversion_are_answered_before_it() {
         let convert = format!(r#"["A",{}]"#, wider_schema("A"));
         world.ask(asker, "1", "convert", &convert);
         world.run();
-        // The session is blocked on the first reply, with the second request; the third one also waits for the other conversion.
+        // The session waits for the first reply, with the second request queued. The third also
+        // waits for the other conversion.
         world.insert(client, "2", "A", "b");
         world.ask(client, "3", "convert", &convert);
         world.transact(client, "4", "A", select);
@@ -308,7 +310,7 @@ fn a_conversion_ends_although_commits_keep_coming() {
     play(|world| {
         let other = world.connect_aware();
         let asker = begin(world, &stricter_schema());
-        // Every commit breaks a rule of the new schema and mends it in the next one.
+        // Every commit breaks a rule of the new schema, and the next one repairs it.
         let mut id = 0;
         while world.clients[&asker].received.len() < 2 {
             for n in [1, 2] {

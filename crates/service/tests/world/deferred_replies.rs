@@ -1,5 +1,6 @@
-//! Deferred bodies, written by jobs: results of transactions that select much, updates of many rows. (In every other order of events of all
-//! plays every selection counts as long, in every third every update.)
+//! Deferred bodies, written by jobs: results of transactions that select much, and updates of many
+//! rows. (In all plays, every other order of events treats every selection as long, and every third
+//! treats every update as long.)
 
 use expect_test::expect;
 
@@ -8,7 +9,7 @@ use crate::world::{World, play};
 
 const ALL: &str = r#"{"op":"select","table":"T","where":[],"columns":["k"],"sort":["k"]}"#;
 
-/// One row; every selection is deferred to a job, which is held.
+/// One row. Every selection is deferred to a job, which is held.
 fn prepare(world: &mut World) {
     world.service("A").set_select_steps_max(0);
     world.served("A").may_inline = false;
@@ -284,7 +285,7 @@ fn a_deferred_update_without_changes_is_not_sent_and_the_next_one_is() {
         world.run();
         monitor(world, watcher);
         prepare_updates(world);
-        // The first is being written, the other two merge.
+        // The first update is being written; the other two merge.
         for (id, key) in [("2", "b"), ("3", "c"), ("4", "b")] {
             let update =
                 format!(r#"{{"op":"update","table":"T","where":[],"row":{{"k":"{key}"}}}}"#);

@@ -1,5 +1,6 @@
-//! A database's file in memory, under the real storage: the code that the server runs decides which requests are carried out at once and
-//! which are left to a disk thread or a rewrite thread. The threads are queues that the world works off at any time.
+//! A database's file in memory, under the real storage. The server's code decides which requests
+//! are executed at once, and which are left to a disk thread or a rewrite thread. The threads are
+//! queues, which the world serves at any time.
 
 use corvid_data::HashSeed;
 use corvid_log::storage::{
@@ -20,26 +21,26 @@ pub(crate) type Answers = Vec<StorageReply>;
 /// The stage of the last new file.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Stage {
-    /// There is none, or it was given up, or it failed.
+    /// There is no new file: none was started, or it was abandoned or failed.
     #[default]
     None,
-    /// A thread writes it.
+    /// A thread is writing the file.
     Writing,
-    /// It holds everything that it was given; the database knows or will know.
+    /// The file holds everything it was given; the database knows or will know.
     Written,
     /// The database has requested the swap.
     Swapping,
-    /// It has the file's name; the name is not forced to disk yet.
+    /// The new file has the file's name, but the name is not durable yet.
     InPlace,
-    /// A crash cannot remove it; the database knows or will know.
+    /// No crash can remove the file; the database knows or will know.
     Lasting,
 }
 
 #[derive(Debug)]
 pub(crate) struct Disk {
-    /// How many writes fail from now on.
+    /// How many of the next writes fail.
     pub(crate) failures: u32,
-    /// Requests are not carried out until this is cleared.
+    /// Requests are not executed until this is cleared.
     pub(crate) is_held: bool,
     /// Ordinary records are not written at once.
     pub(crate) is_slow: bool,
@@ -93,7 +94,7 @@ impl Disk {
         }
     }
 
-    /// Accepts requests; returns the replies to those that are carried out at once.
+    /// Accepts requests; returns the replies to those executed at once.
     pub(crate) fn store(&mut self, mut stores: Vec<StorageRequest>) -> Answers {
         let mut answers = Vec::new();
         if self.is_slow || self.is_held {
@@ -162,7 +163,7 @@ impl Disk {
         self.rewriter.is_some() || lock(&self.platter.0).temporary.is_some()
     }
 
-    /// One of the two threads carries out its next request.
+    /// One of the two threads executes its next request.
     pub(crate) fn work(&mut self) -> Answers {
         self.turn += 1;
         self.arm();
@@ -240,7 +241,7 @@ impl Disk {
         self.failures = lock(&self.platter.0).failures;
     }
 
-    /// The database that the file holds.
+    /// The database in the file.
     pub(crate) fn load(&self, uuids: &mut dyn UuidSource) -> Database {
         let file = lock(&self.platter.0).name.bytes();
         let mut load = Load::open(&file[..]).expect("the file begins with a schema");
@@ -258,7 +259,7 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Bytes of a file that may have lost its name.
+/// The bytes of a file that may have lost its name.
 #[derive(Clone, Debug, Default)]
 struct Content(Arc<Mutex<Vec<u8>>>);
 
@@ -285,7 +286,7 @@ struct Names {
 pub(crate) struct Platter(Arc<Mutex<Names>>);
 
 impl Platter {
-    /// A handle on the file that is in place.
+    /// A handle to the file that is in place.
     pub(crate) fn open(&self) -> Handle {
         Handle {
             platter: self.clone(),
@@ -293,7 +294,7 @@ impl Platter {
         }
     }
 
-    /// A handle on a file without a name, with these bytes.
+    /// A handle to a file without a name, with these bytes.
     pub(crate) fn handle(&self, bytes: &[u8]) -> Handle {
         Handle {
             platter: self.clone(),

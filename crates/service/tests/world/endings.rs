@@ -1,5 +1,6 @@
-//! A rewrite of a file, and an event that ends the database or overtakes the rewrite: each request that waits for the file gets one reply,
-//! and nothing is left behind. All pairs of a rewrite and an event, at every stage of the new file, under many orders of events.
+//! A rewrite of a file, and an event that ends the database or overtakes the rewrite: each request
+//! that waits for the file gets one reply, and nothing is left behind. Covers all pairs of a
+//! rewrite and an event, at every stage of the new file, under many orders of events.
 
 use corvid_monitor::SessionId;
 use corvid_service::message::{Control, ControlAnswer, Event, ToDatabase};
@@ -8,10 +9,10 @@ use crate::databases::wider_schema;
 use crate::disk::Stage;
 use crate::world::World;
 
-/// Orders of events for each pair and stage.
+/// Orders of events per pair and stage.
 const SEEDS: u64 = 24;
 
-/// The use of the file of `A`.
+/// The first use of the file of `A`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum First {
     CompactOne,
@@ -20,7 +21,7 @@ enum First {
     Snapshot,
 }
 
-/// The event that overtakes it.
+/// The event that overtakes the first use.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Second {
     Remove,
@@ -30,7 +31,7 @@ enum Second {
     FailedSwap,
 }
 
-/// The stage of the first one by then.
+/// How far the first use has come by then.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Moment {
     /// No machine has handled it.
@@ -86,7 +87,7 @@ fn every_request_that_waits_for_a_file_gets_one_reply() {
 /// One pair under one order of events.
 struct Pair {
     world: World,
-    /// For messages.
+    /// Description for panic messages.
     what: String,
     first: First,
     second: Second,
@@ -122,7 +123,7 @@ impl Pair {
         self.check();
     }
 
-    /// A commit whose reply is expected too.
+    /// A commit that also expects a reply.
     fn insert(&mut self, id: &str, key: &str) {
         let operations = format!(
             r#"{{"op":"insert","table":"T","row":{{"k":"{key}"}}}},{{"op":"commit","durable":true}}"#

@@ -30,7 +30,7 @@ fn initial_contents_show_their_moment_and_updates_continue_from_it() {
         world.run();
         world.insert(writer, "1", "A", "b");
         world.run();
-        // Later requests of the session are answered after the reply, with all pending updates before them.
+        // Later requests of the session are answered after the reply, after all pending updates.
         world.insert(watcher, "2", "A", "c");
         world.ask(watcher, "3", "echo", "[]");
         world.run();
@@ -165,7 +165,7 @@ fn a_conversion_or_removal_restarts_the_monitor_request() {
             "convert",
             &format!(r#"["A",{}]"#, wider_schema("A")),
         );
-        // The conversion overtakes the contents, which are not needed any more then.
+        // The conversion overtakes the contents, which are then no longer needed.
         let overtaken = world.served("A").jobs.pop_front().expect("ordered");
         world.served("A").is_worker_held = false;
         world.run();

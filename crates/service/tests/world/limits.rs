@@ -1,4 +1,5 @@
-//! The limits that other servers and the shards' loop keep, for the worlds and the cluster in these tests.
+//! Limits kept by other servers and by the shards' loop, for the worlds and the cluster in these
+//! tests.
 
 use corvid_consensus::PeerMessage;
 use corvid_consensus::database::Forward;
@@ -14,7 +15,8 @@ use corvid_service::frontend::{Close, is_passed_on, shard_of};
 use crate::cluster::sid;
 use crate::world::World;
 
-/// A member takes what another one forwards: its message is read, and its guard lets it pass.
+/// A member accepts a forwarded transaction: its message is readable, and the receiver's guard
+/// passes it.
 pub(crate) fn assert_is_taken(forward: &Forward) {
     let (from, to) = (sid(0), sid(1));
     let cid = Cid::new(Uuid([9; 16]));
@@ -46,12 +48,12 @@ pub(crate) fn assert_is_taken(forward: &Forward) {
     else {
         unreachable!("it equals the message");
     };
-    // The guard of the receiver makes this check, too.
+    // The receiver's guard makes this check too.
     assert_eq!(check_forward(&read_forwards[0]), Ok(()));
 }
 
 impl World {
-    /// A shard has cut a text, and obeys its limits as the reactor does.
+    /// A text arrives at a shard, which applies the same limits as the reactor.
     pub(crate) fn text_arrives(&mut self, session: SessionId, text: Vec<u8>) {
         let bytes_max = self.text_bytes_max;
         let frontend = &mut self.shards[usize::from(shard_of(session))].frontend;

@@ -1,11 +1,12 @@
-//! Requests that are too long to be parsed on the shard: order, errors and disconnections are those of short ones.
+//! Requests too long to be parsed on the shard: order, errors and disconnections are the same as
+//! for short ones.
 
 use corvid_service::frontend::Close;
 use expect_test::expect;
 
 use crate::world::{World, play};
 
-/// More than a shard parses itself.
+/// More than a shard parses itself, bytes.
 const LONG: usize = 300 * 1024;
 
 /// A long transaction that inserts a row.
@@ -53,7 +54,7 @@ fn a_long_request_keeps_its_order_in_its_session() {
 #[test]
 fn other_sessions_are_served_while_a_long_request_is_parsed() {
     let told = play(|world| {
-        // Clients are assigned to two shards in turn, so the first and the third have the same one.
+        // Clients alternate between two shards, so the first and the third share one.
         let (long, _, short) = (world.connect(), world.connect(), world.connect());
         world.is_reading_held = true;
         world.transact(long, "1", "A", &insertion("b"));

@@ -1,5 +1,6 @@
-//! The whole service without threads: sessions on two shards, three databases, a fake disk for each, in one thread and virtual
-//! time. [`world`] carries the messages; the other files are plays by topic and a random run with checkers.
+//! The whole service without threads: sessions on two shards, three databases and a fake disk for
+//! each, in one thread and virtual time. [`world`] carries the messages; the other files are plays
+//! by topic, and random runs with checkers.
 
 mod audit;
 mod backups;

@@ -1,5 +1,6 @@
-//! The file of a cluster's member, as a state machine: which requests reach the disk in which order while a new file is made, and what the member and
-//! the database hear of it. The threads are scripted.
+//! The file of a cluster's member, as a state machine: which requests reach the disk, and in which
+//! order, while a new file is made, and what the member and the database learn. The threads are
+//! scripted.
 
 use std::sync::Arc;
 
@@ -21,13 +22,13 @@ use crate::disk::{Handle, Platter};
 const BODY: &[u8] = b"[{},{}]";
 const HOUR_MS: u64 = 3_600_000;
 
-/// Threads that do nothing: the requests that reached them are shown in words.
+/// Threads that do nothing: requests that reach them are listed as text.
 pub(crate) struct Threads {
     disk: Arc<Platter>,
     stored: Vec<String>,
     checks: Vec<(Sid, Index)>,
     loads: Vec<Result<(), String>>,
-    /// The parts of received bodies that reached the disk's thread, if there is one.
+    /// The parts of received bodies that reached the disk's thread.
     parts: Vec<(ReceptionNumber, u64, u64)>,
     writes_back: bool,
     is_poisoned: bool,
@@ -101,7 +102,7 @@ fn meta(index: u64) -> SnapshotMeta {
     }
 }
 
-/// The recovery of a file with a snapshot through entry 10, of which [`BODY`] is the body.
+/// The recovery of a file with a snapshot through entry 10, whose body is [`BODY`].
 pub(crate) fn recovered() -> Recovered {
     Recovered {
         server_id: Sid(Uuid([7; 16])),
@@ -192,7 +193,7 @@ fn requests_behind_a_swap_that_fails_reach_the_old_file() {
     assert_eq!(stored(&mut file), ["swap", "append 2"]);
 }
 
-/// The end of the written bytes that an input for the member tells.
+/// The end of the written bytes according to an input for the member.
 fn written(input: Option<Input>) -> Option<Result<u64, StoreError>> {
     let Input::SnapshotWritten { index, end } = input? else {
         panic!("not about a body");
@@ -201,7 +202,7 @@ fn written(input: Option<Input>) -> Option<Result<u64, StoreError>> {
     Some(end)
 }
 
-/// Begins to install a snapshot through entry 20; `bytes` of its body have arrived.
+/// Starts to install a snapshot through entry 20, of whose body `bytes` have arrived.
 fn install(file: &mut MemberFile<Threads>, bytes: &'static [u8]) -> Consequences {
     file.begin_snapshot(meta(20));
     let input = file.write_snapshot(Index(20), 0, &Bytes::from_static(bytes));
@@ -320,7 +321,7 @@ fn an_old_file_is_compacted_once_at_a_time() {
     assert_eq!(file.deadline_ms(27 * HOUR_MS), None);
 }
 
-/// A file that receives a body and hands its parts to the disk.
+/// A file that is receiving a body and hands its parts to the disk.
 fn receiving() -> MemberFile<Threads> {
     let mut file = opened();
     file.effects_mut().writes_back = true;
@@ -328,7 +329,7 @@ fn receiving() -> MemberFile<Threads> {
     file
 }
 
-/// Bytes of the body arrive: the end that the member is told at once.
+/// Bytes of the body arrive; returns the end that the member is told at once.
 fn arrive(
     file: &mut MemberFile<Threads>,
     from: usize,
@@ -375,7 +376,7 @@ fn a_part_that_the_disk_refuses_ends_the_reception() {
     let told = written(file.written_back(ReceptionNumber(1), Err(failure())));
     assert_eq!(told, Some(Err(failure())));
     assert!(matches!(arrive(&mut file, 2, 3), Some(Err(_))));
-    // The bytes go to the disk with the new file where no thread can be had.
+    // If no thread can be started, the bytes go to the disk with the new file.
     let mut file = receiving();
     file.effects_mut().writes_back = false;
     assert_eq!(arrive(&mut file, 0, 7), Some(Ok(7)));

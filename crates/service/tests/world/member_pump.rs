@@ -1,4 +1,4 @@
-//! The turns of a member's thread: the order of their parts, and the end of a member.
+//! The turns of a member's thread: the order of their steps, and the end of a member.
 
 use bytes::Bytes;
 use corvid_consensus::member::{CommandToken, KeptEntries, Repeated, ServerRow};
@@ -11,11 +11,11 @@ use corvid_service::message::{Control, ToDatabase};
 
 use crate::member_file::{Threads, opened, recovered};
 
-/// Surroundings in which nothing happens: the parts of a turn are shown in words.
+/// Effects that do nothing: the steps of a turn are listed as text.
 #[derive(Default)]
 struct Still {
     parts: Vec<String>,
-    /// An operator ends the member.
+    /// An operator has stopped the member.
     is_ended: bool,
 }
 
@@ -107,7 +107,7 @@ fn bytes_precede_mail_and_events_follow_the_flush_and_then_the_row() {
         first.len() > 3 && first[3..].iter().all(|part| part.starts_with("post")),
         "{parts:?}"
     );
-    // A client that reads it finds a database that knows what it says.
+    // The row comes last: a client that reads it finds a database that knows its contents.
     assert_eq!(*row, "row");
     assert!(!pump.has_events(), "all are posted");
 }
@@ -120,7 +120,8 @@ fn a_member_whose_end_is_not_acknowledged_ends_by_itself_after_a_while() {
     still.is_ended = true;
     pump.turn(10, &mut still);
     still.parts.clear();
-    // Whether another member takes over is not known at once; after five seconds it does not matter.
+    // It is not known at once whether another member takes over; after five seconds it does not
+    // matter.
     pump.turn(5010, &mut still);
     assert!(pump.is_done());
     assert!(

@@ -19,7 +19,7 @@ fn changes_merge_while_output_is_not_drained() {
         world.run();
         world.take(watcher);
         world.clients.get_mut(&watcher).unwrap().is_stalled = true;
-        // The first fills the output; the others wait for it to drain and merge.
+        // The first update fills the output; the others wait for it to drain, and merge.
         world.insert(writer, "1", "A", "first");
         world.run();
         world.transact(

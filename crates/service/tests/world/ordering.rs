@@ -91,7 +91,7 @@ fn a_reply_follows_the_updates_of_commits_that_other_sessions_have_seen() {
         world.run_until(|world| world.clients[&writer].received.len() == 1);
         world.insert(writer, "3", "B", "b");
         world.run_until(|world| world.clients[&writer].received.len() == 2);
-        // The second commit is complete, so its update must come before any reply.
+        // The second commit is complete, so its update must precede any reply.
         world.ask(watcher, "4", "list_dbs", "[]");
         world.run();
         let all = world.take(watcher);
@@ -128,7 +128,7 @@ fn no_reply_overtakes_the_updates_of_a_slow_session() {
                 world.insert(writer, &count.to_string(), "A", key);
                 world.run_until(|world| world.clients[&writer].received.len() == count);
             }
-            // All three are committed. The watcher's missing updates come before its reply.
+            // All three are committed, so the watcher's missing updates precede its reply.
             world.ask(watcher, "9", method, params);
             world.run();
             let told = world.take(watcher);

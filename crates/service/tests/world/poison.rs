@@ -1,5 +1,5 @@
-//! Requests that another server would refuse: their own client gets an error, and nobody else
-//! notices. At each limit, one below and one above, at every kind of server.
+//! Requests that another server would refuse: their own client gets an error, and no other client
+//! is affected. At each limit, one below and one above, at every kind of server.
 
 use corvid_json::WRAPPING_BYTES;
 use corvid_service::message::SessionInfo;
@@ -8,13 +8,13 @@ use crate::cluster::Cluster;
 use crate::databases::insert;
 use crate::relays::Tree;
 
-/// Orders of events for each play.
+/// Orders of events per play.
 const SEEDS: u64 = 20;
 
-/// The deepest message that a client may send.
+/// The depth of the deepest message that a client may send.
 const DEPTH_MAX: usize = 1000;
 
-/// A value so deep that `transact` with it has this depth.
+/// A value so deep that a `transact` with it has this depth.
 fn deep_operation(depth: usize) -> String {
     let levels = depth - 4;
     format!(
@@ -24,7 +24,7 @@ fn deep_operation(depth: usize) -> String {
     )
 }
 
-/// An insert of a row with a key of so many bytes.
+/// An insert of a row whose key has this many bytes.
 fn long_operation(bytes: usize) -> String {
     insert(&"k".repeat(bytes))
 }
@@ -92,7 +92,7 @@ fn a_name_that_members_do_not_forward_is_an_error_of_its_client_alone() {
 #[test]
 fn an_entry_that_members_do_not_take_is_refused_before_its_commit() {
     for node in [0, 1] {
-        // The smallest limit at which the insert of a row fits.
+        // The smallest limit at which the insertion of a row fits.
         let fits = |bytes_max: usize| {
             let mut cluster = Cluster::led(5, 3, 0);
             for node in &mut cluster.nodes {
@@ -177,14 +177,14 @@ fn a_request_that_is_too_long_for_the_source_is_answered_and_stops_no_other() {
     for seed in 0..SEEDS {
         let mut tree = Tree::started_with_ids(seed, &[&[0], &[1]], true);
         tree.worlds[0].text_bytes_max = BYTES_MAX;
-        // At the source: at its limit, and one above.
+        // At the source: exactly at its limit, and one byte above.
         let head = r#"{"id":1,"method":"transact","params":["A",]}"#.len() + insert("").len();
         let answer = tree.write_at(0, &long_operation(BYTES_MAX - head));
         assert!(answer.contains("uuid"), "{answer}");
         let answer = tree.write_at(0, &long_operation(BYTES_MAX - head + 1));
         assert_eq!(answer, "");
         for world in [1, 2] {
-            // As long as a client of the source may send: wrapping it makes it no longer than allowed.
+            // As long as a client of the source may send: wrapping does not make it too long.
             let mark = format!("{world}");
             let operation = insert(&(mark + &"w".repeat(BYTES_MAX - head - 1)));
             let answer = tree.write_at(world, &operation);

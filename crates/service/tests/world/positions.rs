@@ -1,5 +1,5 @@
-//! Requests of every kind that are executed while commits before them are not stored: no client waits for another one, and undone requests
-//! are executed again.
+//! Requests of every kind that are executed while earlier commits are not stored: no client waits
+//! for another, and undone requests are executed again.
 
 use corvid_service::message::{Control, ToDatabase};
 use expect_test::expect;
@@ -17,7 +17,7 @@ fn condition(key: &str) -> String {
     format!(r#"["m","m",{{"T":[{{"where":[["k","==","{key}"]]}}]}}]"#)
 }
 
-/// A commit whose record the disk holds.
+/// A commit whose record the disk holds back.
 fn begin(world: &mut World, key: &str) {
     let writer = world.connect();
     world.disk("A").is_held = true;
@@ -159,7 +159,7 @@ fn requests_behind_a_commit_that_fails_are_executed_again() {
     .assert_eq(&told);
 }
 
-/// A monitor with contents that a job writes, before or after the commit that they show is stored.
+/// A monitor whose contents a job writes, before or after the commit that they show is stored.
 fn long_contents(world: &mut World, fails: bool, are_early: bool) -> String {
     world.service("A").set_initial_rows_max(0);
     world.service("A").set_update_rows_max(1000);
@@ -248,7 +248,7 @@ fn a_refused_monitor_of_a_disconnected_client_stays_refused_after_an_undo() {
         world.run();
         world.disk("A").failures = 1;
         begin(world, "a");
-        // A duplicate while the client is connected; possible once its monitors are gone.
+        // A duplicate while the client is connected; valid once its monitors are gone.
         world.ask(watcher, "2", "monitor_cond", &monitor("a"));
         world.run();
         world.disconnect(watcher);

@@ -1,8 +1,10 @@
-//! A long random run: clients do everything at once, disks stall and fail, databases are converted, removed and added; checkers watch.
+//! A long random run: clients do everything at once, disks stall and fail, databases are converted,
+//! removed and added; checkers watch.
 //!
-//! Checked: every request is answered once; those that do not block are answered in the order of sending; a client gets the update of its
-//! own insertion before the reply; replicas equal the database; a lock has one owner, and its session agrees; nothing is left when all
-//! clients have disconnected, and files hold the contents of their databases. `CORVID_SEED` replays a run.
+//! Checked: every request is answered once; requests that do not block are answered in the order of
+//! sending; a client gets the update of its own insertion before the reply; replicas equal the
+//! database; a lock has one owner, and its session agrees; nothing is left when all clients have
+//! disconnected; files equal their databases. `CORVID_SEED` replays a run.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -33,7 +35,7 @@ struct Watched {
     /// Requests in order of sending: id, and whether it may block.
     asked: Vec<(i64, bool)>,
     answered: BTreeSet<i64>,
-    /// The position in `asked` of the last answered request among those that do not block.
+    /// The position in `asked` of the last answered request that does not block.
     last: Option<usize>,
     replica: Replica,
     /// Lock requests without a reply: id to method and lock.
@@ -41,7 +43,7 @@ struct Watched {
     owned: BTreeSet<String>,
     /// Requests that insert into `Other`.
     inserts: BTreeSet<i64>,
-    /// The number of messages that were checked.
+    /// Number of messages checked.
     seen: usize,
 }
 
@@ -62,7 +64,7 @@ impl Run {
             next_id: 0,
             has_c: false,
         };
-        // Jobs write the contents of every other run, and the updates of every third.
+        // In every other run jobs write initial contents, and in every third they write updates.
         let update_rows_max = if seed.is_multiple_of(3) { 0 } else { 1000 };
         let rows_max = if seed.is_multiple_of(2) { 1000 } else { 0 };
         for name in ["A", "B"] {
@@ -105,7 +107,7 @@ impl Run {
         id
     }
 
-    /// Sends a request of which only the number of replies is checked.
+    /// Sends a request for which only the number of replies is checked.
     fn ask_plainly(&mut self, client: SessionId, method: &str, params: &str) {
         self.ask(client, method, params);
     }
@@ -267,7 +269,8 @@ impl Run {
         }
     }
 
-    /// A schema with one more column, with rows that become garbage, with a rule that clients may break, or the first one.
+    /// A schema with one more column, with rows that become garbage, or with a rule that clients
+    /// may break; or the original schema.
     fn another_schema(&mut self, database: &str) -> String {
         match self.dice.below(4) {
             0 => wider_schema(database),
@@ -314,7 +317,7 @@ impl Run {
         }
     }
 
-    /// Each client reads the tables, whose rows it must have already.
+    /// Each client reads the tables; it must already have the rows.
     fn check_replicas(&mut self) {
         let select = r#"["A",{"op":"select","table":"T","where":[],"columns":["_uuid","k","n"]},{"op":"select","table":"Other","where":[],"columns":["_uuid","n"]}]"#;
         for client in self.clients.keys().copied().collect::<Vec<_>>() {
@@ -345,7 +348,7 @@ impl Run {
         }
     }
 
-    /// Gives new messages to the checkers.
+    /// Passes new messages to the checkers.
     fn check_messages(&mut self) {
         for (client, watched) in &mut self.clients {
             let received = &self.world.clients[client].received;
@@ -357,7 +360,7 @@ impl Run {
         self.replace_closed();
     }
 
-    /// Replaces clients whose sessions were closed because they had not become aware in time.
+    /// Replaces clients whose sessions were closed because they were not change-aware in time.
     fn replace_closed(&mut self) {
         let all = &self.world.clients;
         let is_closed = |client: &SessionId, _: &mut Watched| all[client].closed.is_some();
@@ -426,7 +429,7 @@ impl Watched {
             }
         }
         let Some(results) = result.and_then(Value::as_array) else {
-            // The initial contents of the replica, of monitor and monitor_cond.
+            // The initial contents of the replica, from `monitor` or `monitor_cond`.
             if place == 1 {
                 self.apply(result.expect("the monitor is accepted"));
             }

@@ -1,13 +1,13 @@
-//! Recordings of databases: every play whose seed says so is recorded and replayed ([`crate::world::World::check_idle`]); here are recordings
-//! that are damaged, and what they cost.
+//! Recordings of databases. Every play whose seed says so is recorded and replayed
+//! ([`crate::world::World::check_idle`]); here are damaged recordings, and the cost of recording.
 
 use corvid_service::recording::{MAGIC, Outcome, Replay, ReplayEvent};
 
 use crate::world::World;
 
-/// A recorded play with a monitor and a write that fails.
+/// A recorded play with a monitor and a failed write.
 fn recording() -> Vec<u8> {
-    // Of a seed that records, and in which shards execute inline.
+    // A seed that records, and with which shards execute inline.
     let mut world = World::new(2);
     let (writer, watcher) = (world.connect(), world.connect());
     world.ask(watcher, "0", "monitor", r#"["A","m",{"T":{}}]"#);

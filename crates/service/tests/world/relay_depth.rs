@@ -1,5 +1,5 @@
-//! Relays of relays when the root of their tree goes and comes back: how long it takes until clients
-//! are told, and what a relay has when it says that it is connected.
+//! Relays of relays when the root of their tree goes away and returns: how long until clients are
+//! told, and what a relay has when it reports being connected.
 
 use crate::databases::wider_schema;
 use crate::relay_plays::fill;
@@ -35,13 +35,13 @@ fn wait_for_relays(tree: &mut Tree, ms: u64) {
     }
 }
 
-/// The time does not grow with the depth: half a minute until clients are told, one backoff until
-/// they come back.
+/// The time does not grow with the depth: half a minute until clients are told, and one backoff
+/// until they return.
 #[test]
 fn a_tree_of_four_levels_is_told_of_its_root_within_one_bound() {
     let trees: [&[&[usize]]; 2] = [
         &[&[0], &[1], &[2], &[3]],
-        // Two relays on each level, which may use either relay above.
+        // Two relays on each level; each may use either relay of the level above.
         &[
             &[0],
             &[0],

@@ -5,13 +5,13 @@ use corvid_monitor::SessionId;
 use crate::databases::insert;
 use crate::relays::Tree;
 
-/// Orders of events for each play.
+/// Orders of events per play.
 const SEEDS: u64 = 30;
 
-/// Longer than a relay waits before it connects again, ms.
+/// Longer than a relay waits before it reconnects, ms.
 const RECONNECT_MS: u64 = 10_000;
 
-/// A request of this length lets no other one go with it to the source.
+/// A request of this length leaves no room for another on the way to the source.
 const LONG_BYTES: usize = 65 << 20;
 
 fn ask(tree: &mut Tree, (world, client): (usize, SessionId), id: &str, method: &str) {
@@ -27,7 +27,7 @@ fn take(tree: &mut Tree, (world, client): (usize, SessionId)) -> String {
     tree.worlds[world].take(client)
 }
 
-/// Two relays of the source and one of these, and clients of the worlds.
+/// Two relays of the source and one relay of the first, and a client of each of these worlds.
 fn tree<const N: usize>(seed: u64, worlds: [usize; N]) -> (Tree, [(usize, SessionId); N]) {
     let mut tree = Tree::started(seed, &[&[0], &[0], &[1]]);
     let clients = worlds.map(|world| (world, tree.worlds[world].connect()));
@@ -52,7 +52,8 @@ fn one_client_of_the_whole_tree_owns_a_lock_and_may_write() {
         });
         assert_eq!(is_owner, [true, false, false, false]);
         assert_eq!(tree.worlds[0].contents("A").len(), 1);
-        // The lock passes from relay to relay, and to a client of the source itself. The first relay has to wait for its second turn.
+        // The lock passes from relay to relay, and to a client of the source itself. The first
+        // relay waits for its second turn.
         ask(&mut tree, clients[0], "3", "unlock");
         tree.run();
         for at in [2, 3, 1] {
@@ -121,7 +122,8 @@ fn a_client_loses_its_lock_with_the_source_and_gets_it_back() {
         let text = take(&mut tree, owner);
         assert!(text.contains("not owner"), "{text}");
         assert!(take(&mut tree, direct).contains(r#""method":"locked""#));
-        // A client that asks now waits, or learns that it cannot steal. Probes are answered meanwhile.
+        // A client that requests the lock now waits, or learns that it cannot steal. Probes are
+        // answered meanwhile.
         let [late, thief] = [3, 3].map(|world| (world, tree.worlds[world].connect()));
         ask(&mut tree, late, "1", "lock");
         ask(&mut tree, thief, "1", "steal");
@@ -160,7 +162,8 @@ fn a_session_gets_answers_and_updates_in_their_order() {
         ask(&mut tree, first, "1", "lock");
         tree.run();
         take(&mut tree, second);
-        // Everything at once: the next owner sees what the one before it has written, before it learns that it owns the lock.
+        // All at once: the next owner sees what the previous one has written before it learns that
+        // it owns the lock.
         write(&mut tree, first, "2", "a");
         ask(&mut tree, second, "1", "lock");
         ask(&mut tree, first, "3", "unlock");
@@ -185,7 +188,8 @@ fn a_transaction_that_waits_for_a_source_comes_before_the_next_claim() {
         tree.run();
         take(&mut tree, owner);
         take(&mut tree, next);
-        // It is checked while its session owns the lock, and cannot leave before the connection has ended.
+        // The write is checked while its session owns the lock, and cannot leave before the
+        // connection has ended.
         tree.relay(1).is_held = true;
         write(&mut tree, owner, "2", "a");
         tree.run();
@@ -244,7 +248,7 @@ fn a_blocked_transaction_does_not_write_for_the_next_owner() {
         ask(&mut tree, next, "1", "lock");
         tree.run();
         take(&mut tree, owner);
-        // It is satisfied at the relay, and blocks at the source.
+        // The wait is satisfied at the relay, but blocks at the source.
         tree.relay(1).is_held = true;
         tree.write(r#"{"op":"delete","table":"T","where":[]}"#);
         let wait = r#"{"op":"wait","table":"T","where":[["k","==","there"]],"columns":["k"],"until":"==","rows":[{"k":"there"}]}"#;

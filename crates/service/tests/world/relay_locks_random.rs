@@ -1,9 +1,11 @@
-//! Random runs with relays in two levels, whose clients and those of the source ask for one lock, steal it, give it back, and write while they
-//! believe that they own it; connections are cut and servers go away. `CORVID_SEED` replays a run.
+//! Random runs with two levels of relays. Their clients and those of the source request one lock,
+//! steal it, release it, and write while they believe that they own it; connections are cut and
+//! servers go away. `CORVID_SEED` replays a run.
 //!
-//! Each write asserts the lock and inserts a number of its own. Checked: while a client owns the lock, by what all servers between it and the source
-//! know, no write of another one is committed; a client that gets the lock has seen every write of the owners before; in the end
-//! one client owns it, and each client knows whether it does.
+//! Each write asserts the lock and inserts a unique number. Checked: while a client owns the lock
+//! according to every server between it and the source, no write of another client is committed. A
+//! client that gets the lock has seen every write of earlier owners. At the end one client owns the
+//! lock, and each client knows whether it does.
 
 use std::collections::BTreeMap;
 
@@ -16,22 +18,22 @@ use crate::world::Dice;
 
 const ACTIONS: usize = 200;
 const RUNS: u64 = 60;
-/// The source, two relays of it, and one of the first.
+/// The source, two relays of it, and one relay of the first.
 const SOURCES: &[&[usize]] = &[&[0], &[0], &[1]];
 
 /// A client.
 struct Claimant {
     world: usize,
     session: SessionId,
-    /// It has asked for the lock and did not give it back.
+    /// The client has requested the lock and not released it.
     has_asked: bool,
-    /// As far as it has been told.
+    /// Whether the client owns the lock, as far as it has been told.
     believes: bool,
-    /// The numbers that it has seen.
+    /// The numbers that the client has seen.
     replica: Vec<u64>,
-    /// Messages that it has read.
+    /// Number of messages read.
     seen: usize,
-    /// Its requests: the number that each writes, or the method.
+    /// The client's requests: the number that each writes, or the method.
     asked: BTreeMap<i64, Unanswered>,
 }
 
@@ -52,9 +54,9 @@ struct Run {
     committed: Vec<u64>,
     /// The client of each number.
     writers: BTreeMap<u64, (usize, SessionId)>,
-    /// The session that owns the lock at the source, and how many numbers were there when it became the owner.
+    /// The owner of the lock at the source, and how many numbers existed when it became the owner.
     owner: (Option<SessionId>, usize),
-    /// The client that certainly owned the lock when this was last looked at.
+    /// The client that certainly owned the lock at the last check.
     certain_owner: Option<(usize, SessionId)>,
     writes: usize,
     refusals: usize,
@@ -235,7 +237,7 @@ impl Run {
         }
     }
 
-    /// Checks everything that is new.
+    /// Checks everything new.
     fn look(&mut self) {
         self.look_at_owners();
         self.look_at_commits();
@@ -280,7 +282,7 @@ impl Run {
                 continue;
             }
             self.committed.push(number);
-            // While the lock changes hands, its last write may come in the same step.
+            // While the lock changes hands, the owner's last write may come in the same step.
             if let Some(owner) = owner {
                 assert_eq!(owner, self.writers[&number], "{number} is of another one");
                 self.owned_commits += 1;
@@ -288,7 +290,8 @@ impl Run {
         }
     }
 
-    /// Whether the lock is this client's by what each server on the way knows, and nothing is under way between them.
+    /// Whether this client owns the lock according to each server on the way, with nothing in
+    /// flight between them.
     fn is_certain(&mut self, at: usize) -> bool {
         let (mut world, mut session) = (self.claimants[at].world, self.claimants[at].session);
         loop {
@@ -368,7 +371,7 @@ impl Run {
                     assert!(self.committed.contains(&number), "{number} is lost");
                 } else {
                     self.refusals += 1;
-                    // Whether a canceled one was made is not known.
+                    // It is not known whether a canceled write was made.
                     let is_known = result.is_some_and(|result| result.as_array().is_some());
                     assert!(!is_known || !self.committed.contains(&number), "{message}");
                 }

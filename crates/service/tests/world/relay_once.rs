@@ -1,4 +1,5 @@
-//! Transactions that are sent again and executed once: by relays after a lost connection, and by any client of a server that announces it.
+//! Transactions that are sent again and executed once: by relays after a lost connection, and by
+//! any client of a server that announces it.
 
 use corvid_service::message::SessionInfo;
 
@@ -6,7 +7,7 @@ use crate::databases::insert;
 use crate::relays::Tree;
 use crate::world::World;
 
-/// Orders of events for each play.
+/// Orders of events per play.
 const SEEDS: u64 = 40;
 
 const ID: &str = "5e1f3c9a-0000-4a00-9c66-2f0d8e5b7a11";
@@ -30,7 +31,7 @@ pub(crate) fn last_commit(world: &mut World) -> String {
     id.unwrap_or_else(|| panic!("{text}")).to_owned()
 }
 
-/// Cuts the connection of a relay at some moment after it has sent something.
+/// Cuts a relay's connection at some moment after it has sent something.
 fn cut_after_sending(tree: &mut Tree, world: usize, steps: u64) {
     let sent = tree.relay(world).machine.session().metrics().bytes_sent;
     while tree.relay(world).machine.session().metrics().bytes_sent == sent {
@@ -52,7 +53,7 @@ fn a_write_whose_connection_is_lost_happens_once_and_is_answered() {
         tree.worlds[2].monitor(client, "1", "A", "m");
         tree.run();
         tree.worlds[2].take(client);
-        // An index refuses the second one if it is executed twice.
+        // An index refuses the second execution, if there is one.
         tree.worlds[2].insert(client, "2", "A", "a");
         tree.worlds[2].insert(client, "3", "A", "b");
         cut_after_sending(&mut tree, world, seed % 40);
@@ -109,7 +110,7 @@ fn writes_that_are_sent_again_keep_their_order() {
 #[test]
 fn another_server_cannot_know_what_became_of_a_write() {
     for seed in 0..SEEDS {
-        // The third world finds the second one when the first one is away.
+        // The third world finds the second one when the first is away.
         let mut tree = Tree::started_with_ids(seed, &[&[0], &[0], &[1, 2]], true);
         let client = tree.worlds[3].connect();
         tree.worlds[3].insert(client, "1", "A", "a");
@@ -138,7 +139,7 @@ fn an_id_is_executed_once_and_its_result_is_told_again() {
         let after = last_commit(&mut world);
         let params = once(&after, &insert("a")).replace(&format!("\"{after}\""), "null");
         world.ask(first, "1", "transact_once", &params);
-        // The second one may overtake the first one on its way to the database.
+        // The second copy may overtake the first on its way to the database.
         let second = world.connect();
         let steps = world.dice.below(12);
         for _ in 0..steps {
@@ -151,13 +152,13 @@ fn an_id_is_executed_once_and_its_result_is_told_again() {
         assert!(told.contains(r#"[{"uuid""#), "{told}");
         assert_eq!(reply(&told), reply(&again));
         assert_eq!(world.contents("A").len(), 1);
-        // One that came to nothing did so for good, whatever a copy of it would do now.
+        // A transaction that was aborted stays aborted, whatever its copy would do now.
         let nothing = format!(r#"{},{{"op":"abort"}}"#, insert("b"));
         let abort = once(&after, &nothing).replace("5e1f", "5e11");
         world.ask(second, "3", "transact_once", &abort);
         let other = once(&after, &insert("c")).replace("5e1f", "5e11");
         world.ask(second, "4", "transact_once", &other);
-        // Nobody knows whether something older happened.
+        // It is unknown whether something older happened.
         let unknown = once("5e1f3c9a-7d42-4a0b-9c66-2f0d8e5b7a13", &insert("b"));
         let unknown = unknown.replacen("5e1f", "5e10", 1);
         world.ask(second, "5", "transact_once", &unknown);
@@ -227,7 +228,7 @@ fn a_blocked_transaction_and_its_repetition_happen_once() {
     }
 }
 
-/// Makes a server forget every outcome, by those of others.
+/// Makes a server forget every outcome by adding others.
 fn push_out_outcomes(world: &mut World) {
     let client = world.connect();
     let nothing = format!(
@@ -270,7 +271,7 @@ fn an_id_whose_outcome_is_forgotten_is_not_executed_again() {
         assert_eq!(rows, 2, "it is not executed again");
         let text = world.take(client);
         assert!(text.contains(r#"{"error":"canceled","id":2}"#), "{text}");
-        // So a client that has seen it gets everything that came after it.
+        // So a client that has seen it gets everything that came later.
         let params = format!(r#"["A","m",{{"T":{{"columns":["k"]}}}},"{seen}"]"#);
         world.ask(client, "3", "monitor_cond_since", &params);
         world.run();
@@ -292,7 +293,7 @@ fn a_commit_shows_no_other_client_the_id_of_its_transaction() {
         world.take(owner);
         let seen = last_commit(&mut world);
         assert!(!seen.starts_with("5e1f3c9a"), "{seen}");
-        // Its three bytes that a client's id must not have, cleared.
+        // The three bytes that must be zero in a client's id, cleared.
         let guess = format!(
             "{}-00{}-{}00-{}",
             &seen[..8],
@@ -306,7 +307,7 @@ fn a_commit_shows_no_other_client_the_id_of_its_transaction() {
         world.ask(other, "2", "transact_once", zero);
         world.run();
         let text = world.take(other);
-        // It is a transaction of its own.
+        // It is a separate transaction.
         assert!(text.contains(r#""id":1,"result":[{"uuid""#), "{text}");
         assert!(
             text.contains(r#""error":"unknown method","id":2"#),

@@ -7,7 +7,7 @@ use corvid_session::Input;
 use crate::databases::{insert, schema, wider_schema};
 use crate::relays::Tree;
 
-/// Orders of events for each play.
+/// Orders of events per play.
 const SEEDS: u64 = 30;
 
 /// Waits until `T` has this row.
@@ -17,7 +17,7 @@ fn wait_for(key: &str) -> String {
     )
 }
 
-/// The schema with tables for roles.
+/// The schema, with tables for roles.
 fn schema_with_roles() -> String {
     let tables = r#""tables":{"RBAC_Role":{"isRoot":true,"indexes":[["name"]],"columns":{"name":{"type":"string"},
         "permissions":{"type":{"key":"string","value":{"type":"uuid","refTable":"RBAC_Permission"},"min":0,"max":"unlimited"}}}},
@@ -29,20 +29,21 @@ fn schema_with_roles() -> String {
     with_roles
 }
 
-/// Inserts rows: a history has no more atoms than the database.
+/// Inserts rows, because a history has no more atoms than the database.
 pub(crate) fn fill(tree: &mut Tree) {
     let rows: Vec<String> = (0..20).map(|row| insert(&format!("old{row}"))).collect();
     tree.write(&rows.join(","));
 }
 
-/// `monitor_cond_since` for the keys of `T`, from a transaction on.
+/// The parameters of `monitor_cond_since` for the keys of `T`, from a transaction on.
 fn since(id: &str) -> String {
     format!(r#"["A","m",{{"T":[{{"columns":["k"]}}]}},"{id}"]"#)
 }
 
 const ZERO: &str = "00000000-0000-0000-0000-000000000000";
 
-/// Whether the contents were found by their id, and the id of the last transaction, in the reply to `monitor_cond_since`.
+/// From the reply to `monitor_cond_since`: whether the contents continue from the id, and the id of
+/// the last transaction.
 fn found(text: &str) -> (bool, String) {
     let result = text.split(r#""result":["#).nth(1).expect("a result");
     let mut elements = result.split(',');
@@ -52,7 +53,7 @@ fn found(text: &str) -> (bool, String) {
 }
 
 impl Tree {
-    /// The messages that a client has received since the last call, as they are.
+    /// The messages that a client has received since the last call, unchanged.
     fn raw(&mut self, world: usize, client: SessionId) -> String {
         let client = self.worlds[world]
             .clients
@@ -64,7 +65,7 @@ impl Tree {
         text
     }
 
-    /// A client asks, and gets the reply.
+    /// A client sends a request; returns the reply.
     fn ask(&mut self, world: usize, client: SessionId, method: &str, params: &str) -> String {
         self.worlds[world].ask(client, "9", method, params);
         self.run();
@@ -153,7 +154,7 @@ fn a_write_is_made_at_the_source_and_its_update_precedes_the_reply() {
         assert!(at(r#""new":{"k":"a"}"#) < at(r#""id":2,"#));
         assert!(at(r#""new":{"k":"b"}"#) < at(r#""id":3,"#));
         assert!(at(r#""id":3,"#) < at(r#""id":4,"#) && at(r#""id":4,"#) < at(r#""id":5,"#));
-        // The source has judged the index, not the relay.
+        // The source has checked the index, not the relay.
         let fourth = &text[at(r#""id":4,"#)..at(r#""id":5,"#)];
         assert!(fourth.contains("constraint violation"), "{fourth}");
         assert!(
@@ -185,7 +186,7 @@ fn without_a_source_clients_read_and_errors_are_told_and_writes_wait() {
             "{text}"
         );
         assert!(text.contains(r#""error":"aborted""#), "{text}");
-        // A duplicate for the relay, but the source may have another opinion by then.
+        // A duplicate at the relay, but the source may decide differently by then.
         tree.worlds[1].insert(client, "4", "A", "a");
         tree.worlds[1].insert(client, "5", "A", "b");
         tree.worlds[1].ask(client, "6", "echo", "[]");
@@ -497,7 +498,7 @@ fn a_relay_counts_as_connected_for_half_a_minute() {
         tree.wait(29_000);
         assert!(tree.is_shown_connected(1) && tree.is_shown_connected(2));
         tree.wait(2000);
-        // The relay of the relay hears of it, and waits no longer.
+        // The relay of the relay learns that, and waits no longer.
         assert!(!tree.is_shown_connected(1) && !tree.is_shown_connected(2));
         tree.is_down[0] = false;
         tree.wait(30_000);
@@ -656,7 +657,7 @@ fn nothing_more_is_read_while_the_database_has_not_applied_what_was() {
     for number in 0..60 {
         tree.worlds[0].insert(client, "1", "A", &format!("{number}{value}"));
         while tree.worlds[0].step() {}
-        // The thread of the relay works, its database does not.
+        // The relay's thread works, its database does not.
         for _ in 0..3 {
             tree.turn(1);
         }

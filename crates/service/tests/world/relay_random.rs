@@ -1,9 +1,12 @@
-//! Random runs with relays in two levels: clients everywhere write, wait and read, while connections are cut, servers go away and come back,
-//! the source forgets its history, and the schema is converted. `CORVID_SEED` replays a run.
+//! Random runs with two levels of relays: clients everywhere write, wait and read, while
+//! connections are cut, servers go away and return, the source forgets its history, and the schema
+//! is converted. `CORVID_SEED` replays a run.
 //!
-//! Each transaction inserts a number of its own into `Other`, so a state is known by its numbers. Checked: every request is answered once;
-//! a client sees its own change before the reply; what was acknowledged stays, what was refused never happens; the contents of a relay are
-//! those of the source after some commit, and never go back; nor does what a client has seen; in the end all are equal and nothing is left.
+//! Each transaction inserts a unique number into `Other`, so a state is known by its numbers.
+//! Checked: every request is answered once. A client sees its own change before the reply.
+//! Acknowledged changes stay, refused ones never happen. The contents of a relay are those of the
+//! source after some commit and never go back; neither does what a client has seen. At the end all
+//! are equal and nothing is left.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -31,10 +34,10 @@ enum Unanswered {
 struct Watched {
     world: usize,
     asked: BTreeMap<i64, Unanswered>,
-    /// The numbers that it has seen.
+    /// The numbers that the client has seen.
     replica: BTreeSet<u64>,
     is_monitoring: bool,
-    /// The messages that were checked.
+    /// Number of messages checked.
     seen: usize,
 }
 
@@ -48,10 +51,10 @@ struct Run {
     committed: Vec<u64>,
     acknowledged: BTreeSet<u64>,
     refused: BTreeSet<u64>,
-    /// How many commits each world's contents had.
+    /// How many commits each world's contents included.
     reached: Vec<usize>,
     is_wide: bool,
-    /// The servers execute ids once, so nothing is canceled but by its client.
+    /// The servers execute ids once, so only clients cancel transactions.
     is_once: bool,
     /// Numbers of transactions that their clients have canceled.
     given_up: BTreeSet<u64>,
@@ -278,7 +281,7 @@ impl Run {
             4 => {
                 let limit = [0, 300, 3000][self.dice.below(3)];
                 if limit > 0 {
-                    // A conversion cancels what is blocked.
+                    // A conversion cancels blocked transactions.
                     self.given_up.insert(number);
                 }
                 format!(
@@ -328,14 +331,14 @@ impl Run {
         }
     }
 
-    /// Checks everything that is new.
+    /// Checks everything new.
     fn look(&mut self) {
         self.look_at_contents();
         let keys: Vec<_> = self.clients.keys().copied().collect();
         for key in keys {
             let client = &self.tree.worlds[key.0].clients[&key.1];
             if client.closed.is_some() {
-                // It was not aware yet when the schema changed.
+                // The client was not change-aware yet when the schema changed.
                 self.clients.remove(&key);
                 self.connect(key.0);
                 continue;
@@ -461,7 +464,7 @@ impl Run {
     }
 }
 
-/// The numbers that an update of version 1 brings.
+/// The numbers in an update of version 1.
 fn numbers_of(updates: &Value) -> impl Iterator<Item = u64> + '_ {
     let rows = updates.get("Other").and_then(Value::as_object);
     let rows = rows.into_iter().flat_map(|rows| rows.values());

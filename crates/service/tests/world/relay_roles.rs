@@ -1,5 +1,5 @@
-//! Clients with roles at relays: their transactions are judged where they are executed, on the rows that they change, whether the source
-//! judges clients of relays or not.
+//! Clients with roles at relays: their transactions are checked where they are executed, on the
+//! rows that they change, whether or not the source checks clients of relays.
 
 use corvid_monitor::SessionId;
 use corvid_service::audit::Exclusions;
@@ -8,7 +8,7 @@ use corvid_service::message::SessionInfo;
 use crate::relays::Tree;
 use crate::world::{Dice, World};
 
-/// Orders of events for each play.
+/// Orders of events per play.
 const SEEDS: u64 = 20;
 
 const SCHEMA: &str = r#"{"name":"A","version":"2.0.0","tables":{
@@ -25,7 +25,7 @@ const SCHEMA: &str = r#"{"name":"A","version":"2.0.0","tables":{
 const RULES: &str = r#"{"op":"insert","table":"RBAC_Permission","uuid-name":"c","row":{"authorization":"name","insert_delete":true,"update":"nb"}},
     {"op":"insert","table":"RBAC_Role","row":{"name":"host","permissions":["map",[["Chassis",["named-uuid","c"]]]]}}"#;
 
-/// A client of the role, by its certificate's name.
+/// A client with the role; `name` is its certificate's common name.
 fn host(name: &str) -> SessionInfo {
     SessionInfo::new(false, "host".to_owned(), Some(name.to_owned()))
         .of_peer(format!("ssl:{name}").into(), "pssl:6642".into())
@@ -35,7 +35,8 @@ fn chassis(name: &str, nb: u32) -> String {
     format!(r#"{{"op":"insert","table":"Chassis","row":{{"name":"{name}","nb":{nb}}}}}"#)
 }
 
-/// A tree whose database has rules for the role `host`; `judges`: its servers judge clients of relays.
+/// A tree whose database has rules for the role `host`. `judges`: its servers check clients of
+/// relays.
 fn guarded(
     seed: u64,
     sources: &[&[usize]],
@@ -57,7 +58,7 @@ fn guarded(
     tree
 }
 
-/// The rows of a table of the source.
+/// The number of rows in a table of the source.
 fn rows(world: &mut World, table: &str) -> usize {
     let contents = world.contents("A");
     contents.iter().filter(|row| row.starts_with(table)).count()
@@ -67,7 +68,7 @@ fn connect(tree: &mut Tree, world: usize, name: &str) -> SessionId {
     tree.worlds[world].connect_as(host(name))
 }
 
-/// Each form of a tree: one or two levels of relays, with and without servers that judge clients.
+/// Each form of tree: one or two levels of relays, with and without servers that check clients.
 fn trees(link: Option<fn() -> SessionInfo>) -> impl Iterator<Item = (u64, bool, Tree)> {
     (0..SEEDS).map(move |seed| {
         let judges = seed % 2 == 0;
@@ -118,7 +119,7 @@ fn a_condition_that_matches_foreign_rows_only_at_the_source_is_denied() {
         let last = tree.worlds.len() - 1;
         let client = connect(&mut tree, last, "hv1");
         tree.run();
-        // The relay does not hear of the rows before its client's request is on its way.
+        // The relay does not learn of the rows before its client's request is on its way.
         tree.relay(last).is_held = true;
         tree.write(&format!("{},{}", chassis("hv2", 7), chassis("hv3", 7)));
         let delete = r#"{"op":"delete","table":"Chassis","where":[["nb","==",7]]}"#;
@@ -210,7 +211,7 @@ fn a_relay_speaks_for_its_clients_only_where_the_source_trusts_it() {
                 rows(&mut tree.worlds[0], "Chassis"),
                 usize::from(is_trusted)
             );
-            // A client without a role, at a relay that is trusted, has none at the source.
+            // A client without a role, at a trusted relay, has none at the source.
             let root = tree.worlds[1].connect();
             tree.worlds[1].transact(root, "1", "A", &chassis("hv2", 1));
             tree.run();
@@ -301,7 +302,8 @@ fn a_client_may_restrict_itself_and_nothing_else() {
 /// Runs of `no_client_writes_foreign_rows_under_any_order_of_events`.
 const RUNS: u64 = 60;
 
-/// One drawn transaction of a client with the role: its conditions may match rows of others, now or when it is executed.
+/// A random transaction of a client with the role: its conditions may match other clients' rows,
+/// now or when it is executed.
 fn drawn(dice: &mut Dice) -> String {
     let nb = dice.below(4);
     let condition = match dice.below(3) {
@@ -309,7 +311,7 @@ fn drawn(dice: &mut Dice) -> String {
         1 => format!(r#"[["nb","==",{nb}]]"#),
         _ => format!(r#"[["nb",">",{nb}],["name","!=","none"]]"#),
     };
-    // Nobody but these clients writes 424242.
+    // Only these clients write 424242.
     let write = match dice.below(3) {
         0 => format!(r#"{{"op":"delete","table":"Chassis","where":{condition}}}"#),
         1 => format!(
@@ -382,7 +384,7 @@ fn no_client_writes_foreign_rows_under_any_order_of_events() {
             denied += text.matches(DENIED).count();
             done += text.matches(r#""result":[{"#).count() - text.matches(DENIED).count();
             assert!(!text.contains("timed out"), "a guard is not seen: {text}");
-            // Its transactions that wait at the source are canceled there.
+            // The transactions that still wait at the source are canceled there.
             tree.worlds[world].disconnect(client);
         }
         tree.wait(1000);

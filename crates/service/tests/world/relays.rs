@@ -1,6 +1,6 @@
 //! Relays: worlds in a tree, each relay a client of its source's world, and the bytes between them.
 //!
-//! World 0 has the source; every other one is a relay of an earlier one or of several.
+//! World 0 has the source; every other world is a relay of one or several earlier ones.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -27,9 +27,9 @@ pub(crate) struct Tree {
     /// The relays' sessions at their sources; `None`: without a role.
     pub(crate) link_as: Option<fn() -> SessionInfo>,
     pub(crate) worlds: Vec<World>,
-    /// Of world 1 and later ones.
+    /// The relays of world 1 and later worlds.
     pub(crate) relays: Vec<Relay>,
-    /// No connection to this world can be made or is kept.
+    /// This world accepts and keeps no connection.
     pub(crate) is_down: Vec<bool>,
     pub(crate) dice: Dice,
 }
@@ -37,26 +37,26 @@ pub(crate) struct Tree {
 /// The thread of one relay.
 pub(crate) struct Relay {
     pub(crate) machine: RelaySource,
-    /// The session at its source, and the source's world.
+    /// The source's world, and the relay's session there.
     pub(crate) link: Option<(usize, SessionId)>,
-    /// A connection is wanted to this world.
+    /// The relay wants a connection to this world.
     dialled: Option<usize>,
     /// Messages of the source that have been passed on.
     passed: usize,
     /// Events for a database that is not served yet.
     kept: VecDeque<ToDatabase>,
     is_served: bool,
-    /// Its log.
+    /// Log messages.
     pub(crate) log: Vec<String>,
-    /// How often its whole contents came.
+    /// How often full contents arrived.
     pub(crate) downloads: usize,
-    /// Nothing moves between it and its source.
+    /// No messages pass between the relay and its source.
     pub(crate) is_held: bool,
-    /// Its source closes the connection upon a text with this in it.
+    /// The source closes the connection when it reads a text that contains this.
     pub(crate) refused: Option<&'static str>,
-    /// How often it has done so.
+    /// How often the source has done so.
     pub(crate) resets: usize,
-    /// It has, and the relay has not noticed yet.
+    /// The source has done so, and the relay has not noticed yet.
     is_reset: bool,
 }
 
@@ -85,7 +85,7 @@ fn relay_row(is_connected: bool) -> ServerRow {
 }
 
 impl World {
-    /// `_Server` and `B`, and a relay of `A` that has no contents yet.
+    /// `_Server`, `B`, and a relay of `A` without contents.
     pub(crate) fn relay(seed: u64, number: u64, server_id: Uuid) -> World {
         let mut world = World::bare(seed, server_id);
         world.uuid_base = number * 1_000_000_000;
@@ -98,7 +98,7 @@ impl World {
         world
     }
 
-    /// Serves a relay with the contents that have come, as the main thread does.
+    /// Serves a relay with its initial contents, as the main thread does.
     pub(crate) fn serve_relay(&mut self, contents: Contents) {
         let Contents {
             database,
@@ -129,12 +129,13 @@ impl World {
 }
 
 impl Tree {
-    /// A source, and for each later world the worlds that it may be a relay of. None executes ids once.
+    /// A source, and for each later world the worlds that it may be a relay of. No server executes
+    /// ids once.
     pub(crate) fn new(seed: u64, sources: &[&[usize]]) -> Tree {
         Tree::with_ids(seed, sources, false)
     }
 
-    /// The same with servers that execute ids once, or none.
+    /// The same; `is_once`: all servers execute ids once.
     pub(crate) fn with_ids(seed: u64, sources: &[&[usize]], is_once: bool) -> Tree {
         let mut tree = Tree {
             is_once,
@@ -150,7 +151,7 @@ impl Tree {
         tree
     }
 
-    /// Adds a relay of some of the worlds so far.
+    /// Adds a relay of some of the existing worlds.
     pub(crate) fn add_relay(&mut self, seed: u64, sources: &[usize]) {
         let number = self.worlds.len() as u64;
         let now_ms = self.now_ms();
@@ -281,7 +282,7 @@ impl Tree {
         }
     }
 
-    /// The connection of a relay is over; what is under way is lost.
+    /// The connection of a relay has ended; messages in flight are lost.
     fn close(&mut self, world: usize) {
         self.relay(world).is_reset = false;
         if let Some((source, session)) = self.relay(world).link.take()
@@ -359,13 +360,13 @@ impl Tree {
         }
     }
 
-    /// A relay's database gets an event.
+    /// Posts an event to a relay's database.
     pub(crate) fn post(&mut self, world: usize, event: ToDatabase) {
         let id = self.worlds[world].id("A");
         self.worlds[world].post(id, event);
     }
 
-    /// Whether such a message of its source is on the way to a relay.
+    /// Whether such a message of its source is on its way to a relay.
     pub(crate) fn has_unread(&self, world: usize, is_meant: impl Fn(&Value) -> bool) -> bool {
         let relay = &self.relays[world - 1];
         relay.link.is_some_and(|(source, session)| {
@@ -374,7 +375,7 @@ impl Tree {
         })
     }
 
-    /// One drawn event; false if none can happen.
+    /// One drawn event; returns false if none can happen.
     pub(crate) fn step(&mut self) -> bool {
         let first = self.dice.below(self.worlds.len());
         for offset in 0..self.worlds.len() {
@@ -400,7 +401,7 @@ impl Tree {
         while self.step() {}
     }
 
-    /// Lets time pass, in pieces in which deadlines are met.
+    /// Lets time pass, in steps so small that deadlines are met.
     pub(crate) fn wait(&mut self, ms: u64) {
         self.run();
         let end_ms = self.now_ms() + ms;
@@ -413,12 +414,12 @@ impl Tree {
         }
     }
 
-    /// A relay whose contents have come.
+    /// A tree whose relays have their contents.
     pub(crate) fn started(seed: u64, sources: &[&[usize]]) -> Tree {
         Tree::started_with_ids(seed, sources, false)
     }
 
-    /// The same with servers that execute ids once, or none.
+    /// The same; `is_once`: all servers execute ids once.
     pub(crate) fn started_with_ids(seed: u64, sources: &[&[usize]], is_once: bool) -> Tree {
         let mut tree = Tree::with_ids(seed, sources, is_once);
         tree.wait(20_000);
@@ -433,7 +434,7 @@ impl Tree {
         self.write_at(0, operations);
     }
 
-    /// A client of a world writes, and leaves when everything is quiet.
+    /// A client of a world writes, and disconnects when nothing is left to do. Returns its reply.
     pub(crate) fn write_at(&mut self, world: usize, operations: &str) -> String {
         let client = self.worlds[world].connect();
         self.worlds[world].transact(client, "1", "A", operations);
@@ -444,7 +445,7 @@ impl Tree {
         text
     }
 
-    /// Every relay has the contents of the source.
+    /// Every relay has the source's contents.
     pub(crate) fn check_equal(&mut self) {
         let source = self.worlds[0].contents("A");
         for world in 1..self.worlds.len() {
@@ -452,7 +453,7 @@ impl Tree {
         }
     }
 
-    /// Nothing is left of any session.
+    /// No session leaves anything behind.
     pub(crate) fn check_idle(mut self) {
         self.run();
         for world in (1..self.worlds.len()).rev() {

@@ -4,10 +4,10 @@ use corvid_monitor::SessionId;
 
 use crate::world::{World, play};
 
-/// A reply that is counted, with few steps.
+/// Length of a reply that is counted, with few steps, bytes.
 const LONG: usize = 60 << 10;
 
-/// More of them than a session may have unread.
+/// More replies than a session may have unread.
 const MANY: usize = 40;
 
 fn ask_for_much(world: &mut World, client: SessionId, number: usize) {

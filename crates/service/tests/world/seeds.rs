@@ -1,7 +1,8 @@
-//! Seeds of random runs: `CORVID_SEED` replays one, `CORVID_RUNS` makes another number of them.
+//! Seeds of random runs: `CORVID_SEED` replays one run, `CORVID_RUNS` sets the number of runs.
 
-/// Runs as many seeds as usual from a drawn one, or those that the environment asks for, and prints each. True if they were as usual, so that
-/// the tests can expect something of their sums.
+/// Runs the usual number of seeds, starting from a random one, or those that the environment
+/// requests, and prints each. Returns true if they were the usual ones, so that tests may check
+/// their totals.
 pub(crate) fn each(usual: u64, mut run: impl FnMut(u64)) -> bool {
     let given = number("CORVID_SEED");
     let first = given.unwrap_or_else(|| {

@@ -19,7 +19,7 @@ fn durable_commits_are_neither_answered_nor_shown_before_they_are_stored() {
         world.disk("A").is_held = true;
         world.transact(writer, "1", "A", &format!("{},{DURABLE}", insert("a")));
         world.run();
-        // These see the commit, so they wait for it too.
+        // These have seen the commit, so they wait for it too.
         world.transact(writer, "2", "A", SELECT);
         world.ask(writer, "3", "get_schema", r#"["A"]"#);
         world.transact(watcher, "2", "A", SELECT);
@@ -79,7 +79,7 @@ fn commits_behind_a_failed_one_are_executed_again() {
         world.disk("A").failures = 1;
         world.transact(one, "1", "A", &format!("{},{DURABLE}", insert("a")));
         world.run();
-        // It fails on the row that is there now, and succeeds once that is undone.
+        // This fails because of the row, and succeeds once the row is undone.
         world.insert(two, "1", "A", "a");
         world.transact(two, "2", "A", SELECT);
         world.monitor(two, "3", "A", "m");
@@ -120,7 +120,7 @@ fn a_wait_unblocked_by_a_failed_commit_blocks_again() {
         world.disk("A").is_held = false;
         world.run();
         assert!(world.contents("A").is_empty());
-        // It completes once: requests behind it are neither lost nor answered out of order.
+        // It completes once: later requests are neither lost nor answered out of order.
         world.transact(waiter, "2", "A", SELECT);
         world.transact(waiter, "3", "B", SELECT);
         world.ask(waiter, "4", "list_dbs", "[]");

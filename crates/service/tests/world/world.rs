@@ -1,8 +1,9 @@
 //! Carries messages between the state machines, in an order that a seed decides.
 //!
-//! Every machine has one inbox, as the threads of the server do; the machine that acts next is drawn. So messages between two machines stay
-//! in order and causes precede effects, and no other order is guaranteed. The number of inputs that a database executes at once, and
-//! whether its thread or a shard executes them, are drawn too.
+//! Every machine has one inbox, like the threads of the server; the machine that acts next is
+//! drawn. So messages between two machines stay in order and causes precede effects; nothing else
+//! about the order is guaranteed. Also drawn: how many inputs a database executes at once, and
+//! whether its thread or a shard executes them.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::{Arc, Mutex};
@@ -38,10 +39,10 @@ use crate::disk::Disk;
 
 const SHARDS: u16 = 2;
 
-/// The first database that is served.
+/// The database that is served first.
 const SERVER: DatabaseId = DatabaseId(0);
 
-/// Runs a play under many orders of events; its result must be the same under all of them.
+/// Runs a play under many orders of events; the result must always be the same.
 pub(crate) fn play(act: impl Fn(&mut World) -> String) -> String {
     let mut told: Option<String> = None;
     for seed in 0..SEEDS {
@@ -56,10 +57,10 @@ pub(crate) fn play(act: impl Fn(&mut World) -> String) -> String {
     told.unwrap_or_default()
 }
 
-/// Orders of events for each play.
+/// Orders of events per play.
 const SEEDS: u64 = 40;
 
-/// Numbers instead of random UUIDs, so that transcripts are the same every time.
+/// Counts instead of drawing random UUIDs, so transcripts are reproducible.
 pub(crate) struct Counter(pub(crate) u64);
 
 impl UuidSource for Counter {
@@ -69,7 +70,7 @@ impl UuidSource for Counter {
     }
 }
 
-/// A small generator: the order of events must follow from the seed alone.
+/// A small generator: the order of events must depend only on the seed.
 #[derive(Debug)]
 pub(crate) struct Dice(SplitMix64);
 
@@ -87,9 +88,9 @@ impl Dice {
 pub(crate) struct Shard {
     pub(crate) frontend: Frontend,
     pub(crate) inbox: VecDeque<ToShard>,
-    /// Long frames that are to be parsed.
+    /// Long frames waiting to be parsed.
     texts: VecDeque<(SessionId, InboundFrame)>,
-    /// Databases whose mailboxes it holds.
+    /// Databases whose mailboxes the shard has acquired.
     databases: BTreeSet<DatabaseId>,
 }
 
@@ -101,20 +102,20 @@ pub(crate) struct Served {
     pub(crate) is_left: bool,
     /// Shards may execute inline. They write every selection that fits into their budget at once.
     pub(crate) may_inline: bool,
-    /// The recording, if there is one.
+    /// The recording; empty if nothing is recorded.
     pub(crate) recording: Vec<u8>,
     /// Entries of the audit trail.
     pub(crate) audit: Vec<Entry>,
-    /// Orders to the connection to a source.
+    /// Orders to the connection to a backup's source.
     pub(crate) source_orders: Vec<(SourceId, u64, SourceOrder)>,
     /// Requests of a relay for its source.
     pub(crate) relay_requests: VecDeque<SourceRequest>,
     pub(crate) jobs: VecDeque<Job>,
     /// Bodies that are being written.
     turns: BodyScheduler,
-    /// Jobs are not carried out until this is cleared.
+    /// Jobs are not executed until this is cleared.
     pub(crate) is_worker_held: bool,
-    /// How many jobs were begun.
+    /// Number of jobs started.
     jobs_done: usize,
 }
 
@@ -133,9 +134,9 @@ enum Choice {
     Database(DatabaseId),
     /// A shard executes inputs of a database inline.
     Inline(DatabaseId),
-    /// A disk carries out a request.
+    /// A disk executes a request.
     Disk(DatabaseId),
-    /// A worker carries out or begins a job, or writes a slice of a body.
+    /// A worker executes or starts a job, or writes a slice of a body.
     Worker(DatabaseId),
     /// The main thread handles an event.
     Main,
@@ -146,7 +147,7 @@ pub(crate) struct World {
     pub(crate) dice: Dice,
     pub(crate) clients: BTreeMap<SessionId, Client>,
     pub(crate) locks: Arc<Mutex<Locks>>,
-    /// Events of the main thread that it does not act on.
+    /// Events that the main thread ignores.
     pub(crate) events: Vec<Event>,
     names: BTreeMap<String, DatabaseId>,
     pub(crate) databases: BTreeMap<DatabaseId, Served>,
@@ -154,24 +155,24 @@ pub(crate) struct World {
     texts: BTreeMap<SessionId, VecDeque<Vec<u8>>>,
     pub(crate) main: VecDeque<Event>,
     pub(crate) epochs: SchemaEpochs,
-    /// Steps that databases spend on selections.
+    /// Steps that a database may spend on selections.
     select_steps_max: u64,
-    /// Changed rows up to which databases write updates themselves.
+    /// Updates with up to this many changed rows are written by the database itself.
     update_rows_max: usize,
     long_atoms: u64,
-    /// Steps after which a transaction is long and ends its batch.
+    /// A transaction of more steps is long and ends its batch.
     long_steps: u64,
-    /// Steps that a shard executes inline; `None`: shards leave everything to threads.
+    /// Steps that a shard may execute inline; `None`: shards leave everything to threads.
     pub(crate) inline_steps: Option<u64>,
-    /// All inputs of databases are recorded, and replayed when nothing is left to do.
+    /// All inputs of databases are recorded, and replayed once nothing is left to do.
     is_recorded: bool,
     /// Updates are precomputed at once; otherwise those jobs are dropped.
     pub(crate) precomputes_updates: bool,
     /// Steps of a slice of a body.
     slice_steps: u64,
-    /// No long frame is parsed until this is cleared.
+    /// Long frames are not parsed until this is cleared.
     pub(crate) is_reading_held: bool,
-    /// The main thread handles no event until this is cleared.
+    /// The main thread handles no events until this is cleared.
     pub(crate) is_main_held: bool,
     /// Databases that have reported their removal.
     pub(crate) removed: BTreeSet<DatabaseId>,
@@ -179,19 +180,19 @@ pub(crate) struct World {
     sessions: u64,
     /// `--max-message`
     pub(crate) text_bytes_max: usize,
-    /// Databases of relays that have no contents yet.
+    /// Relays' databases that have no contents yet.
     pub(crate) listed: BTreeSet<String>,
-    /// Added to the numbers that stand for random UUIDs: two worlds that exchange rows draw different ones.
+    /// Added to the numbers that replace UUIDs: worlds that exchange rows must not share them.
     pub(crate) uuid_base: u64,
 }
 
 impl World {
-    /// `_Server`, `A` and `B`, and no clients.
+    /// `_Server`, `A` and `B`, without clients.
     pub(crate) fn new(seed: u64) -> World {
         World::with_id(seed, Uuid::ZERO)
     }
 
-    /// The same with an id of the server.
+    /// The same with this server id.
     pub(crate) fn with_id(seed: u64, server_id: Uuid) -> World {
         let mut world = World::bare(seed, server_id);
         world.serve(schema("A"));
@@ -200,7 +201,7 @@ impl World {
         world
     }
 
-    /// `_Server` alone.
+    /// Only `_Server`.
     pub(crate) fn bare(seed: u64, server_id: Uuid) -> World {
         let (locks, epochs) = (Arc::new(Mutex::new(Locks::new())), SchemaEpochs::default());
         let shard = |number| Shard {
@@ -227,11 +228,11 @@ impl World {
             texts: BTreeMap::new(),
             main: VecDeque::new(),
             epochs: epochs.clone(),
-            // Under every other seed, jobs write the results of selections.
+            // With every other seed, jobs write the results of selections.
             select_steps_max: if seed.is_multiple_of(2) { 1000 } else { 0 },
-            // Under every third, they write updates too.
+            // With every third seed, they also write updates.
             update_rows_max: if seed % 3 == 1 { 0 } else { 1000 },
-            // In half of the runs every commit counts as long, and in half of those its update is precomputed before its record.
+            // In half of the runs every commit is long; in half of those its update is precomputed.
             long_atoms: if seed % 4 < 2 { 1000 } else { 0 },
             precomputes_updates: seed % 4 == 2,
             // In some runs transactions are too long for the first attempt.
@@ -252,7 +253,7 @@ impl World {
         world
     }
 
-    /// Adds a database while no session is open that would be closed.
+    /// Adds a database while there is no session that this would close.
     pub(crate) fn serve(&mut self, schema: Schema) -> DatabaseId {
         let schema = corvid_data::Arc::new(schema);
         let id = self.open(&schema);
@@ -378,12 +379,12 @@ impl World {
         }
     }
 
-    /// How many jobs a database's worker has carried out.
+    /// Number of jobs that a database's worker has executed.
     pub(crate) fn jobs_done(&self, name: &str) -> usize {
         self.databases[&self.id(name)].jobs_done
     }
 
-    /// Inputs that wait for a database.
+    /// Number of inputs queued for a database.
     pub(crate) fn inbox_len(&self, name: &str) -> usize {
         self.databases[&self.id(name)].inbox.len()
     }
@@ -413,7 +414,7 @@ impl World {
         served.disk.as_mut().expect("has a file")
     }
 
-    /// Connects a client, to the shards in turn.
+    /// Connects a client, alternating between the shards.
     pub(crate) fn connect(&mut self) -> SessionId {
         self.connect_as(SessionInfo::new(false, String::new(), None))
     }
@@ -430,7 +431,7 @@ impl World {
         session
     }
 
-    /// Connects a client that is change-aware.
+    /// Connects a change-aware client.
     pub(crate) fn connect_aware(&mut self) -> SessionId {
         let session = self.connect();
         self.ask(session, r#""aware""#, "set_db_change_aware", "[true]");
@@ -463,7 +464,7 @@ impl World {
         self.ask(session, id, "transact", &params);
     }
 
-    /// A client writes, and everything of this world happens.
+    /// A client writes, and the world runs until nothing is left to do.
     pub(crate) fn transact_here(&mut self, operations: &str) {
         let client = self.connect();
         self.transact(client, "1", "A", operations);
@@ -483,7 +484,7 @@ impl World {
         self.ask(session, id, "monitor", &params);
     }
 
-    /// A client disconnects at once: frames that the server has not read are lost.
+    /// A client disconnects at once; frames that the server has not read are lost.
     pub(crate) fn disconnect(&mut self, session: SessionId) {
         self.clients.get_mut(&session).expect("connected").is_gone = true;
         self.texts.remove(&session);
@@ -492,20 +493,20 @@ impl World {
         self.collect_shard(shard);
     }
 
-    /// A client closes its sending side; returns whether the server closes the session at once.
+    /// A client closes its sending side. Returns whether the server may close the session at once.
     pub(crate) fn half_close(&mut self, session: SessionId) -> bool {
         let shard = usize::from(shard_of(session));
         self.shards[shard].frontend.end_of_input(session)
     }
 
-    /// The main thread sends all shards a message.
+    /// The main thread sends a message to all shards.
     pub(crate) fn tell_shards(&mut self, message: impl Fn() -> ToShard) {
         for shard in &mut self.shards {
             shard.inbox.push_back(message());
         }
     }
 
-    /// The messages that a client has received since the last call, a line each, UUIDs replaced by `<n>`.
+    /// The messages of a client since the last call, one per line, with `<n>` for UUIDs.
     pub(crate) fn take(&mut self, session: SessionId) -> String {
         let client = self.clients.get_mut(&session).expect("connected");
         let mut names = BTreeMap::new();
@@ -540,7 +541,7 @@ impl World {
         }
     }
 
-    /// Runs until a condition holds, which must happen.
+    /// Runs until a condition holds; panics if it never does.
     pub(crate) fn run_until(&mut self, is_so: impl Fn(&World) -> bool) {
         while !is_so(self) {
             assert!(self.step(), "it never comes");
@@ -552,7 +553,7 @@ impl World {
         while self.step() {}
     }
 
-    /// Lets one event happen; false when none can.
+    /// Makes one event happen; returns false if none can.
     pub(crate) fn step(&mut self) -> bool {
         let choices = self.choices();
         if choices.is_empty() {
@@ -747,7 +748,7 @@ impl World {
         }
     }
 
-    /// Asserts that closed sessions have left nothing behind, and that files hold the contents of their databases.
+    /// Asserts that closed sessions leave nothing behind, and files equal their databases.
     pub(crate) fn check_idle(&mut self) {
         self.run();
         for session in self.clients.keys().copied().collect::<Vec<_>>() {

@@ -1,4 +1,4 @@
-//! One database with its deferred bodies, in one thread: the bytes that clients get.
+//! One database with its deferred bodies, in one thread, and the bytes that clients get.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -19,13 +19,13 @@ const SCHEMA: &str = r#"{"name":"D","version":"1.0.0","tables":{
     "Big":{"isRoot":true,"columns":{"k":{"type":"string"},"n":{"type":"integer"}}},
     "Small":{"isRoot":true,"columns":{"n":{"type":"integer"}}}}}"#;
 
-/// UUIDs in order.
+/// A sequence of UUIDs.
 struct Counter(u128);
 
 impl UuidSource for Counter {
     fn fresh(&mut self) -> Uuid {
         self.0 += 1;
-        // Spread like random ones.
+        // Spread like random UUIDs.
         Uuid(
             (self
                 .0
@@ -51,14 +51,15 @@ pub(crate) struct Served {
     service: DatabaseService,
     turns: BodyScheduler,
     now_ms: u64,
-    /// Slices that were written.
+    /// Number of slices written.
     pub(crate) slices: usize,
-    /// The messages of each session, one behind the other.
+    /// The concatenated messages of each session.
     pub(crate) told: BTreeMap<u64, Vec<u8>>,
 }
 
 impl Served {
-    /// Bodies of more than `rows_max` rows are written in slices of so many steps, the others by the database itself.
+    /// Bodies of more than `rows_max` rows are written in slices of this many steps, others by the
+    /// database itself.
     pub(crate) fn new(slice_steps: u64, rows_max: usize) -> Served {
         let schema = Value::parse(SCHEMA.as_bytes()).expect("JSON");
         let schema = corvid_data::Arc::new(Schema::from_json(&schema).expect("a schema"));
@@ -98,7 +99,7 @@ impl Served {
         memory
     }
 
-    /// Adds so many rows to a table, numbered.
+    /// Adds this many numbered rows to a table.
     pub(crate) fn insert(&mut self, table: &str, rows: u64) {
         let mut params = r#"["D""#.to_owned();
         for row in 0..rows {
@@ -148,14 +149,14 @@ impl Served {
         }
     }
 
-    /// Writes everything.
+    /// Writes all bodies.
     pub(crate) fn finish(&mut self) {
         while !self.turns.is_empty() {
             self.turn();
         }
     }
 
-    /// Slices until that session gets a message.
+    /// Writes slices until that session gets a message; returns their number.
     pub(crate) fn turns_until(&mut self, session: u64) -> usize {
         let begin = self.slices;
         while !self.told.contains_key(&session) {
@@ -165,7 +166,7 @@ impl Served {
         self.slices - begin
     }
 
-    /// Lets time pass in which no equal request comes.
+    /// Lets time pass until no request shares contents with an earlier one.
     pub(crate) fn wait(&mut self) {
         self.now_ms += 60_000;
         self.service.tick(self.now());
@@ -179,7 +180,7 @@ impl Served {
     }
 
     fn handle(&mut self, input: ToDatabase) {
-        // No flush is delayed because of an earlier one.
+        // Far enough from the last flush that none is delayed.
         self.now_ms += 100;
         let now = self.now();
         self.service.handle(now, input);
@@ -189,7 +190,7 @@ impl Served {
             self.service.flush_updates(now);
             let outputs = self.service.outputs();
             for job in outputs.jobs.drain(..) {
-                // Other jobs free memory.
+                // The other jobs free memory.
                 drop(self.turns.push(job));
             }
             for deliver in outputs.deliveries.drain(..) {
