@@ -1,4 +1,5 @@
-//! Files without a name: memory that processes share across `fork` and that ends with the last of them.
+//! Files without a name: memory that processes share across `fork`, freed when the last of them
+//! ends.
 
 use std::ffi::CStr;
 use std::fs::File;
@@ -6,10 +7,10 @@ use std::io;
 
 use rustix::fs::{MemfdFlags, memfd_create};
 
-/// Makes an empty file; `label` shows up in `/proc/PID/fd`.
+/// Creates an empty file; `label` appears in `/proc/PID/fd`.
 ///
 /// # Errors
-/// No memory or descriptor is left.
+/// Memory or descriptors are exhausted.
 pub fn file(label: &CStr) -> io::Result<File> {
     Ok(memfd_create(label, MemfdFlags::CLOEXEC)?.into())
 }

@@ -1,8 +1,11 @@
-//! Command lines as GNU `getopt_long` reads them (docs/spec/cli.md 0.1): abbreviations, clusters, permutation, the same error texts.
+//! Command lines, parsed like GNU `getopt_long` does (docs/spec/cli.md 0.1): abbreviations,
+//! clusters, permutation, the same error texts.
 //!
-//! The reader delivers options and positionals from left to right and the program acts on each at once, so that
-//! `--log-file -vconsole:off` still shows the line that the second option would have hidden. A general library has
-//! error texts of its own, and scripts compare them. The table of options, and how to add one: [`spec`].
+//! The reader delivers options and positionals from left to right, and the program acts on each at
+//! once. In `--log-file -vconsole:off`, for example, the first option's line is still shown,
+//! although the second would have hidden it. No general library is used: it would have its own
+//! error texts, and scripts compare them. [`spec`] holds the table of options, and explains how to
+//! add one.
 //!
 //! ```
 //! use corvid_shell::args::{Arg, Args, Item, Spec};
@@ -29,25 +32,25 @@ pub use spec::{OptionEntry, Spec};
 /// Whether an option takes an argument.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Arg {
-    /// never
+    /// Never.
     None,
-    /// always: attached (`--x=V`, `-xV`) or the next word
+    /// Always: attached (`--x=V`, `-xV`) or the next word.
     Required,
-    /// only when attached
+    /// Only when attached.
     Optional,
 }
 
 /// An item of a command line.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Item<I> {
-    /// an option with its argument
+    /// An option with its argument.
     Option(I, Option<String>),
-    /// anything else
+    /// Anything else.
     Positional(String),
 }
 
-/// A fault of a command line. The text lacks the program's name: print it as `argv[0]: TEXT` and exit 1, as
-/// [`Args::or_die`] does.
+/// A fault of a command line. The text lacks the program's name: print it as `argv[0]: TEXT` and
+/// exit with status 1, as [`Args::or_die`] does.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 #[allow(missing_docs, reason = "each variant is its message")]
@@ -69,20 +72,22 @@ pub enum ArgError {
     ShortRequires(char),
 }
 
-/// The items of a command line, left to right. After an error only the rest of the line follows; programs stop there.
+/// The items of a command line, from left to right. After an error, iteration continues with the
+/// rest of the line; programs stop there.
 #[derive(Debug)]
 pub struct Args<'a, I> {
     specs: &'a [Spec<I>],
     program: &'a str,
     words: VecDeque<&'a str>,
-    /// The unread letters of a cluster.
+    /// The unread letters of a cluster of short options.
     cluster: &'a str,
     permutes: bool,
     only_positionals: bool,
 }
 
 impl<'a, I: Copy + PartialEq> Args<'a, I> {
-    /// Reads a command line, `argv[0]` included. Options may follow positionals unless `POSIXLY_CORRECT` is set.
+    /// Parses a command line, `argv[0]` included. Options may follow positionals unless
+    /// `POSIXLY_CORRECT` is set.
     #[must_use]
     pub fn new(specs: &'a [Spec<I>], line: &'a [String]) -> Args<'a, I> {
         let (program, words) = line
@@ -98,14 +103,14 @@ impl<'a, I: Copy + PartialEq> Args<'a, I> {
         }
     }
 
-    /// Stops reading options at the first positional: the words after it are another program's.
+    /// Stops parsing options at the first positional: the words after it belong to another program.
     #[must_use]
     pub fn without_permutation(mut self) -> Args<'a, I> {
         self.permutes = false;
         self
     }
 
-    /// The next item; a bad command line ends the process with a message and status 1.
+    /// The next item. A bad command line ends the process with a message and status 1.
     pub fn or_die(&mut self) -> Option<Item<I>> {
         self.next()?.map_or_else(
             |error| {
@@ -132,7 +137,7 @@ impl<'a, I: Copy + PartialEq> Args<'a, I> {
         Ok(Item::Option(spec.id, value.map(str::to_owned)))
     }
 
-    /// The option of this name, else the only option that begins with it.
+    /// The option with this name, else the only option that begins with it.
     fn find_long(&self, name: &str, text: &str) -> Result<(&'static str, Spec<I>), ArgError> {
         let named = || {
             self.specs
@@ -238,7 +243,7 @@ pub fn listing<I>(specs: &[Spec<I>]) -> String {
     out
 }
 
-/// The command line of this process. Words need not be UTF-8: see [`os_name`].
+/// The command line of this process. Words need not be UTF-8; see [`os_name`].
 #[must_use]
 pub fn from_env() -> Vec<String> {
     std::env::args_os()

@@ -1,7 +1,8 @@
 //! A blocking connection for tools: connect, send a text, wait for a text.
 //!
-//! Every wait ends at its deadline, and a fatal signal (also the alarm of `--timeout`) ends the program. The socket is
-//! non-blocking underneath, so a deadline holds during each single read and write.
+//! Every wait ends at its deadline, and a fatal signal (including the alarm of `--timeout`) ends
+//! the program. The socket underneath is non-blocking, so a deadline also holds during each single
+//! read and write.
 
 use std::borrow::Cow;
 use std::io::{self, Read, Write};
@@ -19,7 +20,7 @@ use corvid_net::target::{Active, Target};
 use corvid_net::tls::Credentials;
 use corvid_net::{clock, errno};
 
-/// Bytes read at a time.
+/// The number of bytes read at a time.
 const READ_BYTES: usize = 64 * 1024;
 
 /// A connected stream of JSON texts.
@@ -29,7 +30,7 @@ pub struct Connection {
     name: String,
     assembler: Assembler,
     buffer: Box<[u8]>,
-    /// Which bytes of `buffer` the assembler has not taken yet.
+    /// The bytes of `buffer` that the assembler has not taken yet.
     unscanned: Range<usize>,
 }
 
@@ -37,16 +38,17 @@ impl Connection {
     /// As [`Connection::open_with`], without TLS.
     ///
     /// # Errors
-    /// As there.
+    /// As for [`Connection::open_with`].
     pub fn open(target: &str, deadline_ms: Option<u64>) -> io::Result<Connection> {
         Connection::open_with(target, deadline_ms, None)
     }
 
-    /// Connects to an active target, or waits for one connection on a passive one. `deadline_ms` is monotonic; `None` waits
-    /// for ever. The credentials are for TLS.
+    /// Connects to an active target, or waits for one connection on a passive one. `deadline_ms` is
+    /// monotonic; `None` waits forever. The credentials are for TLS.
     ///
     /// # Errors
-    /// The target is malformed or cannot be reached, a handshake fails; `TimedOut` at the deadline.
+    /// The target is malformed or cannot be reached, or a handshake fails; `TimedOut` at the
+    /// deadline.
     pub fn open_with(
         target: &str,
         deadline_ms: Option<u64>,
@@ -55,10 +57,11 @@ impl Connection {
         Connection::open_or_await(target, deadline_ms, credentials, || {})
     }
 
-    /// As [`Connection::open_with`]; `listening` is called when a passive target listens, before it accepts.
+    /// As [`Connection::open_with`]; `listening` is called once a passive target listens, before it
+    /// accepts.
     ///
     /// # Errors
-    /// As there.
+    /// As for [`Connection::open_with`].
     pub fn open_or_await(
         target: &str,
         deadline_ms: Option<u64>,
@@ -93,7 +96,7 @@ impl Connection {
     /// Connects to an active target, without TLS.
     ///
     /// # Errors
-    /// It cannot be reached; `TimedOut` at the deadline.
+    /// The target cannot be reached; `TimedOut` at the deadline.
     pub fn connect(target: &Active, deadline_ms: Option<u64>) -> io::Result<Connection> {
         let stream = Stream::connect(target, DSCP_DEFAULT, Resolve::Now, None)?;
         Connection::over(stream, String::new(), deadline_ms)
@@ -124,7 +127,7 @@ impl Connection {
         &self.name
     }
 
-    /// The peer's name in its certificate, with TLS.
+    /// The name in the peer's certificate, with TLS.
     #[must_use]
     pub fn peer_identity(&self) -> Option<String> {
         self.stream.peer_identity()
@@ -133,7 +136,8 @@ impl Connection {
     /// Sends all bytes.
     ///
     /// # Errors
-    /// The connection is broken; `TimedOut` at the deadline, when some bytes may have been sent.
+    /// The connection is broken; `TimedOut` at the deadline, by which some bytes may have been
+    /// sent.
     pub fn send(&mut self, mut bytes: &[u8], deadline_ms: Option<u64>) -> io::Result<()> {
         loop {
             let written = if bytes.is_empty() {
@@ -154,11 +158,11 @@ impl Connection {
         }
     }
 
-    /// The next JSON text, `None` at the end of the stream.
+    /// The next JSON text; `None` at the end of the stream.
     ///
     /// # Errors
-    /// The connection is broken; `InvalidData` when the stream is not JSON; `TimedOut` at the deadline, after which waiting
-    /// may go on.
+    /// The connection is broken; `InvalidData` if the stream is not JSON; `TimedOut` at the
+    /// deadline, after which the caller may wait again.
     pub fn receive(&mut self, deadline_ms: Option<u64>) -> io::Result<Option<Vec<u8>>> {
         loop {
             if let Some(frame) = self.cut()? {
@@ -182,7 +186,7 @@ impl Connection {
         !self.unscanned.is_empty()
     }
 
-    /// The descriptor, for programs that also wait for others.
+    /// The descriptor, for programs that also wait for other descriptors.
     #[must_use]
     pub fn fd(&self) -> std::os::fd::RawFd {
         self.stream.as_raw_fd()

@@ -1,7 +1,9 @@
 //! Becoming a daemon: detaching, supervision, pidfile, another user (docs/spec/cli.md 1.2).
 //!
-//! The caller learns the outcome through a pipe: it waits until the server calls [`Startup::complete`], or exits with the server's status. All
-//! of this forks, so it must run before the first thread is made: [`Options::start`] comes after option parsing and before files are opened.
+//! The caller learns the outcome through a pipe: it waits until the server calls
+//! [`Startup::complete`], or exits with the server's status. All of this forks, so it must run
+//! before the first thread is created: [`Options::start`] follows option parsing and precedes the
+//! opening of files.
 
 mod fork;
 mod supervisor;
@@ -35,8 +37,8 @@ pub enum DaemonOption {
     User,
 }
 
-/// The table of these options, in the order in which ambiguous abbreviations list them; `wrap` makes them options of the
-/// program.
+/// The table of these options, in the order in which the error about an ambiguous abbreviation
+/// lists them; `wrap` converts them to options of the program.
 pub fn specs<I: Copy>(wrap: impl Fn(DaemonOption) -> I) -> [Spec<I>; 7] {
     let option = |name, arg, option| Spec::long(name, arg, wrap(option)).within(GROUP);
     [
@@ -83,7 +85,7 @@ pub struct Options {
     monitor: bool,
     no_chdir: bool,
     user: Option<User>,
-    /// Descriptors 0 to 2 that stay open after detaching.
+    /// The descriptors 0 to 2 that stay open after detaching.
     kept: [bool; 3],
 }
 
@@ -118,7 +120,7 @@ impl Options {
         self.detach
     }
 
-    /// Keeps a standard descriptor (0 to 2) as it is after detaching.
+    /// Keeps a standard descriptor (0 to 2) open after detaching.
     pub fn keep_open(&mut self, descriptor: RawFd) {
         if let Some(kept) = usize::try_from(descriptor)
             .ok()
@@ -128,11 +130,12 @@ impl Options {
         }
     }
 
-    /// Changes the user, forks as asked, catches fatal signals and writes the pidfile. Returns in the server;
-    /// a failure ends the process with a message.
+    /// Changes the user, forks as requested, catches fatal signals and writes the pidfile. Returns
+    /// in the server; a failure ends the process with a message.
     pub fn start(self) -> Startup {
         vlog::end_of_options();
-        // A forked child would print the buffered output once more. The exit reports an error.
+        // A forked child would print the buffered output a second time. If flushing fails, the exit
+        // reports it.
         let _ = output::flush();
         if let Some(user) = &self.user {
             user.switch_or_die();
@@ -144,14 +147,15 @@ impl Options {
                 Ok(Forked::Child { ready: pipe }) => ready = Some(pipe),
                 Err(error) => give_up(&error, "could not detach from foreground session"),
             }
-            // It cannot fail: a forked child leads no process group.
+            // Cannot fail: a forked child is not a process group leader.
             let _ = rustix::process::setsid();
         }
         if self.monitor {
             let outer = ready.take();
             match fork::fork_and_wait() {
                 Ok(Forked::Parent { child }) => {
-                    // Supervises until the server ends for good; returns only in a server that was started again.
+                    // Supervises until the server ends for good. Returns only in a restarted
+                    // server.
                     ready = Some(supervisor::run(child, || {
                         fork::announce(outer);
                         if self.detach {
@@ -184,7 +188,7 @@ fn give_up(error: &str, what: &str) -> ! {
     program::fatal_logged(Module::DaemonUnix, what)
 }
 
-/// A daemon that is not ready yet: its caller waits, and standard error is the caller's.
+/// A daemon that is not ready yet: its caller is waiting, and standard error is still the caller's.
 #[derive(Debug)]
 #[must_use = "the caller waits until `complete` is called"]
 pub struct Startup {
@@ -219,7 +223,7 @@ impl Startup {
     }
 }
 
-/// Points the standard descriptors at `/dev/null` and switches the console log off.
+/// Redirects the standard descriptors to `/dev/null` and switches the console log off.
 fn close_standard_descriptors(kept: [bool; 3]) {
     let _ = output::flush();
     if let Ok(null) = OpenOptions::new().read(true).write(true).open("/dev/null") {
@@ -237,7 +241,7 @@ fn close_standard_descriptors(kept: [bool; 3]) {
 /// Resets the state that a forked child must not inherit from its parent.
 fn become_child() {
     cleanup::clear();
-    // The parent waits for the child and uses no connection any more.
+    // The parent waits for the child and does not use its connections any more.
     corvid_net::fork::inherit();
     signals::set_all_default();
 }

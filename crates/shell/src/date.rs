@@ -1,14 +1,16 @@
-//! Wall time as the tools print it: dates of the Gregorian calendar, for any year that 64 bits of ms can hold.
+//! Wall time as the tools print it: Gregorian dates, for any year that 64 bits of milliseconds can
+//! hold.
 //!
-//! A pure function of the time; the patterns of [`crate::vlog`] are local time and the C library's.
+//! A pure function of the time. The patterns of [`crate::vlog`] use local time and the C library.
 
 const DAY_MS: i64 = 24 * 60 * 60 * 1000;
-/// Days from 0000-03-01, where a 400-year cycle of the Gregorian calendar begins, to 1970-01-01.
+/// The number of days from 0000-03-01, where a 400-year cycle of the Gregorian calendar begins, to
+/// 1970-01-01.
 const EPOCH_DAYS: i64 = 719_468;
-/// Days in 400 years.
+/// The number of days in 400 years.
 const CYCLE_DAYS: i64 = 146_097;
 
-/// `YYYY-MM-DD HH:MM:SS.mmm` in UTC, for ms since the Unix epoch.
+/// `YYYY-MM-DD HH:MM:SS.mmm` in UTC, from milliseconds since the Unix epoch.
 #[must_use]
 pub fn utc_text(ms: i64) -> String {
     let (year, month, day) = date(ms.div_euclid(DAY_MS));
@@ -18,11 +20,13 @@ pub fn utc_text(ms: i64) -> String {
     format!("{year:04}-{month:02}-{day:02} {hours:02}:{minutes:02}:{seconds:02}.{millis:03}")
 }
 
-/// Year, month and day of a day since the Unix epoch. Years are counted from March, so that the leap day comes last.
+/// Year, month and day of a day since the Unix epoch. Internally years begin in March, so that the
+/// leap day comes last.
 fn date(days: i64) -> (i64, i64, i64) {
     let days = days + EPOCH_DAYS;
     let of_cycle = days.rem_euclid(CYCLE_DAYS);
-    // 1460 days hold three leap-less years and one leap year less its last day; 36,524 a century without its leap day.
+    // 1460 days are four years without the leap day; 36,524 days are a century without its last
+    // leap day.
     let year = (of_cycle - of_cycle / 1460 + of_cycle / 36_524 - of_cycle / (CYCLE_DAYS - 1)) / 365;
     let of_year = of_cycle - (365 * year + year / 4 - year / 100);
     // From March on, every five months have 153 days.

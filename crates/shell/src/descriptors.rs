@@ -1,7 +1,9 @@
-//! The limit of open descriptors: raised as far as this process may, and put back for programs that it starts.
+//! The limit of open descriptors: raised as far as this process may, and restored for programs that
+//! it starts.
 //!
-//! The usual soft limit of 1024 is there for programs that still use `select`; a server wants the
-//! hard limit, which the administrator sets. Called once at start, before connections are accepted.
+//! The usual soft limit of 1024 exists for programs that still use `select`; a server wants the
+//! hard limit, which the administrator sets. Called once at the start, before connections are
+//! accepted.
 
 #![allow(unsafe_code)]
 
@@ -15,14 +17,14 @@ use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 /// The limits that the process began with.
 static INHERITED: OnceLock<Rlimit> = OnceLock::new();
 
-/// Raises the soft limit to the hard one; returns how many descriptors there may be.
+/// Raises the soft limit to the hard limit. Returns the number of descriptors that may be open.
 ///
 /// # Errors
-/// The kernel's; the limit is then what it was.
+/// The kernel rejects the new limit, which stays as it was.
 pub fn raise() -> io::Result<u64> {
     let mut limit = getrlimit(Resource::Nofile);
     INHERITED.get_or_init(|| limit);
-    // `None` is unlimited.
+    // `None` means unlimited.
     let most = limit.maximum.unwrap_or(u64::MAX);
     if limit.current.is_some_and(|current| current < most) {
         limit.current = limit.maximum;
@@ -37,7 +39,8 @@ pub fn restore_for(command: &mut Command) {
     let Some(&inherited) = INHERITED.get() else {
         return;
     };
-    // SAFETY: between fork and exec the closure makes one system call that is safe there, with a value of its own.
+    // SAFETY: between fork and exec the closure makes one system call that is safe there, with a
+    // value of its own.
     unsafe {
         command.pre_exec(move || Ok(setrlimit(Resource::Nofile, inherited)?));
     }

@@ -1,12 +1,13 @@
-//! A histogram of durations, which one thread fills while others read it.
+//! A histogram of durations, which some threads fill while others read it.
 //!
-//! Each length falls into one of a few buckets whose bounds are fixed, a third of a decade apart from 1 us to 100 s, so that histograms of
-//! several threads can be added. Filling is two relaxed additions and no lock; a reader may see one of the two before the other, and the
-//! next reading has both.
+//! Each duration falls into one of a few buckets with fixed bounds, a third of a decade apart from
+//! 1 us to 100 s, so that histograms of several threads can be added. Adding a duration is two
+//! relaxed additions and no lock. A reader may see one addition before the other; the next reading
+//! has both.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// Upper bounds of all buckets but the last one, which has none, ns.
+/// The upper bounds of all buckets except the last, which has none, ns.
 pub const BOUNDS_NS: [u64; BUCKETS - 1] = [
     1_000,
     2_000,
@@ -61,7 +62,7 @@ impl Durations {
         self.sum_ns.fetch_add(duration_ns, Ordering::Relaxed);
     }
 
-    /// Its present contents.
+    /// The current contents.
     #[must_use]
     pub fn read(&self) -> Counted {
         Counted {

@@ -1,27 +1,27 @@
 //! The counters of files, the control socket and the main loop.
 //!
-//! Names are the reference's where it counts the same.
+//! A counter that counts the same as one of the reference's has that one's name.
 
 use corvid_net::coverage::Counter;
 
-/// Lock files locked, not locked for a failure, and unlocked.
+/// Lock files that were locked.
 pub static LOCKFILE_LOCK: Counter = Counter::new("lockfile_lock");
-/// See there.
+/// Lock files that could not be locked.
 pub static LOCKFILE_ERROR: Counter = Counter::new("lockfile_error");
-/// See there.
+/// Lock files that were unlocked.
 pub static LOCKFILE_UNLOCK: Counter = Counter::new("lockfile_unlock");
-/// Writes to database files, and times that one was forced to disk.
+/// Writes to database files.
 pub static LOG_WRITE: Counter = Counter::new("log_write");
-/// See there.
+/// Syncs of database files.
 pub static LOG_SYNC: Counter = Counter::new("log_sync");
-/// Requests on the control socket, and replies to them.
+/// Requests on the control socket.
 pub static UNIXCTL_RECEIVED: Counter = Counter::new("unixctl_received");
-/// See there.
+/// Replies on the control socket.
 pub static UNIXCTL_REPLIED: Counter = Counter::new("unixctl_replied");
-/// Times that the main thread looked for events, and that a connection thread did.
+/// Wake-ups of the main thread.
 pub static MAIN_WAKEUP: Counter = Counter::new("main_wakeup");
 
-/// All of them.
+/// All of these counters.
 pub static ALL: [&Counter; 8] = [
     &LOCKFILE_LOCK,
     &LOCKFILE_ERROR,

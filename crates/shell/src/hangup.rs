@@ -1,7 +1,9 @@
-//! SIGHUP as an order to read files again, for programs that want it so; all others die of it ([`crate::signals`]).
+//! SIGHUP as a request to reread files, for programs that opt in; all others die of it
+//! ([`crate::signals`]).
 //!
-//! The handler only makes a descriptor readable. A loop that waits for [`fd`] calls [`take`] afterwards. In a supervisor the handler passes
-//! the signal on to the server. A signal that was ignored at start stays ignored. Call [`reload`] before the process becomes a daemon.
+//! The handler only makes a descriptor readable. A loop that waits for [`fd`] calls [`take`]
+//! afterwards. In a supervisor, the handler forwards the signal to the server. A signal that was
+//! ignored at start stays ignored. Call [`reload`] before the process becomes a daemon.
 
 use std::io;
 use std::os::fd::RawFd;
@@ -12,19 +14,19 @@ use rustix::process::{Pid, Signal, kill_process};
 use crate::signals::disposition::{self, Disposition};
 use crate::signals::event::Event;
 
-/// Whether this program reads files again instead of dying.
+/// Whether this program rereads files instead of dying.
 static IS_RELOAD: AtomicBool = AtomicBool::new(false);
-/// Raised by the signal; without a descriptor while the signal is not caught here.
+/// Raised by the signal; has no descriptor while the signal is not caught here.
 static EVENT: Event = Event::new();
-/// The process that a supervisor passes the signal on to; 0: none.
+/// The process to which a supervisor forwards the signal; 0: none.
 static CHILD: AtomicI32 = AtomicI32::new(0);
 
-/// From now on SIGHUP means that files are to be read again.
+/// Makes SIGHUP a request to reread files from now on.
 pub fn reload() {
     IS_RELOAD.store(true, Ordering::SeqCst);
 }
 
-/// Whether SIGHUP means that.
+/// Whether SIGHUP is a request to reread files.
 pub(crate) fn is_reload() -> bool {
     IS_RELOAD.load(Ordering::SeqCst)
 }
@@ -34,7 +36,7 @@ extern "C" fn raise_event(_: libc::c_int) {
 }
 
 extern "C" fn pass_on(_: libc::c_int) {
-    // One system call, which is async-signal-safe and leaves errno alone.
+    // One system call, which is async-signal-safe and does not change errno.
     if let Some(child) = Pid::from_raw(CHILD.load(Ordering::SeqCst)) {
         let _ = kill_process(child, Signal::HUP);
     }
@@ -50,8 +52,8 @@ pub(crate) fn catch() -> io::Result<()> {
     Ok(())
 }
 
-/// Catches the signal in a supervisor, if the program wants it: `child` gets it from now on. 0: there is no child just now, and one that
-/// begins reads all files anyway.
+/// Catches the signal in a supervisor, if the program has opted in: from now on it is forwarded to
+/// `child`. 0: there is no child at the moment; the next one reads all files anyway.
 pub(crate) fn pass_on_to(child: libc::pid_t) {
     if is_reload() {
         CHILD.store(child, Ordering::SeqCst);
@@ -69,13 +71,14 @@ pub(crate) fn set_default() {
     }
 }
 
-/// The descriptor that is readable once the signal has come; `None` unless it is caught here.
+/// The descriptor that becomes readable when the signal arrives; `None` unless the signal is caught
+/// here.
 #[must_use]
 pub fn fd() -> Option<RawFd> {
     EVENT.fd()
 }
 
-/// Whether the signal has come since the last call.
+/// Whether the signal has arrived since the last call.
 #[must_use]
 pub fn take() -> bool {
     EVENT.take()

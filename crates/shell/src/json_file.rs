@@ -1,6 +1,6 @@
-//! Files that hold one JSON text, as they are shipped and written by hand.
+//! Files that hold one JSON text, shipped or written by hand.
 //!
-//! Read whole and once; the caller interprets the text.
+//! A file is read whole and once; the caller interprets the text.
 
 use std::io::Read;
 use std::path::Path;
@@ -12,7 +12,8 @@ use corvid_net::errno;
 /// Reads a file whose text is one object or array.
 ///
 /// # Errors
-/// In words for the user: `"FILE" could not be read as JSON (REASON)`.
+/// The file cannot be read or parsed; the text is for the user:
+/// `"FILE" could not be read as JSON (REASON)`.
 pub fn read(path: &Path) -> Result<Value, String> {
     let shown = path.display();
     parse(path).map_err(|reason| format!("\"{shown}\" could not be read as JSON ({reason})"))

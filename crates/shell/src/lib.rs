@@ -1,8 +1,10 @@
-//! The effects of a program of this repository other than connections and databases: options, manuals, logs, daemons, signals, the control socket.
+//! The effects of this repository's programs, other than connections and databases: options,
+//! manuals, logs, daemons, signals, the control socket.
 //!
 //! Every effect has one home: [`vlog`] for logging, [`daemon`] and [`signals`] for the process,
-//! [`unixctl`] for the control socket, [`args`] and [`manual`] for the command line. It knows nothing of OVSDB: no database, schema, monitor
-//! or transaction is named here. No library for other programs depends on it.
+//! [`unixctl`] for the control socket, [`args`] and [`manual`] for the command line. The crate
+//! knows nothing of OVSDB: it names no database, schema, monitor or transaction. No library for
+//! other programs depends on it.
 
 pub mod anonymous;
 pub mod args;

@@ -1,8 +1,10 @@
-//! The manual of a program: one value, from which `--help`, the manual page and the completions are made.
+//! The manual of a program: one value, from which `--help`, the manual page and the completions are
+//! generated.
 //!
-//! The options come from the table that command lines are read by, the commands from the table that finds them, the rest is
-//! prose. It is data only; [`help`] renders it for terminals, and the generator of the packages renders the other forms. Texts are
-//! written as in [`crate::args::spec`]; a line that begins with four spaces is shown as it is.
+//! The options come from the table that parses command lines, the commands from the table that
+//! dispatches them; the rest is prose. This is data only: [`help`] renders it for terminals, and
+//! the packages' generator renders the other forms. Texts are written as in [`crate::args::spec`];
+//! a line that begins with four spaces is shown unchanged.
 
 pub mod help;
 pub mod placeholders;
@@ -17,23 +19,23 @@ pub use placeholders::Placeholders;
 /// The description of a program for its users.
 #[derive(Debug, Clone, Default)]
 pub struct Manual {
-    /// Its name.
+    /// The program's name.
     pub name: &'static str,
-    /// Section of the manual: 1 for tools, 8 for daemons.
+    /// The section of the manual: 1 for tools, 8 for daemons.
     pub section: u8,
-    /// A short phrase.
+    /// The program's purpose, in a short phrase.
     pub purpose: &'static str,
-    /// The forms of its command line, without the name.
+    /// The forms of the command line, without the name.
     pub usage: &'static [&'static str],
-    /// Its description, for `--help` and the manual.
+    /// The description for `--help` and the manual page.
     pub introduction: &'static str,
-    /// Further description, for the manual alone.
+    /// Further description for the manual page only.
     pub description: &'static str,
-    /// Headings of options, in order. [`OTHER`] follows by itself.
+    /// The headings of option groups, in order. [`OTHER`] follows automatically.
     pub groups: Vec<&'static str>,
-    /// Its options, in the order of their table.
+    /// The options, in the order of their table.
     pub options: Vec<OptionEntry>,
-    /// Its commands, by topic.
+    /// The commands, by topic.
     pub commands: Vec<Chapter>,
     /// Arguments that several options or commands share; part of `--help`.
     pub notes: Vec<Chapter>,
@@ -41,10 +43,10 @@ pub struct Manual {
     pub chapters: Vec<Chapter>,
 }
 
-/// Prose, then a list of things that are explained.
+/// Prose, followed by a list of terms with explanations.
 #[derive(Debug, Clone, Default)]
 pub struct Chapter {
-    /// Its heading.
+    /// The heading.
     pub title: &'static str,
     /// Paragraphs.
     pub text: &'static str,
@@ -59,12 +61,12 @@ pub struct Entry {
     pub term: String,
     /// One line or a paragraph, without a full stop if it is a phrase.
     pub meaning: &'static str,
-    /// Further text of the manual page.
+    /// Further text for the manual page.
     pub detail: &'static str,
 }
 
 impl Chapter {
-    /// Prose alone.
+    /// A chapter of prose only.
     #[must_use]
     pub const fn prose(title: &'static str, text: &'static str) -> Chapter {
         Chapter {
@@ -74,7 +76,7 @@ impl Chapter {
         }
     }
 
-    /// A list of terms and meanings.
+    /// A chapter that lists terms and meanings.
     #[must_use]
     pub fn list(title: &'static str, entries: &[(&str, &'static str)]) -> Chapter {
         let entry = |&(term, meaning): &(&str, &'static str)| Entry {
@@ -89,7 +91,7 @@ impl Chapter {
         }
     }
 
-    /// The same with paragraphs before the list.
+    /// The same chapter with paragraphs before the list.
     #[must_use]
     pub fn with_text(mut self, text: &'static str) -> Chapter {
         self.text = text;
@@ -104,7 +106,7 @@ impl Manual {
         specs.iter().map(Spec::entry).collect()
     }
 
-    /// Headings of options with their options, in order, without empty ones.
+    /// The headings of option groups with their options, in order, without empty groups.
     pub fn option_groups(&self) -> impl Iterator<Item = (&'static str, Vec<&OptionEntry>)> {
         let titles = self.groups.iter().copied().chain([OTHER]);
         titles
@@ -115,7 +117,7 @@ impl Manual {
             .filter(|(_, options)| !options.is_empty())
     }
 
-    /// Faults: missing meanings, names of arguments, headings. Tests of the programs expect none.
+    /// Faults: missing meanings, argument names or headings. Tests of the programs expect none.
     #[must_use]
     pub fn complaints(&self) -> Vec<String> {
         let mut complaints = Vec::new();

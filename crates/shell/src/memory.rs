@@ -1,13 +1,13 @@
-//! Memory of the process: the text of `memory/show` and the lines of the log about its growth.
+//! Memory of the process: the text of `memory/show`, and the log lines about memory growth.
 //!
-//! The first line comes ten seconds after the start, others when the peak has grown by half. The program supplies its own
-//! counts (rows, sessions, ...).
+//! The first line appears ten seconds after the start, further ones when the peak has grown by
+//! half. The program supplies its own counts (rows, sessions, ...).
 
 #![allow(unsafe_code)]
 
 use crate::vlog::{self, Module};
 
-/// Between two readings of the resident set, ms.
+/// The interval between two readings of the resident set, ms.
 const INTERVAL_MS: u64 = 10_000;
 
 /// Named counts, shown sorted by name.
@@ -17,13 +17,13 @@ pub type Usage = Vec<(String, u64)>;
 #[derive(Debug)]
 pub struct MemoryLog {
     next_ms: u64,
-    /// Peak and time of the last line.
+    /// The peak (kB) and the time (monotonic ms) of the last line.
     logged: Option<(u64, u64)>,
     peak_kb: fn() -> u64,
 }
 
 impl MemoryLog {
-    /// Starts counting at this monotonic time.
+    /// Starts measuring at this monotonic time.
     #[must_use]
     pub fn new(now_ms: u64) -> MemoryLog {
         MemoryLog {
@@ -33,13 +33,14 @@ impl MemoryLog {
         }
     }
 
-    /// When [`MemoryLog::run`] has something to do, monotonic ms.
+    /// When [`MemoryLog::run`] is next due, monotonic ms.
     #[must_use]
     pub fn next_ms(&self) -> u64 {
         self.next_ms
     }
 
-    /// Logs the peak, if that is due. When it returns true, the caller logs the program's counts ([`log_usage`]).
+    /// Logs the peak, if that is due. If it returns true, the caller logs the program's counts
+    /// ([`log_usage`]).
     pub fn run(&mut self, now_ms: u64) -> bool {
         let line = self.due(now_ms);
         if let Some(line) = &line {
@@ -56,7 +57,7 @@ impl MemoryLog {
         let peak = (self.peak_kb)();
         let line = match self.logged {
             None => format!("{peak} kB peak resident set size after 10.0 seconds"),
-            // Growth by half since the last line.
+            // The peak has grown by half since the last line.
             Some((before, then_ms)) if peak >= before + before / 2 && peak > before => {
                 let percent = ((peak as f64 / before.max(1) as f64 - 1.0) * 100.0).round();
                 let seconds = now_ms.saturating_sub(then_ms) as f64 / 1000.0;
@@ -87,7 +88,7 @@ pub fn show(mut usage: Usage) -> String {
     words.join(" ") + "\n"
 }
 
-/// The largest resident set that this process ever had, kB.
+/// The largest resident set that this process has ever had, kB.
 fn peak_kb() -> u64 {
     // SAFETY: an all-zero `rusage` is valid, and getrusage fills it in.
     let usage = unsafe {

@@ -1,15 +1,19 @@
-//! Standard output and standard error of the programs. Nothing that prints can panic.
+//! Standard output and standard error of the programs. Printing never panics.
 //!
-//! Standard output is buffered as the C library buffers it: line by line on a terminal, in blocks elsewhere. It is written when the buffer is
-//! full, when a program calls [`flush`], and when the process ends by [`program::exit`](crate::program::exit). A command that waits calls
-//! [`flush`] first. All programs print through this module; `tests/tests/repository/output.rs` finds other ways.
+//! Standard output is buffered as the C library buffers it: line by line on a terminal, in blocks
+//! elsewhere. It is written when the buffer is full, when a program calls [`flush`], and when the
+//! process ends by [`program::exit`](crate::program::exit). A command that waits calls [`flush`]
+//! first. All programs print through this module; `tests/tests/repository/output.rs` finds code
+//! that does not.
 //!
-//! On a terminal and on standard error, control characters other than newlines and tabs are escaped ([`corvid_json::shown`]): a person reads
-//! them, and names, values and errors come from clients and servers. A pipe or a file gets exact bytes.
+//! On a terminal and on standard error, control characters other than newlines and tabs are escaped
+//! ([`corvid_json::shown`]): a person reads them, and names, values and errors come from clients
+//! and servers. A pipe or a file gets the exact bytes.
 //!
-//! A reader that stops early, as `| grep -q` and `| head` do, is not an error: the rest of the output is discarded, and the exit status is
-//! the status of the work. Commands with output that never ends look at [`reader_is_gone`]. Output that is lost for another reason, such as a
-//! full disk, makes the exit status 1 instead of 0.
+//! A reader that stops early, as `| grep -q` and `| head` do, is not an error: the rest of the
+//! output is discarded, and the exit status is that of the work. Commands whose output never ends
+//! check [`reader_is_gone`]. If output is lost for another reason, such as a full disk, the exit
+//! status is 1 instead of 0.
 
 use std::borrow::Cow;
 use std::fmt::Display;
@@ -21,18 +25,20 @@ use corvid_net::errno;
 
 use crate::program;
 
-/// The size at which buffered output is written, in bytes: the capacity of a pipe, so that shorter output is written in one piece.
+/// The size at which buffered output is written, bytes: the capacity of a pipe, so that shorter
+/// output is written in one piece.
 const BUFFERED_BYTES_MAX: usize = 64 * 1024;
 
 static OUTPUT: Mutex<Buffer<Stdout>> = Mutex::new(Buffer::new(Stdout));
 
-/// Standard output as a writer. Its errors are those of lost output; a reader that is gone is not an error.
+/// Standard output as a writer. Its errors report lost output; a reader that is gone is not an
+/// error.
 #[derive(Debug, Clone, Copy)]
 pub struct Output;
 
 /// Adds text to standard output.
 pub fn print(text: impl Display) {
-    // The exit reports an error.
+    // An error stays recorded, and the exit reports it.
     let _ = output().print(format_args!("{text}"));
 }
 
@@ -44,11 +50,11 @@ pub fn line(text: impl Display) {
 /// Adds text to standard output and writes it at once, for programs that report as they go.
 pub fn report_text(text: impl Display) {
     print(text);
-    // The exit reports an error.
+    // An error stays recorded, and the exit reports it.
     let _ = flush();
 }
 
-/// As [`report_text`], a line.
+/// As [`report_text`], for a line.
 pub fn report(text: impl Display) {
     report_text(format_args!("{text}\n"));
 }
@@ -67,8 +73,8 @@ pub fn is_terminal() -> bool {
     output().is_terminal()
 }
 
-/// A text of others as part of a line of standard output. On a terminal its newlines are escaped too, so it cannot forge a line; elsewhere
-/// it is exact.
+/// Foreign text as part of a line of standard output. On a terminal its newlines are escaped too,
+/// so it cannot forge a line; elsewhere it is exact.
 #[must_use]
 pub fn part(text: &str) -> Cow<'_, str> {
     match is_terminal() {
@@ -83,24 +89,26 @@ pub fn reader_is_gone() -> bool {
     matches!(output().state, State::ReaderGone)
 }
 
-/// Prints a line on standard error, unbuffered. Nothing can report an error of that. Control characters are escaped; text that is to stay
-/// on one line whatever it contains is passed as [`corvid_json::shown::Shown`].
+/// Prints a line on standard error, unbuffered. Errors are ignored, because nothing could report
+/// them. Control characters are escaped. Text that must stay on one line is passed as
+/// [`corvid_json::shown::Shown`].
 pub fn error_line(text: impl Display) {
     error_text(format_args!("{text}\n"));
 }
 
-/// As [`error_line`], text with its own newlines.
+/// As [`error_line`], for text with its own newlines.
 pub fn error_text(text: impl Display) {
-    // One write, so that lines of several processes do not mix.
+    // One write, so that lines of several processes do not interleave.
     let _ = io::stderr().write_all(ShownLines(text).to_string().as_bytes());
 }
 
-/// Prints a line on a terminal's standard error that the next one overwrites.
+/// Prints a line on a terminal's standard error, which the next line overwrites.
 pub fn overwritten_line(text: impl Display) {
     let _ = io::stderr().write_all(format!("{}\r", Shown(text)).as_bytes());
 }
 
-/// Writes buffered output at the end of the process, and returns the exit status: 1 instead of 0 if output was lost.
+/// Writes buffered output at the end of the process. Returns the exit status: 1 instead of 0 if
+/// output was lost.
 pub(crate) fn close(status: i32) -> i32 {
     match output().end() {
         Err(error) if status == 0 => {
@@ -116,7 +124,7 @@ pub(crate) fn close(status: i32) -> i32 {
 }
 
 fn output() -> MutexGuard<'static, Buffer<Stdout>> {
-    // The buffer is consistent after every push; a panic of another thread changes nothing.
+    // The buffer is consistent after every push, so a panic of another thread does no harm.
     OUTPUT.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
@@ -147,7 +155,7 @@ impl Sink for Stdout {
     fn write_all(&mut self, bytes: &[u8]) -> io::Result<()> {
         let mut out = io::stdout().lock();
         out.write_all(bytes)?;
-        // The library keeps an unfinished line.
+        // The library buffers an unfinished line.
         out.flush()
     }
 }
@@ -156,9 +164,9 @@ impl Sink for Stdout {
 #[derive(Debug)]
 enum State {
     Open,
-    /// The reader closed the pipe: output is discarded.
+    /// The reader has closed the pipe: output is discarded.
     ReaderGone,
-    /// Output was lost: the error code of the system.
+    /// Output was lost, with this error code of the system.
     Lost(i32),
 }
 
@@ -166,7 +174,8 @@ enum State {
 struct Buffer<S> {
     sink: S,
     bytes: Vec<u8>,
-    /// `None` before the first output. A terminal gets each line at once, and no control characters.
+    /// `None` before the first output. A terminal gets each line at once, and no control
+    /// characters.
     is_terminal: Option<bool>,
     state: State,
 }
@@ -193,7 +202,8 @@ impl<S: Sink> Buffer<S> {
         self.after(before)
     }
 
-    /// Writes the buffer if it is full, or if the terminal shows a line that was completed after `before`.
+    /// Writes the buffer if it is full, or if a terminal is to show a line that was completed after
+    /// `before`.
     fn after(&mut self, before: usize) -> io::Result<()> {
         let is_due = self.bytes.len() >= BUFFERED_BYTES_MAX
             || self.is_terminal() && self.bytes[before..].contains(&b'\n');
@@ -205,7 +215,7 @@ impl<S: Sink> Buffer<S> {
         *self.is_terminal.get_or_insert_with(|| sink.is_terminal())
     }
 
-    /// Writes the buffer. On a terminal, a character of which only the beginning is there stays in it.
+    /// Writes the buffer. On a terminal, an incomplete character at its end stays in the buffer.
     fn flush(&mut self) -> io::Result<()> {
         let mut bytes = std::mem::take(&mut self.bytes);
         if self.is_terminal() {
@@ -221,7 +231,7 @@ impl<S: Sink> Buffer<S> {
         self.outcome()
     }
 
-    /// Writes everything: what is not complete now never will be.
+    /// Writes everything, including an incomplete character, which can no longer be completed.
     fn end(&mut self) -> io::Result<()> {
         self.flush()?;
         if !self.bytes.is_empty() {
@@ -256,7 +266,7 @@ impl<S: Sink> Buffer<S> {
 mod tests {
     use super::*;
 
-    /// Accepts so many bytes, then fails with an error code.
+    /// Accepts everything, or fails with an error code.
     struct Script {
         written: Vec<Vec<u8>>,
         is_terminal: bool,
@@ -315,7 +325,7 @@ mod tests {
         let text = "\u{1b}[2J\u{9b}m\u{202e}é\tx\r\n".as_bytes();
         for is_terminal in [false, true] {
             let mut buffer = buffer(is_terminal, None);
-            // In pieces that divide characters.
+            // In pieces that split characters.
             for piece in text.chunks(1) {
                 buffer.add(piece).unwrap();
                 buffer.flush().unwrap();

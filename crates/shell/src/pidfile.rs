@@ -1,9 +1,10 @@
 //! Pidfiles: the process that runs under a name, proven by a lock.
 //!
-//! The file holds a pid and a newline and stays open, under a POSIX record lock, for the life of the process that it names.
-//! Readers ask the kernel for the holder of the lock and trust the file only when both agree. The lock belongs to the process, is
-//! not inherited by fork, and is lost when *any* descriptor of the file is closed: therefore the file is opened in the
-//! final process and never again.
+//! The file holds a pid and a newline. The process that it names keeps it open, under a POSIX
+//! record lock, for its whole life. Readers ask the kernel which process holds the lock, and trust
+//! the file only if both agree. The lock belongs to the process, is not inherited by fork, and is
+//! lost when *any* descriptor of the file is closed. The file is therefore opened in the final
+//! process and never again.
 
 use std::fs::{File, OpenOptions};
 use std::io::{self, Read, Write};
@@ -18,7 +19,7 @@ use crate::program;
 use crate::vlog::{self, Module};
 use corvid_net::{cleanup, dirs, errno};
 
-/// The pidfile that `--pidfile[=NAME]` means.
+/// The path of `--pidfile[=NAME]`.
 #[must_use]
 pub fn path(name: Option<&str>) -> PathBuf {
     match name {
@@ -30,12 +31,12 @@ pub fn path(name: Option<&str>) -> PathBuf {
 /// Acquires the write lock on a whole file without waiting.
 ///
 /// # Errors
-/// Another process holds it (EAGAIN or EACCES), or the file system has no locks.
+/// Another process holds the lock (EAGAIN or EACCES), or the file system has no locks.
 pub fn lock(file: &File) -> io::Result<()> {
     fcntl_lock(file, FlockOperation::NonBlockingLockExclusive).map_err(Into::into)
 }
 
-/// The process that holds a lock on a file, if any other does. The descriptor need not be writable.
+/// The other process that holds a lock on a file, if any. The descriptor need not be writable.
 ///
 /// # Errors
 /// The file system has no locks.
@@ -44,8 +45,8 @@ pub fn lock_holder(file: &File) -> io::Result<Option<i32>> {
     Ok(holder.map(|lock| Pid::as_raw(lock.pid)))
 }
 
-/// Writes the pidfile of this process and keeps it locked until the process ends. Ends the process when that is not
-/// possible, or when another one runs under this name (unless `overwrite`).
+/// Writes the pidfile of this process and keeps it locked until the process ends. Ends the process
+/// if that is impossible, or if another process runs under this name (unless `overwrite`).
 pub fn create_or_die(path: &Path, overwrite: bool) {
     let shown = path.display();
     let pid = std::process::id();
@@ -88,11 +89,11 @@ pub fn create_or_die(path: &Path, overwrite: bool) {
     }
     cleanup::unregister(&temporary);
     cleanup::add(path);
-    // Closing the descriptor would drop the lock, so it stays open for good.
+    // Closing the descriptor would drop the lock, so it stays open.
     let _ = ManuallyDrop::new(file);
 }
 
-/// Ends the process when another one holds the pidfile. A stale file is ignored.
+/// Ends the process if another one holds the pidfile. A stale file is ignored.
 fn check_or_die(path: &Path) {
     let owner = match Owner::of(path) {
         Ok(Owner::Nobody) => return,
@@ -105,7 +106,7 @@ fn check_or_die(path: &Path) {
             let line = format_args!("{shown}: already running as pid {pid}, aborting");
             program::fatal_logged(Module::DaemonUnix, line);
         }
-        // A held lock is proof of a live process, even if this process cannot see which one it is.
+        // A held lock proves that a process is alive, even if this process cannot see which one.
         Ok(Owner::Hidden { written, holder }) => {
             let line = format_args!(
                 "{shown}: the file names pid {written}, and pid {holder} holds its lock (0: a process of another PID namespace)"
@@ -127,8 +128,8 @@ fn check_or_die(path: &Path) {
 /// The pid of the live process whose pidfile this is.
 ///
 /// # Errors
-/// ESRCH when nobody holds the lock (the file is stale), or a process that this one cannot see; else what opening and reading give; logged
-/// as well.
+/// ESRCH if nobody holds the lock (the file is stale), or if the holder is invisible to this
+/// process; else the error of opening or reading. Also logged.
 pub fn read(path: &Path) -> io::Result<i32> {
     match Owner::of(path) {
         Ok(Owner::Process(pid)) => Ok(pid),
@@ -146,20 +147,22 @@ pub fn read(path: &Path) -> io::Result<i32> {
 enum Owner {
     /// Nobody holds the lock: the file is stale.
     Nobody,
-    /// This process, which holds the lock.
+    /// The process with this pid, which holds the lock.
     Process(i32),
-    /// A process holds the lock that the file does not name: one of another PID namespace, whose pid is 0 here and another one there.
+    /// A process that the file does not name holds the lock. A process of another PID namespace has
+    /// pid 0 here and another pid there.
     Hidden { written: i32, holder: i32 },
 }
 
-/// A pidfile may be replaced while it is read; so many times in a row is a fault.
+/// A pidfile may be replaced while it is read, but more often than this in a row is a fault.
 const REPLACED_MAX: u32 = 100;
 
 impl Owner {
-    /// Asks the kernel.
+    /// Asks the kernel for the owner.
     fn of(path: &Path) -> io::Result<Owner> {
         for _ in 0..REPLACED_MAX {
-            // A process must not ask about its own pidfile: closing the descriptor would drop its lock.
+            // A process must not ask about its own pidfile: closing the descriptor would drop its
+            // lock.
             let mut file = File::open(path)?;
             // A directory cannot be locked, and would look like an unlocked file.
             if file.metadata()?.is_dir() {
@@ -170,7 +173,8 @@ impl Owner {
             if holder.is_some() {
                 file.read_to_string(&mut text)?;
             }
-            // A file renamed over the open one belongs to a newer process, which is asked about instead.
+            // If another file was renamed over the open one, it belongs to a newer process; try
+            // again with that file.
             let (now, then) = (std::fs::metadata(path)?, file.metadata()?);
             if (now.dev(), now.ino()) != (then.dev(), then.ino()) {
                 continue;

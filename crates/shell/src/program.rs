@@ -1,7 +1,7 @@
 //! The program's name, its version line and its fatal errors.
 //!
-//! The name is the base name of `argv[0]` less a leading `lt-`; it begins every message and names the pidfile, log file and
-//! control socket. Set once by `main`.
+//! The name is the base name of `argv[0]` without a leading `lt-`. It begins every message and
+//! names the pidfile, log file and control socket. `main` sets it once.
 
 use std::ffi::OsStr;
 use std::fmt;
@@ -12,13 +12,14 @@ use crate::{output, vlog};
 use corvid_json::shown::Shown;
 use corvid_net::{cleanup, errno};
 
-/// The version that programs report. Stop scripts require a dotted number that compares at least 2.5.90.
+/// The version that programs report. Stop scripts require a dotted number that compares as at least
+/// 2.5.90.
 pub const VERSION: &str = "3.7.0";
 
 static NAME: OnceLock<String> = OnceLock::new();
 
-/// Records the program's name from `argv[0]` and ignores SIGPIPE, as every program of the family does. Later calls have no
-/// effect.
+/// Records the program's name from `argv[0]` and ignores SIGPIPE, as every program of the family
+/// does. Later calls are no-ops.
 pub fn init(argv0: &OsStr) {
     let base = Path::new(argv0)
         .file_name()
@@ -30,7 +31,8 @@ pub fn init(argv0: &OsStr) {
     vlog::mark_start();
 }
 
-/// As [`init`], and catches the fatal signals, for programs that wait: they must handle the signal of their deadline.
+/// As [`init`], and also catches the fatal signals. For programs that wait: they must handle their
+/// deadline's signal.
 pub fn init_waiting(argv0: &OsStr) {
     init(argv0);
     if let Err(error) = crate::signals::init() {
@@ -38,7 +40,7 @@ pub fn init_waiting(argv0: &OsStr) {
     }
 }
 
-/// The program's name, `corvid` before [`init`].
+/// The program's name; `corvid` before [`init`].
 #[must_use]
 pub fn name() -> &'static str {
     NAME.get().map_or("corvid", String::as_str)
@@ -47,17 +49,18 @@ pub fn name() -> &'static str {
 /// The name and the version of this implementation.
 pub const CORVID: &str = concat!("Corvid ", env!("CARGO_PKG_VERSION"));
 
-/// `PROG (Open vSwitch) VERSION`, the first line of `--version` and of the reply to the command `version`. Scripts take the last word of
-/// this line, or of the line with the words `Open vSwitch`. [`CORVID`] is the second line.
+/// `PROG (Open vSwitch) VERSION`: the first line of `--version` and of the reply to the command
+/// `version`. Scripts take the last word of this line, or of the line with the words
+/// `Open vSwitch`. [`CORVID`] is the second line.
 #[must_use]
 pub fn version_line() -> String {
     format!("{} (Open vSwitch) {VERSION}", name())
 }
 
-/// Prints the text of an option such as `--help` and ends the process with status 0.
+/// Prints the text of an option such as `--help`, and ends the process with status 0.
 pub fn answer(text: impl fmt::Display) -> ! {
     output::print(text);
-    // As with the reference, an answer that cannot be written is not a failure.
+    // As in the reference, an answer that cannot be written is not a failure.
     let _ = output::flush();
     cleanup::run();
     std::process::exit(0)
@@ -68,7 +71,8 @@ pub fn answer_version() -> ! {
     answer(format_args!("{}\n{CORVID}\n", version_line()))
 }
 
-/// Prints `PROG: MESSAGE` on standard error, on one line, removes the files of the cleanup list, and ends the process with status 1.
+/// Prints `PROG: MESSAGE` on one line of standard error, removes the files in the cleanup list, and
+/// ends the process with status 1.
 pub fn fatal(message: impl fmt::Display) -> ! {
     output::error_line(format_args!("{}: {}", prefix(), Shown(message)));
     exit(1)
@@ -79,21 +83,22 @@ pub fn fatal_error(message: impl fmt::Display, error: &std::io::Error) -> ! {
     fatal(format_args!("{message} ({})", errno::text(error)))
 }
 
-/// A fatal message raised through the logger: level EMER to file and system log, and once to standard error whatever the
-/// console level.
+/// Reports a fatal message through the logger: at level EMER to the file and the system log, and
+/// once to standard error whatever the console level. Then ends the process as [`fatal`] does.
 pub fn fatal_logged(module: vlog::Module, message: impl fmt::Display) -> ! {
     vlog::emergency(module, &message.to_string());
     fatal(message)
 }
 
-/// Writes buffered output, removes the files of the cleanup list and ends the process. Lost output makes status 0 a 1.
+/// Writes buffered output, removes the files in the cleanup list, and ends the process. If output
+/// was lost, status 0 becomes 1.
 pub fn exit(status: i32) -> ! {
     let status = output::close(status);
     cleanup::run();
     std::process::exit(status)
 }
 
-/// The program's name as messages begin with it: `PROG`, or `PROG(monitor)` in the supervisor.
+/// The program's name at the beginning of messages: `PROG`, or `PROG(monitor)` in the supervisor.
 #[must_use]
 pub fn prefix() -> String {
     match vlog::subprogram() {

@@ -1,7 +1,7 @@
 //! Progress of long work, shown on a terminal.
 //!
-//! Drawn on standard error, when that is a terminal, and only for work that takes longer than a second: scripts and short
-//! commands see nothing. For tools; servers are built without it.
+//! Drawn on standard error, only if that is a terminal and only for work that takes longer than a
+//! second: scripts and short commands see nothing. For tools; servers are built without it.
 
 use std::cell::Cell;
 use std::io::IsTerminal;
@@ -11,20 +11,20 @@ use std::time::Duration;
 
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 
-/// Shorter work shows nothing.
+/// Work that takes less time shows nothing.
 const HIDDEN: Duration = Duration::from_secs(1);
-/// Time between two pictures.
+/// The time between two redraws.
 const TICK: Duration = Duration::from_millis(200);
-/// Steps between two positions of the picture.
+/// The number of steps between two updates of the position.
 const STRIDE: u64 = 1024;
 
-/// The progress of a piece of work. Ends when it is dropped.
+/// The progress of a piece of work. Ends when dropped.
 #[derive(Debug)]
 pub struct Progress {
     /// `None` without a terminal.
     picture: Option<Picture>,
     done: Cell<u64>,
-    /// The step at which the picture is told next.
+    /// The step at which the position is updated next.
     next: Cell<u64>,
     stride: u64,
 }
@@ -37,7 +37,7 @@ impl Progress {
         Progress::begin(what, total, STRIDE, template)
     }
 
-    /// Work on `total` bytes, in large pieces; 0 when the total is unknown.
+    /// Work on `total` bytes, in large pieces; 0 if the total is unknown.
     #[must_use]
     pub fn of_bytes(what: &'static str, total: u64) -> Progress {
         let template = match total {
@@ -56,7 +56,7 @@ impl Progress {
         }
     }
 
-    /// Adds steps that are done.
+    /// Adds completed steps.
     pub fn advance(&self, steps: u64) {
         let Some(picture) = &self.picture else {
             return;
@@ -70,14 +70,14 @@ impl Progress {
     }
 }
 
-/// Work of unknown length, of this process or another one: shows the seconds. Ends when it is dropped.
+/// Work of unknown length, in this process or another: shows the seconds. Ends when dropped.
 #[derive(Debug)]
 pub struct Spinner {
     _picture: Option<Picture>,
 }
 
 impl Spinner {
-    /// Begins.
+    /// Begins showing the seconds.
     #[must_use]
     pub fn new(what: &'static str) -> Spinner {
         Spinner {
@@ -86,16 +86,17 @@ impl Spinner {
     }
 }
 
-/// The line on the terminal. A thread draws it, so it appears while one step takes long too.
+/// The line on the terminal. A thread draws it, so it appears even while a single step takes long.
 #[derive(Debug)]
 struct Picture {
     bar: ProgressBar,
-    /// The thread that waits for the first picture, and the sender that ends its wait when it is dropped.
+    /// The thread that waits before the first redraw, and the sender that ends its wait when
+    /// dropped.
     first: Option<(Sender<()>, JoinHandle<()>)>,
 }
 
 impl Picture {
-    /// `None` without a terminal.
+    /// Begins the line; `None` without a terminal.
     fn begin(what: &'static str, total: Option<u64>, template: &str) -> Option<Picture> {
         if !std::io::stderr().is_terminal() {
             return None;

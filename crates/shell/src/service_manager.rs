@@ -1,9 +1,12 @@
-//! Notifications to systemd, or to another service manager with its protocol (`sd_notify`): ready, reloading, stopping, alive.
+//! Notifications to systemd, or to another service manager with its protocol (`sd_notify`): ready,
+//! reloading, stopping, alive.
 //!
-//! Nothing is sent unless the environment names a socket (`NOTIFY_SOCKET`). Called by main threads only. A failure to send is ignored.
+//! Nothing is sent unless the environment names a socket (`NOTIFY_SOCKET`). Only main threads call
+//! this module. A failure to send is ignored.
 //!
-//! The main process is the server, or the supervisor of `--monitor`, which outlives it ([`crate::daemon::Startup::main_pid`]). With `--detach`
-//! or `--monitor` another process than the one that the manager started sends the notifications, so such a unit needs `NotifyAccess=all`.
+//! The main process is the server, or the supervisor of `--monitor`, which outlives the server
+//! ([`crate::daemon::Startup::main_pid`]). With `--detach` or `--monitor`, the process that sends
+//! notifications is not the one that the manager started, so such a unit needs `NotifyAccess=all`.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
@@ -15,13 +18,14 @@ use corvid_net::clock;
 /// The manager's watchdog, which expects periodic notifications.
 #[derive(Debug)]
 pub struct Watchdog {
-    /// Between two notifications, ms: half of the manager's limit.
+    /// The interval between two notifications, ms: half of the manager's limit.
     interval_ms: u64,
     next_ms: u64,
 }
 
 impl Watchdog {
-    /// The watchdog that the environment requests, if any. Call it before the process forks: the environment names the process.
+    /// The watchdog that the environment requests, if any. Must be called before the process forks:
+    /// the environment names the process.
     #[must_use]
     pub fn from_env() -> Option<Watchdog> {
         sd_notify::watchdog_enabled().map(Watchdog::new)
@@ -35,14 +39,14 @@ impl Watchdog {
         }
     }
 
-    /// For how long the caller may wait before it calls [`Watchdog::run`] again.
+    /// How long the caller may wait before it calls [`Watchdog::run`] again.
     #[must_use]
     pub fn time_left(&self, now_ms: u64) -> Duration {
         Duration::from_millis(self.next_ms.saturating_sub(now_ms).max(1))
     }
 
-    /// Notifies the manager when it is time and `is_alive` returns true; without notifications the manager treats the process as hung. Returns
-    /// the value of `is_alive`, if it was called.
+    /// Notifies the manager if that is due and `is_alive` returns true; without notifications the
+    /// manager treats the process as hung. Returns the value of `is_alive`, if it was called.
     pub fn run(&mut self, now_ms: u64, is_alive: impl FnOnce() -> bool) -> Option<bool> {
         if now_ms < self.next_ms {
             return None;
@@ -56,7 +60,8 @@ impl Watchdog {
     }
 }
 
-/// The server is ready, for the first time or after [`reloading`]. `main_pid` is the main process; `status` is for people.
+/// Reports that the server is ready, for the first time or after [`reloading`]. `main_pid` is the
+/// main process; `status` is for people.
 pub fn ready(main_pid: u32, status: &str) {
     notify(&[
         NotifyState::MainPid(main_pid),
@@ -65,29 +70,30 @@ pub fn ready(main_pid: u32, status: &str) {
     ]);
 }
 
-/// The status on one line, for people.
+/// Reports the status on one line, for people.
 pub fn status(text: &str) {
     notify(&[NotifyState::Status(text)]);
 }
 
-/// The start or reload under way takes `time` more at most; call again before that has passed.
+/// Reports that the current start or reload takes at most `time` longer; call again before that
+/// time has passed.
 pub fn extend(time: Duration) {
     let time_us = u32::try_from(time.as_micros()).unwrap_or(u32::MAX);
     notify(&[NotifyState::ExtendTimeoutUsec(time_us)]);
 }
 
-/// The configuration is being read again; [`reloaded`] must follow.
+/// Reports that the configuration is being reread; [`reloaded`] must follow.
 pub fn reloading() {
     let now_us = i128::from(clock::mono_ms()) * 1000;
     notify(&[NotifyState::Reloading, NotifyState::MonotonicUsec(now_us)]);
 }
 
-/// The configuration has been read, with or without success.
+/// Reports that the configuration has been reread, with or without success.
 pub fn reloaded(status: &str) {
     notify(&[NotifyState::Status(status), NotifyState::Ready]);
 }
 
-/// The process is about to end. Only the first call sends it.
+/// Reports that the process is about to end. Only the first call sends it.
 pub fn stopping() {
     static TOLD: AtomicBool = AtomicBool::new(false);
     if !TOLD.swap(true, Ordering::Relaxed) {

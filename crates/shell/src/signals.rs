@@ -1,9 +1,11 @@
 //! Fatal signals, caught so that the process can clean up before it dies of them.
 //!
-//! The handler records the signal and makes a descriptor readable; a loop that waits for [`fd`] then calls [`run`], which removes the files of
-//! the cleanup list, restores the default action and raises the signal again, so that the parent sees the true cause of death. Blocking
-//! waits of `net` do the same ([`corvid_net::interrupt`]). A signal that was ignored at start stays ignored. Call [`init`] once, after the
-//! last fork. Programs that read files again on SIGHUP do not die of it ([`hangup`]).
+//! The handler records the signal and makes a descriptor readable. A loop that waits for [`fd`]
+//! then calls [`run`], which removes the files in the cleanup list, restores the default action and
+//! raises the signal again, so that the parent sees the true cause of death. Blocking waits in
+//! `net` do the same ([`corvid_net::interrupt`]). A signal that was ignored at start stays ignored.
+//! Call [`init`] once, after the last fork. Programs that reread files on SIGHUP do not die of it
+//! ([`hangup`]).
 
 #![allow(unsafe_code)]
 
@@ -23,9 +25,9 @@ use event::Event;
 
 const FATAL: [libc::c_int; 4] = [libc::SIGTERM, libc::SIGINT, libc::SIGHUP, libc::SIGALRM];
 
-/// The last fatal signal received, 0 for none.
+/// The last fatal signal received; 0 for none.
 static RECEIVED: AtomicI32 = AtomicI32::new(0);
-/// Stays raised when a fatal signal has come.
+/// Stays raised once a fatal signal has arrived.
 static EVENT: Event = Event::new();
 
 extern "C" fn record(signal: libc::c_int) {
@@ -33,15 +35,17 @@ extern "C" fn record(signal: libc::c_int) {
     EVENT.raise();
 }
 
-/// Catches the fatal signals. May be called again in a forked child, which then has a descriptor of its own.
+/// Catches the fatal signals. May be called again in a forked child, which then gets its own
+/// descriptor.
 ///
 /// # Errors
 /// No descriptor is left.
 pub fn init() -> io::Result<()> {
     interrupt::install(EVENT.open()?, run);
     for signal in [libc::SIGSEGV, libc::SIGBUS] {
-        // The runtime's handler looks for stack overflows and swallows the first such signal that another process sends; a
-        // supervisor waits for this process to die of it. Daemons have a handler of their own (`crate::crash`).
+        // The runtime's handler looks for stack overflows, and swallows the first such signal that
+        // another process sends; a supervisor waits for this process to die of it. Daemons have
+        // their own handler (`crate::crash`).
         set_default(signal);
     }
     if hangup::is_reload() {
@@ -55,20 +59,21 @@ pub fn init() -> io::Result<()> {
     Ok(())
 }
 
-/// The descriptor that is readable once a fatal signal has come; poll for it, do not read it. `None` before [`init`].
+/// The descriptor that becomes readable when a fatal signal arrives; poll it, do not read it.
+/// `None` before [`init`].
 #[must_use]
 pub fn fd() -> Option<RawFd> {
     EVENT.fd()
 }
 
-/// The fatal signal that has come, if any.
+/// The fatal signal that has arrived, if any.
 #[must_use]
 pub fn received() -> Option<i32> {
     let signal = RECEIVED.load(Ordering::SeqCst);
     (signal != 0).then_some(signal)
 }
 
-/// Dies of the fatal signal that has come, after cleaning up; returns when none has.
+/// Cleans up and dies of the fatal signal that has arrived. Returns if none has.
 pub fn run() {
     if let Some(signal) = received() {
         let name = name(signal);
@@ -84,7 +89,8 @@ pub fn run() {
 /// Dies of a signal by its default action, without cleaning up.
 pub fn die_of(signal: i32) -> ! {
     set_default(signal);
-    // SAFETY: neither call takes pointers that outlive it; the set is initialised by sigemptyset before it is used.
+    // SAFETY: neither call takes pointers that outlive it; the set is initialised by sigemptyset
+    // before it is used.
     unsafe {
         let mut set: libc::sigset_t = std::mem::zeroed();
         libc::sigemptyset(&raw mut set);
@@ -92,17 +98,18 @@ pub fn die_of(signal: i32) -> ! {
         libc::pthread_sigmask(libc::SIG_UNBLOCK, &raw const set, std::ptr::null_mut());
         libc::raise(signal);
     }
-    // The first process of a container does not die of its own signals: it ends as a shell would report such a death.
+    // The first process of a container does not die of its own signals, so it exits as a shell
+    // would report such a death.
     std::process::exit(128 + signal)
 }
 
-/// Restores the default action, as a forked child needs before it waits or executes another program.
+/// Restores the default action, as a forked child must before it waits or executes another program.
 pub(crate) fn set_default(signal: i32) {
-    // Every caller names a signal that has a default action.
+    // Every caller passes a signal that has a default action.
     let _ = disposition::set(signal, Disposition::Default);
 }
 
-/// Restores the default action of all fatal signals that are caught here; ignored ones stay ignored.
+/// Restores the default action of all fatal signals caught here; ignored ones stay ignored.
 pub(crate) fn set_all_default() {
     hangup::set_default();
     for signal in FATAL {
@@ -112,16 +119,17 @@ pub(crate) fn set_all_default() {
     }
 }
 
-/// Writing to a closed socket is an error to be handled, not a reason to die.
+/// Ignores SIGPIPE: writing to a closed socket is an error to handle, not a reason to die.
 pub(crate) fn ignore_sigpipe() {
-    // SIGPIPE can be ignored.
+    // SIGPIPE can always be ignored.
     let _ = disposition::set(libc::SIGPIPE, Disposition::Ignore);
 }
 
 /// The C library's name for a signal, for example `Terminated`.
 #[must_use]
 pub fn name(signal: i32) -> String {
-    // SAFETY: strsignal returns null or a terminated string that stays valid until the next call in this thread.
+    // SAFETY: strsignal returns null or a terminated string that stays valid until the next call in
+    // this thread.
     unsafe {
         let text = libc::strsignal(signal);
         if text.is_null() {

@@ -1,6 +1,7 @@
 //! Sizes on command lines: `64M`, `4G`, `1000`.
 
-/// Reads a number of bytes, with `K`, `M` or `G` behind it for 2^10, 2^20 or 2^30. `None` when the text has another form, or is too large.
+/// Parses a number of bytes, optionally followed by `K`, `M` or `G` for 2^10, 2^20 or 2^30. `None`
+/// if the text has another form or the number is too large.
 ///
 /// ```
 /// use corvid_shell::size;
@@ -17,7 +18,7 @@ pub fn parse(text: &str) -> Option<u64> {
         "G" => 30,
         _ => return None,
     };
-    // No sign, which the number parser would accept.
+    // Excludes a sign, which the number parser would accept.
     if !digits.bytes().all(|byte| byte.is_ascii_digit()) {
         return None;
     }

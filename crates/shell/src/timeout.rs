@@ -1,15 +1,17 @@
-//! The wall deadline of the tools: `--timeout` or `OVS_CTL_TIMEOUT`, enforced by SIGALRM.
+//! The wall-clock deadline of the tools: `--timeout` or `OVS_CTL_TIMEOUT`, enforced by SIGALRM.
 //!
-//! When it expires the process cleans up and dies by SIGALRM, whatever it is doing. ovsdb-server has no such option.
+//! When it expires, the process cleans up and dies of SIGALRM, whatever it is doing. ovsdb-server
+//! has no such option.
 
 #![allow(unsafe_code)]
 
 use std::str::FromStr;
 
-/// Reads the option's value, seconds.
+/// Parses the option's value, seconds.
 ///
 /// # Errors
-/// The text to show: `value X on -t or --timeout is invalid`, with `letter` in place of `t`.
+/// The value is not a positive integer; the text to show is
+/// `value X on -t or --timeout is invalid`, with `letter` in place of `t`.
 pub fn parse(value: &str, letter: char) -> Result<u32, String> {
     u32::from_str(value)
         .ok()
@@ -17,8 +19,8 @@ pub fn parse(value: &str, letter: char) -> Result<u32, String> {
         .ok_or_else(|| format!("value {value} on -{letter} or --timeout is invalid"))
 }
 
-/// Arms the deadline: `seconds` of the option, else the environment's. An unusable environment value is ignored. Returns whether
-/// there is a deadline now.
+/// Arms the deadline: `seconds` of the option, else of the environment, whose value is ignored if
+/// invalid. Returns whether a deadline is set.
 pub fn arm(seconds: Option<u32>) -> bool {
     let from_env = || std::env::var("OVS_CTL_TIMEOUT").ok()?.parse().ok();
     let seconds = seconds.or_else(from_env).filter(|&seconds| seconds > 0);

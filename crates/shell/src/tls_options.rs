@@ -1,9 +1,9 @@
-//! The options of TLS that all programs share: `-p`, `-c`, `-C` and so on (docs/spec/cli.md 5).
+//! The TLS options that all programs share: `-p`, `-c`, `-C` and so on (docs/spec/cli.md 5).
 
 use crate::args::{Arg, Spec};
 use corvid_net::tls::{Authority, Settings};
 
-/// One of these options.
+/// A TLS option.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[allow(missing_docs, reason = "each variant is named by its option")]
 pub enum TlsOption {
@@ -21,7 +21,8 @@ pub enum TlsOption {
 /// The heading of these options.
 pub const GROUP: &str = "SSL/TLS options (required to use SSL/TLS)";
 
-/// The table of these options, without the server's own; `wrap` makes them options of the program.
+/// The table of these options, without the server's own; `wrap` converts them to options of the
+/// program.
 pub fn specs<I: Copy>(wrap: impl Fn(TlsOption) -> I) -> [Spec<I>; 8] {
     let short =
         |name, letter, option| Spec::both(name, letter, Arg::Required, wrap(option)).within(GROUP);
@@ -56,7 +57,7 @@ pub fn specs<I: Copy>(wrap: impl Fn(TlsOption) -> I) -> [Spec<I>; 8] {
     ]
 }
 
-/// `--peer-ca-cert`, which only a server has.
+/// `--peer-ca-cert`, which only servers have.
 pub fn peer_spec<I: Copy>(wrap: impl Fn(TlsOption) -> I) -> Spec<I> {
     Spec::long("peer-ca-cert", Arg::Required, wrap(TlsOption::PeerCaCert))
         .means(
@@ -67,7 +68,7 @@ pub fn peer_spec<I: Copy>(wrap: impl Fn(TlsOption) -> I) -> Spec<I> {
 }
 
 impl TlsOption {
-    /// Enters the option into `settings`; the last one of its kind counts.
+    /// Stores the option in `settings`; the last one of its kind wins.
     pub fn apply(self, settings: &mut Settings, value: Option<&str>) {
         let value = value.unwrap_or_default().to_owned();
         let authority = |is_bootstrapped| {

@@ -1,10 +1,12 @@
 //! Logging: messages of modules, at levels, to the console, the system log and a file.
 //!
-//! One logger per process, usable from every thread. A disabled message costs one atomic load and no formatting; an
-//! enabled one is written to each destination before the call returns, in one write per line. The counter `%N` counts
-//! messages that reached at least one destination. A message is one line, without control characters ([`message`]), so a client cannot forge
-//! a line of the log. All messages come through the `log` facade ([`facade`]), by the functions of
-//! [`corvid_net::logging`]; pure crates return their messages as values. A message before [`crate::program::init`] is dropped.
+//! There is one logger per process, usable from every thread. A disabled message costs one atomic
+//! load and no formatting; an enabled one is written to each destination before the call returns,
+//! in one write per line. The counter `%N` counts messages that reached at least one destination. A
+//! message is one line without control characters ([`message`]), so a client cannot forge a log
+//! line. All messages come through the `log` facade ([`facade`]), by the functions of
+//! [`corvid_net::logging`]; pure crates return their messages as values. A message before
+//! [`crate::program::init`] is dropped.
 //!
 //! ```
 //! use corvid_shell::vlog::{self, Module};
@@ -57,7 +59,7 @@ const FACILITY_DAEMON: u8 = 3;
 const FACILITY_LOCAL0: u8 = 16;
 const DESTINATIONS: usize = Destination::ALL.len();
 
-/// Level of each module for each destination.
+/// The level of each module for each destination.
 static LEVELS: [[AtomicU8; DESTINATIONS]; Module::COUNT] =
     [const { [const { AtomicU8::new(Level::Info as u8) }; DESTINATIONS] }; Module::COUNT];
 /// The most verbose level of each module over all destinations, for the fast path.
@@ -76,7 +78,7 @@ static SINKS: Mutex<Sinks> = Mutex::new(Sinks {
     line: String::new(),
 });
 
-/// The state of all destinations, under one lock so that lines do not mix.
+/// The state of all destinations, under one lock so that lines do not interleave.
 struct Sinks {
     forms: [Form; DESTINATIONS],
     /// `None` until chosen: `daemon` for the system log, `local0` elsewhere.
@@ -86,10 +88,11 @@ struct Sinks {
     /// `None` until the first message or `--syslog-method`.
     method: Option<syslog::Method>,
     target: Option<(UdpSocket, SocketAddr)>,
-    /// `--syslog-target` was given, and nothing has been logged since. Later options still apply to the warning.
+    /// `--syslog-target` was given, and nothing has been logged since. Later options still apply to
+    /// the warning.
     warning_is_due: bool,
     subprogram: String,
-    /// Reused for each line.
+    /// The buffer for a line, reused.
     line: String,
 }
 
@@ -108,27 +111,30 @@ fn sinks() -> MutexGuard<'static, Sinks> {
     SINKS.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Whether a message of this level would be shown anywhere.
+/// Whether any destination would show a message of this level.
 fn is_enabled(module: Module, level: Level) -> bool {
     ENABLED[module as usize].load(Ordering::Relaxed) >= level as u8
 }
 
-/// Writes a message to its destinations: the end of the way of every message, through the `log` facade ([`facade`]).
+/// Writes a message to its destinations. Every message ends here, by way of the `log` facade
+/// ([`facade`]).
 fn log(module: Module, level: Level, message: fmt::Arguments<'_>) {
     if is_enabled(module, level) {
         sinks().emit(module, level, &message.to_string());
     }
 }
 
-/// A fatal message, at level EMER, to the system log and the file; the caller shows it on standard error itself.
+/// Logs a fatal message, at level EMER, to the system log and the file; the caller shows it on
+/// standard error.
 pub(crate) fn emergency(module: Module, message: &str) {
     sinks().emit_except_console(module, Level::Emer, Message::Line(message));
 }
 
-/// As [`emergency`], from a thread that panics, with its backtrace on further lines. Logs nothing if the panic happened while logging.
+/// As [`emergency`], from a panicking thread, with its backtrace on further lines. Logs nothing if
+/// the panic happened while logging.
 pub(crate) fn log_panic(module: Module, panic: &str, trace: &impl fmt::Display) {
     if let Ok(mut sinks) = SINKS.try_lock() {
-        // A panic may quote what a client has sent.
+        // A panic may quote client input.
         let message = format!("{}\n{trace}", Shown(panic));
         sinks.emit_except_console(module, Level::Emer, Message::Trace(&message));
     }
@@ -207,7 +213,7 @@ impl Sinks {
         }
     }
 
-    /// The line for one destination, in the reused buffer.
+    /// Formats the line for one destination, in the reused buffer.
     fn format(
         &mut self,
         to: Destination,
@@ -243,7 +249,7 @@ impl Sinks {
         line
     }
 
-    /// Its text in [`list_patterns`].
+    /// The pattern of a destination as [`list_patterns`] shows it.
     fn pattern(&self, destination: Destination) -> &str {
         match &self.forms[destination as usize] {
             Form::Default => destination.default_pattern(),
@@ -274,7 +280,7 @@ fn host_name() -> &'static str {
     })
 }
 
-/// Recomputes the levels of the fast path.
+/// Recomputes the levels for the fast path.
 fn refresh_enabled(file_open: bool) {
     let mut most_of_all = 0;
     for (levels, enabled) in LEVELS.iter().zip(&ENABLED) {
@@ -317,7 +323,7 @@ pub fn level(module: Module, destination: Destination) -> Level {
 /// Applies the SPEC of `-v` or `vlog/set`.
 ///
 /// # Errors
-/// A malformed SPEC; nothing is changed.
+/// The SPEC is malformed; nothing has changed.
 pub fn set(spec: &str) -> Result<(), SpecError> {
     match spec::parse(spec)? {
         Spec::Level {
@@ -342,8 +348,9 @@ pub fn set(spec: &str) -> Result<(), SpecError> {
     Ok(())
 }
 
-/// Writes lines of console and file as JSON objects, or as text by their default patterns. A pattern that is set later changes its destination
-/// to text again. The system log always has its own form.
+/// Writes lines of console and file as JSON objects, or as text in their default patterns. A
+/// pattern that is set later changes its destination back to text. The system log always has its
+/// own form.
 pub fn set_json(is_json: bool) {
     let form = if is_json { Form::Json } else { Form::Default };
     let mut sinks = sinks();
@@ -359,12 +366,13 @@ pub enum FileError {
     /// There is no log file to reopen.
     #[error("Logging to file not configured")]
     NotConfigured,
-    /// Opening failed; logged as well.
+    /// Opening failed; also logged.
     #[error("failed to open {} for logging: {}", .0.display(), errno::text(.1))]
     Open(PathBuf, io::Error),
 }
 
-/// Opens the log file (default: `LOGDIR/PROG.log`) in place of the present one and writes its first line.
+/// Opens the log file (default: `LOGDIR/PROG.log`) in place of the current one, and writes its
+/// first line.
 ///
 /// # Errors
 /// The file cannot be opened; a WARN line says so.
@@ -396,7 +404,8 @@ pub fn open_file(path: Option<&Path>) -> Result<(), FileError> {
     }
 }
 
-/// Opens the configured name again, after rotation or [`close_file`]. Nothing happens when it is the same file.
+/// Reopens the configured name, after rotation or [`close_file`]. Does nothing if the name still
+/// leads to the open file.
 ///
 /// # Errors
 /// No log file was ever configured, or it cannot be opened (the old one stays in use).
@@ -460,10 +469,10 @@ pub fn chown_file(user: u32, group: u32) -> io::Result<()> {
         .map_or(Ok(()), |file| file.chown(user, group))
 }
 
-/// Chooses the syslog method; the first choice of a process wins.
+/// Chooses the syslog method; a process keeps its first choice.
 ///
 /// # Errors
-/// The text to show: `unsupported syslog method 'X'`.
+/// The method is unknown; the text to show is `unsupported syslog method 'X'`.
 pub fn set_syslog_method(text: &str) -> Result<(), String> {
     let mut sinks = sinks();
     // Later choices are not even parsed.
@@ -476,8 +485,8 @@ pub fn set_syslog_method(text: &str) -> Result<(), String> {
     Ok(())
 }
 
-/// Sends a copy of every syslog message to `HOST:PORT` as RFC 5424 datagrams. The first message will be preceded by a warning that this
-/// is deprecated.
+/// Sends a copy of every syslog message to `HOST:PORT` as RFC 5424 datagrams. A warning that this
+/// is deprecated precedes the first message.
 pub fn set_syslog_target(text: &str) {
     if !text.contains(':') {
         return err(
@@ -493,12 +502,13 @@ pub fn set_syslog_target(text: &str) {
     sinks().warning_is_due = true;
 }
 
-/// Logs the warning that would otherwise precede the first message: all options have been read.
+/// All options have been parsed: logs the warning that would otherwise precede the first message.
 pub(crate) fn end_of_options() {
     sinks().log_due_warning();
 }
 
-/// Sets the name of this process in its messages: `monitor` in the supervisor, empty in a first server.
+/// Sets the name of this process in its messages: `monitor` in the supervisor, empty in a first
+/// server.
 pub fn set_subprogram(name: &str) {
     name.clone_into(&mut sinks().subprogram);
 }

@@ -1,4 +1,5 @@
-//! Keys, certificates and CA files that appear, change and disappear while connections are made, over loopback.
+//! Keys, certificates and CA files that appear, change and disappear while connections are made,
+//! over loopback.
 
 #![allow(clippy::unwrap_used)]
 
@@ -33,7 +34,7 @@ impl Files {
         self.0.join(name).display().to_string()
     }
 
-    /// Writes a file, with a time of its own so that any change shows.
+    /// Writes a file with a unique modification time, so that any change is noticed.
     fn write(&self, name: &str, text: &str) {
         static SECOND: AtomicU32 = AtomicU32::new(1);
         let path = self.0.join(name);
@@ -48,7 +49,7 @@ impl Files {
             .unwrap();
     }
 
-    /// Credentials with a key and a certificate, and trust in a CA file.
+    /// Settings with a key, a certificate, and trust in a CA file.
     fn settings(&self, name: &str, authority: &str) -> Settings {
         Settings {
             private_key: Some(self.path(&format!("{name}.key"))),
@@ -95,7 +96,8 @@ fn issued(name: &str, issuer: &Issuer) -> (String, String) {
     (key.serialize_pem(), certificate.pem())
 }
 
-/// Connects both and sends a text there and back; returns the identities that both saw, or the client's error number.
+/// Connects both sides, and sends a text there and back. Returns the identities that both saw, or
+/// the client's error number.
 fn meet(
     server: &Arc<Credentials>,
     client: &Arc<Credentials>,
@@ -162,24 +164,24 @@ fn new_connections_use_changed_files() {
     let server = Credentials::new(&files.settings("server", "ca.pem"));
     let client = Credentials::new(&files.settings("client", "ca.pem"));
     assert_eq!(meet(&server, &client), both("one", "client"));
-    // The key first: until its certificate is written the old pair is used.
+    // The key is replaced first: until its certificate is written, the old pair is used.
     let (key, certificate) = issued("two", &first);
     files.write("server.key", &key);
     assert_eq!(meet(&server, &client), both("one", "client"));
     files.write("server.pem", &certificate);
     assert_eq!(meet(&server, &client), both("two", "client"));
-    // The certificate first.
+    // The certificate is replaced first.
     let (key, certificate) = issued("three", &first);
     files.write("server.pem", &certificate);
     assert_eq!(meet(&server, &client), both("two", "client"));
     files.write("server.key", &key);
     assert_eq!(meet(&server, &client), both("three", "client"));
-    // A certificate for the same key.
+    // An unusable certificate for the same key.
     files.write("server.pem", "garbage");
     assert_eq!(meet(&server, &client), both("three", "client"));
     fs::remove_file(files.path("server.pem")).unwrap();
     assert_eq!(meet(&server, &client), both("three", "client"));
-    // The CA file, which both use.
+    // Both sides use the CA file.
     files.write("ca.pem", &second.pem());
     assert!(meet(&server, &client).is_err());
     files.write("ca.pem", &(first.pem() + &second.pem()));
@@ -227,7 +229,7 @@ fn the_ca_file_is_written_from_the_first_server_s_certificate() {
     );
     assert!(fs::metadata(&learnt).unwrap().permissions().readonly());
     assert_eq!(meet(&server, &client), both("server", "client"));
-    // A server of another authority is refused from now on.
+    // From now on a server of another authority is rejected.
     let other = authority("other");
     files.write("other-ca.pem", &(other.pem() + &ca.pem()));
     files.issue("stranger", "stranger", &other);
@@ -248,7 +250,7 @@ fn a_server_that_sends_no_root_writes_no_ca_file() {
     let client = Credentials::new(&settings);
     assert_eq!(meet(&server, &client), Err(EPROTO));
     assert!(!Path::new(&files.path("learnt.pem")).exists());
-    // With the root beside its own certificate it writes the file.
+    // With the root after its own certificate, the server makes the client write the file.
     files.write("ca.pem", &ca.pem());
     let mut settings = files.settings("server", "clients.pem");
     settings.peer_authority = Some(files.path("ca.pem"));

@@ -1,7 +1,9 @@
-//! Processes: daemons, pidfiles, supervision, signals and the control channel, against the reference's clients and servers.
+//! Processes: daemons, pidfiles, supervision, signals and the control channel, against the
+//! reference's clients and servers.
 //!
-//! This binary is both sides: started with `CORVID_TEST_ROLE=daemon` it is a small daemon, else it runs the cases below
-//! one after the other. It has no test harness because a daemon must fork before it has a second thread.
+//! This binary is both sides: started with `CORVID_TEST_ROLE=daemon` it is a small daemon, else it
+//! runs the cases below one after another. It has no test harness, because a daemon must fork
+//! before it has a second thread.
 
 #![allow(clippy::unwrap_used, reason = "a failing case may end the program")]
 
@@ -39,7 +41,7 @@ struct State {
     deferred: Vec<corvid_shell::unixctl::Replier>,
 }
 
-/// A daemon with a control channel alone. The positional `fail` makes it fail before it is ready.
+/// A daemon with only a control channel. The positional `fail` makes it fail before it is ready.
 fn play_daemon() -> ExitCode {
     let line = args::from_env();
     program::init(line[0].as_ref());
@@ -100,7 +102,7 @@ fn play_daemon() -> ExitCode {
     program::exit(0)
 }
 
-/// Calls itself until the stack is used up.
+/// Recurses until the stack is exhausted.
 fn recurse(bytes: &[u8]) -> usize {
     if bytes.is_empty() {
         return 0;
@@ -110,7 +112,7 @@ fn recurse(bytes: &[u8]) -> usize {
     found + more.len()
 }
 
-/// A client that waits for a reply that never comes, under a deadline of one second.
+/// A client that waits for a reply that never comes, with a deadline of one second.
 fn play_waiter() -> ExitCode {
     program::init_waiting("waiter".as_ref());
     timeout::arm(None);
@@ -120,7 +122,7 @@ fn play_waiter() -> ExitCode {
     ExitCode::SUCCESS
 }
 
-/// A case: its name and its function, which gets a directory of its own.
+/// A case: its name and its function, which gets its own directory.
 type Case = (&'static str, fn(&Home));
 
 fn run_cases() -> ExitCode {
@@ -164,13 +166,14 @@ fn run_cases() -> ExitCode {
     ExitCode::SUCCESS
 }
 
-/// A directory of one case, with the daemons started in it; they are killed by pid when it is dropped.
+/// A directory of one case, with the daemons started in it; dropping it kills them by pid.
 struct Home {
     directory: PathBuf,
 }
 
 impl Home {
-    /// A directory of its own for each case: a daemon of the case before may still be removing its files.
+    /// Each case has its own directory: a daemon of the previous case may still be removing its
+    /// files.
     fn new(case: usize) -> Home {
         let name = format!("corvid-process-{}-{case}", std::process::id());
         let directory = std::env::temp_dir().join(name);
@@ -337,7 +340,7 @@ fn control_channel(place: &Home) {
         .status()
         .unwrap();
     if !status.success() {
-        // A release without `--no-dbs` needs one to serve.
+        // A release without `--no-dbs` needs a database to serve.
         let database = place.path("a.db").display().to_string();
         let schema = place.path("a.ovsschema");
         std::fs::write(&schema, r#"{"name":"a","tables":{}}"#).unwrap();
@@ -394,7 +397,7 @@ fn control_channel(place: &Home) {
         &["coverage/read-counter", "nothing"],
     ];
     for words in requests {
-        // The method is null in this daemon, so that tests do not write to the machine's log.
+        // This daemon's method is null, so that tests do not write to the machine's log.
         let known = |text: String| {
             text.replace(
                 "<%B> %D{%h %e %T} %E %A:        ",
@@ -510,7 +513,7 @@ fn hidden_owner(place: &Home) {
     let pidfile = path.display().to_string();
     let before = std::fs::read(&path).unwrap();
     let expected = format!("testd: {pidfile}: pidfile check failed (No such process), aborting\n");
-    // Within one namespace, the file names another process than the one that holds its lock.
+    // Within one namespace: the file names a process other than the one that holds its lock.
     std::fs::write(&path, "1\n").unwrap();
     let second = place.daemon(&["--detach", "--pidfile", "-vconsole:off"]);
     assert_eq!(
@@ -519,7 +522,7 @@ fn hidden_owner(place: &Home) {
     );
     assert_eq!(std::fs::read(&path).unwrap(), b"1\n");
     std::fs::write(&path, &before).unwrap();
-    // Only root may make a namespace.
+    // Only root may create a namespace.
     let is_allowed = Command::new("unshare")
         .args(["-p", "-f", "--mount-proc", "true"])
         .output()
@@ -547,7 +550,7 @@ fn hidden_owner(place: &Home) {
     );
 }
 
-/// A daemon that ends removes only files of its own.
+/// A daemon that ends removes only its own files.
 fn replaced_pidfile(place: &Home) {
     place.started(&["--detach", "--pidfile", "-vconsole:off"]);
     let first = place.pid().unwrap();
@@ -718,7 +721,7 @@ fn last_words(place: &Home) {
         .lines()
         .any(|line| line.contains("|util|EMER|panicked at "));
     assert!(told && log.contains("told to panic"), "{log}");
-    // A function, and its line below it.
+    // A function, and its source line below it.
     let mut lines = log.lines();
     let is_named = lines.any(|line| line.ends_with(": play_daemon"));
     let line = lines.next().unwrap_or_default();

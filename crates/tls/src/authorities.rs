@@ -1,6 +1,7 @@
-//! The contents of a CA file: whom we trust, and what completes chains.
+//! The contents of a CA file: the trusted certificates, and the certificates that complete chains.
 //!
-//! Only certificates that were issued by themselves are trusted; others of the file help to get from a peer to one of those.
+//! Only self-issued certificates are trusted; the other certificates in the file help to build a
+//! path from a peer to a trusted one.
 
 use rustls::pki_types::{CertificateDer, TrustAnchor};
 
@@ -11,15 +12,15 @@ use crate::{Error, pem};
 #[derive(Debug, Clone, Default)]
 pub struct Authorities {
     certificates: Vec<Certificate>,
-    /// Of those that were issued by themselves and may issue others, as webpki wants them.
+    /// The self-issued certificates that may issue others, in the form that webpki needs.
     anchors: Vec<TrustAnchor<'static>>,
 }
 
 impl Authorities {
-    /// Reads a CA file.
+    /// Parses a CA file.
     ///
     /// # Errors
-    /// There is no certificate in it, or one that cannot be read.
+    /// The file has no certificate, or one that cannot be parsed.
     pub fn from_pem(text: &[u8]) -> Result<Authorities, Error> {
         let found = pem::certificates(text)?;
         let certificates = found
@@ -43,17 +44,17 @@ impl Authorities {
         self.certificates.iter()
     }
 
-    /// Trusted certificates that may issue others.
+    /// The trusted certificates that may issue others.
     pub(crate) fn anchors(&self) -> &[TrustAnchor<'static>] {
         &self.anchors
     }
 
-    /// The certificate behind an anchor.
+    /// The certificates that an anchor stands for.
     pub(crate) fn behind<'a>(
         &'a self,
         anchor: &'a TrustAnchor<'_>,
     ) -> impl Iterator<Item = &'a Certificate> {
-        // An anchor's parts lack the outer tag and length of DER.
+        // An anchor's parts lack the outer DER tag and length.
         self.iter().filter(|certificate| {
             is_anchor(certificate)
                 && certificate.subject().ends_with(&anchor.subject)
@@ -66,8 +67,8 @@ impl Authorities {
         self.iter().any(|known| known.der() == certificate.der())
     }
 
-    /// The issuers of a certificate that are in the file, up to one that issued itself (included). Peers that learn whom to
-    /// trust from the connection want to see that one.
+    /// The issuers of a certificate that are in the file, up to and including a self-issued one.
+    /// Peers that bootstrap their trust from the connection need that last one.
     #[must_use]
     pub fn chain_above(&self, certificate: &Certificate) -> Vec<CertificateDer<'static>> {
         let mut chain: Vec<CertificateDer<'static>> = Vec::new();
@@ -84,7 +85,7 @@ impl Authorities {
     }
 }
 
-/// Whether a certificate of a CA file is trusted as an issuer, its dates apart.
+/// Whether a certificate of a CA file is trusted as an issuer, regardless of its dates.
 pub(crate) fn is_anchor(certificate: &Certificate) -> bool {
     certificate.is_self_issued() && certificate.may_issue(0) && !certificate.is_key_weak()
 }

@@ -1,7 +1,7 @@
-//! One X.509 certificate: what the rules for peers ask of it, read leniently.
+//! One X.509 certificate: the properties that the rules for peers need, parsed leniently.
 //!
-//! Version 1 is read like version 3: it has no extensions. An extension that cannot be read counts as unknown. Whether the
-//! certificate is good for anything is not decided here; see `chain`.
+//! Version 1 is parsed like version 3 without extensions. An extension that cannot be parsed counts
+//! as unknown. `chain` decides what a certificate is good for.
 
 use ring::digest::{SHA1_FOR_LEGACY_USE_ONLY, digest};
 use rustls::pki_types::{CertificateDer, SubjectPublicKeyInfoDer, UnixTime};
@@ -10,7 +10,7 @@ use crate::Error;
 use crate::der::{BadDer, Reader, Value, tag};
 use crate::name::Name;
 
-/// The least RSA modulus, bits: 112 bits of security.
+/// The minimum RSA modulus, bits: 112 bits of security.
 const RSA_BITS_MIN: usize = 2048;
 
 /// Object identifiers, as DER without tag and length.
@@ -74,23 +74,23 @@ struct Constraints {
     path_length_max: Option<u32>,
 }
 
-/// The extendedKeyUsage extension, as far as TLS asks.
+/// The extendedKeyUsage extension, as far as TLS needs it.
 #[derive(Debug, Clone, Copy)]
 struct ExtendedUsage {
     is_server: bool,
     is_client: bool,
 }
 
-/// The purpose of a peer's certificate.
+/// The role in which a peer's certificate is used.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Purpose {
-    /// It accepted our connection.
+    /// The peer accepted our connection.
     Server,
-    /// It connected to us.
+    /// The peer connected to us.
     Client,
 }
 
-/// Bits of the keyUsage extension (RFC 5280 4.2.1.3), the first one lowest.
+/// Bits of the keyUsage extension (RFC 5280 4.2.1.3), the first bit lowest.
 mod usage {
     pub(super) const DIGITAL_SIGNATURE: u16 = 1 << 0;
     pub(super) const KEY_ENCIPHERMENT: u16 = 1 << 2;
@@ -99,15 +99,16 @@ mod usage {
 }
 
 impl Certificate {
-    /// Reads a certificate.
+    /// Parses a certificate.
     ///
     /// # Errors
-    /// [`Error::BadCertificate`]
+    /// The bytes are not an X.509 certificate: [`Error::BadCertificate`].
     pub fn parse(der: &CertificateDer<'_>) -> Result<Certificate, Error> {
         Certificate::read(der).map_err(|BadDer| Error::BadCertificate)
     }
 
-    /// Certificate ::= SEQUENCE { tbsCertificate, signatureAlgorithm, signatureValue BIT STRING } (RFC 5280 4.1)
+    /// Certificate ::= SEQUENCE { tbsCertificate, signatureAlgorithm, signatureValue BIT STRING }
+    /// (RFC 5280 4.1)
     fn read(der: &CertificateDer<'_>) -> Result<Certificate, BadDer> {
         let mut outer = Reader::new(der);
         let mut certificate = outer.enter(tag::SEQUENCE)?;
@@ -116,7 +117,7 @@ impl Certificate {
         let signature = algorithm(&mut certificate)?;
         certificate.value()?.bits()?;
         certificate.end()?;
-        // The version is counted from 0, and without one it is the first.
+        // The version is counted from 0; if absent, it is the first.
         let version = match signed.optional(tag::explicit(0))? {
             Some(version) => {
                 let mut version = Reader::new(version.content);
@@ -173,7 +174,8 @@ impl Certificate {
         Ok(read)
     }
 
-    /// Extension ::= SEQUENCE { extnID, critical BOOLEAN DEFAULT FALSE, extnValue OCTET STRING }, its sequence entered.
+    /// Extension ::= SEQUENCE { extnID, critical BOOLEAN DEFAULT FALSE, extnValue OCTET STRING },
+    /// its sequence entered.
     fn read_extension(&mut self, mut extension: Reader<'_>) -> Result<(), BadDer> {
         let id = extension.oid()?;
         let is_critical = match extension.optional(tag::BOOLEAN)? {
@@ -188,7 +190,7 @@ impl Certificate {
         Ok(())
     }
 
-    /// An error for an extension that is unknown or cannot be read.
+    /// Returns an error if the extension is unknown or cannot be parsed.
     fn apply_extension(&mut self, id: &[u8], value: &[u8]) -> Result<(), BadDer> {
         let mut reader = Reader::new(value);
         match id {
@@ -207,13 +209,14 @@ impl Certificate {
                 reader.expect(tag::OCTET_STRING)?;
                 reader.end()?;
             }
-            // Constraints on names among them: only webpki checks those, and it reads the certificate by itself.
+            // This includes name constraints: only webpki checks those, and it parses the
+            // certificate itself.
             _ => return Err(BadDer),
         }
         Ok(())
     }
 
-    /// When it ends, seconds since the Unix epoch.
+    /// When the certificate expires, seconds since the Unix epoch.
     #[must_use]
     pub fn not_after_s(&self) -> i64 {
         self.not_after_s
@@ -243,7 +246,7 @@ impl Certificate {
         &self.key
     }
 
-    /// The first commonName of the subject: who a peer is for role-based access control.
+    /// The first commonName of the subject: the peer's identity for role-based access control.
     #[must_use]
     pub fn common_name(&self) -> Option<&str> {
         self.common_name.as_deref()
@@ -255,7 +258,7 @@ impl Certificate {
         &self.subject_line
     }
 
-    /// The SHA-1 of the certificate as people compare it: `aa:bb:...`.
+    /// The SHA-1 of the certificate in the form that people compare: `aa:bb:...`.
     #[must_use]
     pub fn fingerprint(&self) -> String {
         let digest = digest(&SHA1_FOR_LEGACY_USE_ONLY, &self.der);
@@ -264,25 +267,26 @@ impl Certificate {
         octets.join(":")
     }
 
-    /// Whether the certificate says that it was issued by itself.
+    /// Whether the certificate names itself as its issuer.
     #[must_use]
     pub fn is_self_issued(&self) -> bool {
         self.subject == self.issuer
     }
 
-    /// Whether its key is below 112 bits of security.
+    /// Whether the key has less than 112 bits of security.
     #[must_use]
     pub fn is_key_weak(&self) -> bool {
         self.is_key_weak
     }
 
-    /// Whether it is signed with a digest that no longer vouches for anything.
+    /// Whether the certificate is signed with a digest that is no longer secure.
     #[must_use]
     pub fn is_signature_weak(&self) -> bool {
         self.is_signature_weak
     }
 
-    /// Whether webpki reads it as the certificate of a peer: it knows version 3 only, and takes authorities for nothing else.
+    /// Whether webpki accepts it as the certificate of a peer: webpki knows only version 3, and
+    /// does not accept an authority as a peer.
     pub(crate) fn is_ordinary_leaf(&self) -> bool {
         self.version == 3 && !self.constraints.is_some_and(|found| found.is_ca)
     }
@@ -299,7 +303,8 @@ impl Certificate {
         self.has_unknown_critical
     }
 
-    /// Whether it may stand for a peer of this kind. A restriction that is not there allows everything.
+    /// Whether the certificate may be used by a peer in this role. An absent restriction allows
+    /// everything.
     pub(crate) fn may_serve(&self, purpose: Purpose) -> bool {
         let wanted = match purpose {
             Purpose::Server => {
@@ -317,8 +322,8 @@ impl Certificate {
         })
     }
 
-    /// Whether it may issue others, `below` of which that are no leaves and not issued by themselves stand between it and the
-    /// leaf.
+    /// Whether the certificate may issue others. `below` is the number of certificates between it
+    /// and the leaf, not counting self-issued ones.
     pub(crate) fn may_issue(&self, below: usize) -> bool {
         if self
             .key_usage
@@ -343,7 +348,8 @@ fn seconds(time: UnixTime) -> i64 {
     i64::try_from(time.as_secs()).unwrap_or(i64::MAX)
 }
 
-/// AlgorithmIdentifier ::= SEQUENCE { algorithm, parameters ANY OPTIONAL }; the algorithm.
+/// Parses AlgorithmIdentifier ::= SEQUENCE { algorithm, parameters ANY OPTIONAL }. Returns the
+/// algorithm.
 fn algorithm<'a>(reader: &mut Reader<'a>) -> Result<&'a [u8], BadDer> {
     let mut identifier = reader.enter(tag::SEQUENCE)?;
     let algorithm = identifier.oid()?;
@@ -354,7 +360,8 @@ fn algorithm<'a>(reader: &mut Reader<'a>) -> Result<&'a [u8], BadDer> {
     Ok(algorithm)
 }
 
-/// Whether a SubjectPublicKeyInfo holds an RSA key that is too short. Weak keys of other kinds are not supported at all.
+/// Whether a SubjectPublicKeyInfo holds an RSA key that is too short. Weak keys of other kinds are
+/// not supported at all.
 fn is_weak(key: Value<'_>) -> Result<bool, BadDer> {
     let mut key = Reader::new(key.content);
     let algorithm = algorithm(&mut key)?;
@@ -364,12 +371,13 @@ fn is_weak(key: Value<'_>) -> Result<bool, BadDer> {
     if algorithm != oid::RSA {
         return Ok(false);
     }
-    // A key that cannot be read is not weak: it is refused when it is used.
+    // A key that cannot be parsed is not weak: it is rejected when it is used.
     let modulus_bits = bits.bytes_of_bits().and_then(modulus_bits);
     Ok(modulus_bits.is_ok_and(|bits| bits < RSA_BITS_MIN))
 }
 
-/// The length of the modulus of RSAPublicKey ::= SEQUENCE { modulus INTEGER, publicExponent INTEGER }; 0 when it is negative.
+/// The length of the modulus of RSAPublicKey ::= SEQUENCE { modulus INTEGER, publicExponent INTEGER
+/// }, bits; 0 if it is negative.
 fn modulus_bits(key: &[u8]) -> Result<usize, BadDer> {
     let mut key = Reader::new(key).enter(tag::SEQUENCE)?;
     let modulus = key.expect(tag::INTEGER)?.content;
@@ -382,7 +390,8 @@ fn modulus_bits(key: &[u8]) -> Result<usize, BadDer> {
     Ok((modulus.len() - zeros) * 8 - top as usize)
 }
 
-/// BasicConstraints ::= SEQUENCE { cA BOOLEAN DEFAULT FALSE, pathLenConstraint INTEGER OPTIONAL }
+/// Parses BasicConstraints ::= SEQUENCE { cA BOOLEAN DEFAULT FALSE, pathLenConstraint INTEGER
+/// OPTIONAL }
 fn constraints(mut reader: Reader<'_>) -> Result<Constraints, BadDer> {
     let mut found = reader.enter(tag::SEQUENCE)?;
     reader.end()?;
@@ -401,7 +410,7 @@ fn constraints(mut reader: Reader<'_>) -> Result<Constraints, BadDer> {
     })
 }
 
-/// KeyUsage ::= BIT STRING, the first bit highest in the first byte.
+/// Parses KeyUsage ::= BIT STRING, whose first bit is the highest in the first byte.
 fn key_usage(mut reader: Reader<'_>) -> Result<u16, BadDer> {
     let (_, bytes) = reader.value()?.bits()?;
     reader.end()?;
@@ -409,7 +418,7 @@ fn key_usage(mut reader: Reader<'_>) -> Result<u16, BadDer> {
     Ok(u16::from_le_bytes([byte(0), byte(1)]))
 }
 
-/// ExtKeyUsageSyntax ::= SEQUENCE OF KeyPurposeId
+/// Parses ExtKeyUsageSyntax ::= SEQUENCE OF KeyPurposeId
 fn extended_usage(mut reader: Reader<'_>) -> Result<ExtendedUsage, BadDer> {
     let mut purposes = reader.enter(tag::SEQUENCE)?;
     reader.end()?;

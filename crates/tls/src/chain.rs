@@ -1,8 +1,10 @@
-//! The rules for a peer's chain (docs/spec/cli.md 5.4): up to a certificate of the CA file that issued itself, everything within its
-//! dates and purpose, no key below 112 bits, names not looked at.
+//! The rules for a peer's chain (docs/spec/cli.md 5.4): it leads to a self-issued certificate in
+//! the CA file, every certificate is within its dates and purpose, and no key has less than 112
+//! bits of security. Names are ignored.
 //!
-//! webpki builds the path for ordinary certificates; `path` for those that it does not read and OpenSSL accepts: version 1, and
-//! authorities that serve by themselves. The rules of this file hold for both.
+//! webpki builds the path for ordinary certificates; `path` does so for those that webpki rejects
+//! and OpenSSL accepts: version 1, and authorities that act as peers themselves. The rules of this
+//! file apply to both.
 
 use std::cell::RefCell;
 
@@ -15,7 +17,7 @@ use crate::authorities::Authorities;
 use crate::certificate::{Certificate, Purpose};
 use crate::path;
 
-/// The rules and trust by which chains are verified.
+/// The rules and the trust by which chains are verified.
 pub(crate) struct Judge<'a> {
     pub(crate) authorities: &'a Authorities,
     pub(crate) algorithms: &'a WebPkiSupportedAlgorithms,
@@ -24,7 +26,7 @@ pub(crate) struct Judge<'a> {
 }
 
 impl Judge<'_> {
-    /// Accepts or refuses a peer by its certificate and those that it sent along.
+    /// Accepts or rejects a peer by its certificate and the certificates that it sent along.
     pub(crate) fn judge(
         &self,
         leaf: &CertificateDer<'_>,
@@ -64,7 +66,8 @@ impl Judge<'_> {
         }
     }
 
-    /// Whether a certificate may stand above others in a chain, with `below` more between it and the leaf.
+    /// Checks whether a certificate may issue others in a chain, with `below` more between it and
+    /// the leaf.
     pub(crate) fn check_issuer(
         &self,
         issuer: &Certificate,
@@ -95,7 +98,7 @@ impl Judge<'_> {
         let check = |path: &VerifiedPath<'_>| {
             self.check_path(path).map_err(|error| {
                 refused.replace(Some(error));
-                // Another path may do.
+                // Another path may succeed.
                 webpki::Error::UnknownIssuer
             })
         };
@@ -114,7 +117,7 @@ impl Judge<'_> {
         }
     }
 
-    /// The rules that webpki has not.
+    /// Checks the rules that webpki does not have.
     fn check_path(&self, path: &VerifiedPath<'_>) -> Result<(), CertificateError> {
         let mut below = 0;
         for certificate in path.intermediate_certificates() {
@@ -134,7 +137,7 @@ impl Judge<'_> {
     }
 }
 
-/// No alert tells of weak keys; this error becomes "access denied".
+/// No alert describes weak keys; this error becomes "access denied".
 fn weak_key() -> CertificateError {
     CertificateError::ApplicationVerificationFailure
 }

@@ -1,8 +1,10 @@
-//! `--ssl-ciphers` and `--ssl-ciphersuites`: OpenSSL's words for what rustls has (docs/spec/cli.md 5.5).
+//! `--ssl-ciphers` and `--ssl-ciphersuites`: OpenSSL's words for the suites that rustls has
+//! (docs/spec/cli.md 5.5).
 //!
-//! A cipher string edits a list from left to right: a word appends what it names, `-` takes away, `!` takes away for good, `+`
-//! moves to the end. Words joined by `+` name what they have in common. Ciphers that OpenSSL has and rustls lacks (CBC, finite
-//! fields, RSA key exchange) is a word that names nothing.
+//! A cipher string edits a list from left to right: a word appends the suites it names, `-` removes
+//! them, `!` removes them for good, `+` moves them to the end. Words joined by `+` name the suites
+//! that they have in common. Words for ciphers that OpenSSL has and rustls lacks (CBC, finite
+//! fields, RSA key exchange) name nothing.
 
 use rustls::CipherSuite;
 use rustls::SupportedCipherSuite;
@@ -10,14 +12,14 @@ use rustls::crypto::ring::ALL_CIPHER_SUITES;
 
 use crate::Error;
 
-/// Suites to offer, in order of preference, for both versions of TLS.
+/// The suites to offer, in order of preference, for both versions of TLS.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct CipherChoice {
     tls12: Vec<CipherSuite>,
     tls13: Vec<CipherSuite>,
 }
 
-/// A suite of TLS 1.2, and the words of OpenSSL that name it.
+/// A suite of TLS 1.2, and the OpenSSL words that name it.
 struct Tls12Suite {
     suite: CipherSuite,
     name: &'static str,
@@ -62,7 +64,7 @@ const EVERY: [&str; 8] = [
     "DEFAULT", "HIGH", "ALL", "TLSv1.2", "ECDHE", "EECDH", "kECDHE", "kEECDH",
 ];
 
-/// Words of OpenSSL that name nothing here.
+/// OpenSSL's words that name nothing here.
 const NOTHING: &[&str] = &[
     "LOW",
     "MEDIUM",
@@ -127,7 +129,7 @@ const NOTHING: &[&str] = &[
     "SUITEB192",
 ];
 
-/// The suites of TLS 1.3 by their only name.
+/// The suites of TLS 1.3, by their only name.
 const TLS13: [(&str, CipherSuite); 3] = [
     (
         "TLS_AES_256_GCM_SHA384",
@@ -153,10 +155,10 @@ impl Default for CipherChoice {
 }
 
 impl CipherChoice {
-    /// Takes an OpenSSL cipher string for TLS 1.2. Returns the words that mean nothing to us.
+    /// Applies an OpenSSL cipher string for TLS 1.2. Returns the unknown words.
     ///
     /// # Errors
-    /// [`Error::NoCipher`] when no word is known; the choice is as before.
+    /// No word is known: [`Error::NoCipher`]. The choice has not changed.
     ///
     /// ```
     /// use corvid_tls::CipherChoice;
@@ -180,7 +182,7 @@ impl CipherChoice {
                 edit @ (b'!' | b'-' | b'+') => (edit, &word[1..]),
                 _ => (b' ', word),
             };
-            // `DEFAULT@SECLEVEL=1`: levels have no effect, what is weak is never offered.
+            // `DEFAULT@SECLEVEL=1`: levels have no effect, because weak suites are never offered.
             let name = name.split_once('@').map_or(name, |(name, _)| name);
             let Some(named) = find(name) else {
                 unknown.push(name.to_owned());
@@ -217,11 +219,11 @@ impl CipherChoice {
         Ok(unknown)
     }
 
-    /// Takes a colon-separated list of suites for TLS 1.3; an empty one switches that version off. Returns the names that mean
-    /// nothing to us.
+    /// Applies a colon-separated list of suites for TLS 1.3; an empty list disables that version.
+    /// Returns the unknown names.
     ///
     /// # Errors
-    /// [`Error::NoCipher`] when no name is known; the choice is as before.
+    /// No name is known: [`Error::NoCipher`]. The choice has not changed.
     pub fn set_ciphersuites(&mut self, text: &str) -> Result<Vec<String>, Error> {
         let mut suites = Vec::new();
         let mut unknown = Vec::new();
@@ -253,8 +255,8 @@ impl CipherChoice {
     }
 }
 
-/// The suites that a word names, in order of preference: a cipher, a group, or what groups joined by `+` have in common. `None` for a
-/// word that is neither ours nor OpenSSL's.
+/// The suites that a word names, in order of preference: a cipher, a group, or the intersection of
+/// groups joined by `+`. `None` for a word that neither we nor OpenSSL know.
 fn find(name: &str) -> Option<Vec<&'static Tls12Suite>> {
     let mut named: Vec<&Tls12Suite> = TLS12.iter().collect();
     for word in name.split('+') {

@@ -1,6 +1,6 @@
-//! Everything that new connections need, for both sides, made of keys, certificates and settings.
+//! Everything that new connections need, for both sides, made from keys, certificates and settings.
 //!
-//! Made anew whenever one of them changes; established connections keep theirs.
+//! A new value is made whenever one of them changes; established connections keep the old one.
 
 use std::sync::Arc;
 
@@ -15,14 +15,15 @@ use crate::authorities::Authorities;
 use crate::verify::Verifier;
 use crate::{CipherChoice, Clock, Error, Identity, Protocols};
 
-/// The peers to trust.
+/// Which peers are trusted.
 #[derive(Debug, Clone)]
 pub enum Trust {
-    /// Peers that the CA file vouches for.
+    /// Peers whose chain leads to the CA file.
     Authorities(Arc<Authorities>),
     /// All peers; clients need no certificate.
     Everybody,
-    /// No authority yet: the first server that we connect to provides the one to trust from then on, and clients are refused.
+    /// No authority yet: the first server that we connect to provides the one to trust from then
+    /// on, and clients are rejected.
     FirstServer,
 }
 
@@ -31,9 +32,10 @@ pub enum Trust {
 pub struct Material {
     /// Key and certificate.
     pub identity: Identity,
-    /// The peers to trust.
+    /// Which peers are trusted.
     pub trust: Trust,
-    /// Certificates to be sent after our own; when there are none, our issuers as far as the CA file has them.
+    /// Certificates to send after our own. If there are none, our issuers are sent, as far as the
+    /// CA file has them.
     pub extra_chain: Vec<CertificateDer<'static>>,
     /// Versions of TLS.
     pub protocols: Protocols,
@@ -50,10 +52,10 @@ pub struct Config {
 }
 
 impl Config {
-    /// A configuration; `clock` tells the time for dates in certificates.
+    /// A configuration; `clock` gives the time that certificate dates are compared with.
     ///
     /// # Errors
-    /// [`Error::NothingToOffer`]
+    /// The settings leave nothing to offer: [`Error::NothingToOffer`].
     pub fn new(material: &Material, clock: &Arc<dyn Clock>) -> Result<Config, Error> {
         let provider = Arc::new(CryptoProvider {
             cipher_suites: material.ciphers.suites(),
@@ -67,7 +69,7 @@ impl Config {
         let (of_clients, of_servers) = match &material.trust {
             Trust::Authorities(known) => (Some(known.clone()), Some(known.clone())),
             Trust::Everybody => (None, None),
-            // No authority vouches for a client.
+            // No authority exists that could have issued a client's certificate.
             Trust::FirstServer => (Some(Arc::default()), None),
         };
         let versions = material.protocols.versions();
@@ -92,7 +94,7 @@ impl Config {
         })
     }
 
-    /// Whether the next server that we connect to is to tell whom to trust.
+    /// Whether the next server that we connect to provides the authority to trust.
     #[must_use]
     pub fn is_bootstrapping(&self) -> bool {
         self.is_bootstrapping

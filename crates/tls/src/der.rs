@@ -1,11 +1,12 @@
-//! The subset of DER that X.509 certificates are made of (X.690 10): values with one-byte tags and definite, shortest lengths.
+//! The subset of DER that X.509 certificates consist of (X.690 10): values with one-byte tags and
+//! definite, shortest lengths.
 //!
-//! Invariant: a reader never yields a byte from outside its value. Everything that is not DER is an error without words: the caller knows
-//! which file or peer the bytes are from.
+//! Invariant: a reader never yields a byte from outside its value. Anything that is not DER is an
+//! error without a text: the caller knows which file or peer the bytes come from.
 
 use std::fmt::Write;
 
-/// Tags of the universal class, and context-specific ones of RFC 5280.
+/// Tags of the universal class, and the context-specific tags of RFC 5280.
 pub(crate) mod tag {
     pub(crate) const BOOLEAN: u8 = 0x01;
     pub(crate) const INTEGER: u8 = 0x02;
@@ -28,7 +29,7 @@ pub(crate) mod tag {
     }
 }
 
-/// The bytes are not the DER that is expected.
+/// The bytes are not the expected DER.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct BadDer;
 
@@ -36,13 +37,13 @@ pub(crate) struct BadDer;
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Value<'a> {
     pub(crate) tag: u8,
-    /// Without tag and length.
+    /// The content, without tag and length.
     pub(crate) content: &'a [u8],
-    /// With tag and length.
+    /// The whole value, with tag and length.
     pub(crate) raw: &'a [u8],
 }
 
-/// Reads the values of a text one after the other.
+/// Reads the values of a text one after another.
 #[derive(Debug, Clone)]
 pub(crate) struct Reader<'a> {
     rest: &'a [u8],
@@ -57,7 +58,7 @@ impl<'a> Reader<'a> {
     pub(crate) fn value(&mut self) -> Result<Value<'a>, BadDer> {
         let text = self.rest;
         let (&tag, rest) = text.split_first().ok_or(BadDer)?;
-        // Five ones announce a tag of several bytes, which no part of a certificate has.
+        // Five one bits announce a multi-byte tag, which no part of a certificate has.
         if tag & 0x1f == 0x1f {
             return Err(BadDer);
         }
@@ -81,7 +82,7 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// The next value if it has this tag.
+    /// The next value, if it has this tag.
     pub(crate) fn optional(&mut self, tag: u8) -> Result<Option<Value<'a>>, BadDer> {
         if self.rest.first() == Some(&tag) {
             self.value().map(Some)
@@ -90,17 +91,17 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// The next value, which must be an OBJECT IDENTIFIER, without tag and length.
+    /// The content of the next value, which must be an OBJECT IDENTIFIER.
     pub(crate) fn oid(&mut self) -> Result<&'a [u8], BadDer> {
         let oid = self.expect(tag::OID)?.content;
-        // The high bit says that the number goes on.
+        // The high bit means that the number continues.
         match oid.last() {
             Some(last) if *last < 0x80 => Ok(oid),
             _ => Err(BadDer),
         }
     }
 
-    /// The values within the next one, which must have this tag.
+    /// The values within the next value, which must have this tag.
     pub(crate) fn enter(&mut self, tag: u8) -> Result<Reader<'a>, BadDer> {
         self.expect(tag).map(|value| Reader::new(value.content))
     }
@@ -109,13 +110,13 @@ impl<'a> Reader<'a> {
         self.rest.is_empty()
     }
 
-    /// Ends the text, of which nothing must be left.
+    /// Checks that nothing of the text is left.
     pub(crate) fn end(&self) -> Result<(), BadDer> {
         if self.is_empty() { Ok(()) } else { Err(BadDer) }
     }
 }
 
-/// A length, and the text behind it.
+/// A length, and the text after it.
 fn length(text: &[u8]) -> Result<(usize, &[u8]), BadDer> {
     let (&first, rest) = text.split_first().ok_or(BadDer)?;
     if first < 0x80 {
@@ -124,7 +125,7 @@ fn length(text: &[u8]) -> Result<(usize, &[u8]), BadDer> {
     let (bytes, rest) = rest
         .split_at_checked(usize::from(first & 0x7f))
         .ok_or(BadDer)?;
-    // Shortest form: no leading zeros, and no long form for what fits the short one.
+    // Shortest form: no leading zeros, and no long form for a length that fits the short one.
     if bytes.is_empty() || bytes.len() > 4 || bytes[0] == 0 {
         return Err(BadDer);
     }
@@ -138,7 +139,7 @@ fn length(text: &[u8]) -> Result<(usize, &[u8]), BadDer> {
 }
 
 impl<'a> Value<'a> {
-    /// As a BOOLEAN.
+    /// The value of a BOOLEAN.
     pub(crate) fn boolean(self) -> Result<bool, BadDer> {
         match (self.tag, self.content) {
             (tag::BOOLEAN, [0]) => Ok(false),
@@ -147,7 +148,7 @@ impl<'a> Value<'a> {
         }
     }
 
-    /// As an INTEGER from 0 to 2^32 - 1.
+    /// The value of an INTEGER from 0 to 2^32 - 1.
     pub(crate) fn small(self) -> Result<u32, BadDer> {
         let bytes = match (self.tag, self.content) {
             (tag::INTEGER, [0, rest @ ..]) => rest,
@@ -162,11 +163,11 @@ impl<'a> Value<'a> {
             .fold(0, |number, byte| number << 8 | u32::from(*byte)))
     }
 
-    /// As a BIT STRING: the number of bits that the last byte lacks, and the bytes.
+    /// The value of a BIT STRING: the number of unused bits in the last byte, and the bytes.
     pub(crate) fn bits(self) -> Result<(u8, &'a [u8]), BadDer> {
         match (self.tag, self.content) {
             (tag::BIT_STRING, [0, bytes @ ..]) => Ok((0, bytes)),
-            // Bits that are not there are zeros.
+            // Unused bits are zeros.
             (tag::BIT_STRING, [unused @ 1..=7, .., last]) if last & ((1 << unused) - 1) == 0 => {
                 Ok((*unused, &self.content[1..]))
             }
@@ -174,7 +175,7 @@ impl<'a> Value<'a> {
         }
     }
 
-    /// As a BIT STRING whose bits fill whole bytes.
+    /// The bytes of a BIT STRING whose bits fill whole bytes.
     pub(crate) fn bytes_of_bits(self) -> Result<&'a [u8], BadDer> {
         match self.bits()? {
             (0, bytes) => Ok(bytes),
@@ -182,7 +183,8 @@ impl<'a> Value<'a> {
         }
     }
 
-    /// As a UTCTime or a GeneralizedTime in the form of RFC 5280 4.1.2.5 (whole seconds, `Z`), in seconds since 1970.
+    /// The value of a UTCTime or a GeneralizedTime in the form of RFC 5280 4.1.2.5 (whole seconds,
+    /// `Z`), in seconds since 1970.
     pub(crate) fn time_s(self) -> Result<i64, BadDer> {
         let (year, rest) = match self.tag {
             tag::UTC_TIME => {
@@ -216,7 +218,7 @@ impl<'a> Value<'a> {
     }
 }
 
-/// A number of so many decimal digits, and the text behind it.
+/// A number of this many decimal digits, and the text after it.
 fn number(text: &[u8], digits: usize) -> Result<(i64, &[u8]), BadDer> {
     let (digits, rest) = text.split_at_checked(digits).ok_or(BadDer)?;
     let mut number = 0;
@@ -229,7 +231,8 @@ fn number(text: &[u8], digits: usize) -> Result<(i64, &[u8]), BadDer> {
     Ok((number, rest))
 }
 
-/// Days from 1970-01-01 to a day of the Gregorian calendar. Years begin in March here, so that a leap day is the last day of its year.
+/// The number of days from 1970-01-01 to a day of the Gregorian calendar. Years begin in March
+/// here, so that a leap day is the last day of its year.
 fn days(year: i64, month: i64, day: i64) -> i64 {
     let year = if month <= 2 { year - 1 } else { year };
     let day_of_year = (153 * ((month + 9) % 12) + 2) / 5 + day - 1;
@@ -246,7 +249,7 @@ pub(crate) fn dotted(oid: &[u8]) -> String {
         if byte & 0x80 != 0 {
             continue;
         }
-        // The first number holds the first two parts: 40 times the one and the other.
+        // The first number holds the first two parts: 40 times the first plus the second.
         let written = if text.is_empty() {
             let first = (number / 40).min(2);
             write!(text, "{first}.{}", number - 40 * first)

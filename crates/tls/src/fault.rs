@@ -1,13 +1,14 @@
-//! Why a session ended badly, in words that users of the reference search for.
+//! Why a session failed, in words that users of the reference search for.
 //!
-//! Texts of OpenSSL 3 are kept for peers that do not speak TLS or send no certificate. Others cannot be matched in full; kept are the names of
-//! alerts (`alert handshake failure` above all) and `certificate verify failed`.
+//! OpenSSL 3's texts are kept for peers that do not speak TLS or send no certificate. Other texts
+//! cannot be matched in full; the names of alerts (above all `alert handshake failure`) and
+//! `certificate verify failed` are kept.
 
 use std::fmt;
 
 use rustls::{AlertDescription, CertificateError, Error};
 
-/// The error that ended a session. Its text follows `SSL_accept: ` and the like.
+/// The error that ended a session. Its text follows `SSL_accept: ` and similar prefixes.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Fault {
     /// The peer sent JSON instead of TLS.
@@ -18,7 +19,7 @@ pub enum Fault {
 
 impl std::error::Error for Fault {}
 
-/// OpenSSL 3 says this of bytes that are not TLS.
+/// OpenSSL 3's text for bytes that are not TLS.
 const WRONG_VERSION: &str = "error:0A00010B:SSL routines::wrong version number";
 
 impl fmt::Display for Fault {
@@ -41,7 +42,7 @@ impl fmt::Display for Fault {
     }
 }
 
-/// `HandshakeFailure` as `handshake failure`, `UnknownCA` as `unknown ca`.
+/// The words of an alert: `handshake failure` for `HandshakeFailure`, `unknown ca` for `UnknownCA`.
 fn alert_words(alert: AlertDescription) -> String {
     match alert {
         AlertDescription::UnknownCA => return "unknown ca".to_owned(),

@@ -1,4 +1,4 @@
-//! Our own key and certificate, which must belong together.
+//! Our own key and certificate, which must match.
 
 use std::sync::Arc;
 
@@ -17,10 +17,11 @@ pub struct Identity {
 }
 
 impl Identity {
-    /// Joins a key and a certificate.
+    /// Combines a key and a certificate.
     ///
     /// # Errors
-    /// The key is of a kind that cannot be used, too weak, or that of another certificate; or this one is signed with a weak digest.
+    /// The key is unsupported, too weak, or does not match the certificate; or the certificate is
+    /// signed with a weak digest.
     pub fn new(key: &PrivateKeyDer<'_>, certificate: Certificate) -> Result<Identity, Error> {
         check_strength(&certificate)?;
         let key = any_supported_type(key).map_err(|_| Error::UnsupportedKey)?;
@@ -32,10 +33,11 @@ impl Identity {
         }
     }
 
-    /// Joins a key and a certificate as their files hold them. Only the first certificate counts.
+    /// Combines a key and a certificate from the contents of their files. Only the first
+    /// certificate counts.
     ///
     /// # Errors
-    /// As [`Identity::new`], and a file without what it should hold.
+    /// As for [`Identity::new`], or a file lacks the key or the certificate.
     pub fn from_pem(key: &[u8], certificate: &[u8]) -> Result<Identity, Error> {
         let first = own_certificate(certificate)?;
         Identity::new(&pem::private_key(key)?, first)
@@ -48,10 +50,10 @@ impl Identity {
     }
 }
 
-/// The certificate of a file for our own use: the first one.
+/// The certificate in a file for our own use: the first one.
 ///
 /// # Errors
-/// There is none, it cannot be read, or its key or its signature is too weak.
+/// There is none, it cannot be parsed, or its key or signature is too weak.
 pub fn own_certificate(text: &[u8]) -> Result<Certificate, Error> {
     let found = pem::certificates(text)?;
     let certificate = Certificate::parse(found.first().ok_or(Error::NoCertificate)?)?;
@@ -59,7 +61,8 @@ pub fn own_certificate(text: &[u8]) -> Result<Certificate, Error> {
     Ok(certificate)
 }
 
-/// Peers refuse weak keys and signatures, so they are refused here. The signature of a self-signed certificate does not matter.
+/// Peers reject weak keys and signatures, so they are rejected here. The signature of a self-signed
+/// certificate does not matter.
 fn check_strength(certificate: &Certificate) -> Result<(), Error> {
     if certificate.is_key_weak() {
         return Err(Error::WeakKey);

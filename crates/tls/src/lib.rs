@@ -1,11 +1,13 @@
-//! TLS for OVSDB connections: what the reference does with OpenSSL, over rustls, without a socket or a file.
+//! TLS for OVSDB connections: what the reference does with OpenSSL, done with rustls, without
+//! sockets or files.
 //!
-//! Bytes of files and the time go in; configurations for connections come out ([`Config`]). A [`Session`] turns ciphertext into
-//! plaintext and back for the owner of the socket. Peers are judged by their chain and never by their name ([`verify`]), in
-//! both directions and by the rules that deployments with certificates of `ovs-pki` rely on.
+//! Bytes of files and the time go in; configurations for connections come out ([`Config`]). A
+//! [`Session`] turns ciphertext into plaintext and back for the owner of the socket. Peers are
+//! judged by their chain and never by their name ([`verify`]), in both directions, by the rules
+//! that deployments with certificates from `ovs-pki` rely on.
 //!
-//! Called by `net`, which reads the files, watches them, and puts sessions over sockets. Knows nothing of paths, of OVSDB, or of
-//! logging.
+//! Called by `net`, which reads the files, watches them, and runs sessions over sockets. The crate
+//! knows nothing of paths, OVSDB or logging.
 
 pub mod authorities;
 pub mod certificate;
@@ -33,8 +35,8 @@ pub use identity::Identity;
 pub use protocols::Protocols;
 pub use session::Session;
 
-/// The source of the time, which dates in certificates are compared with.
+/// The source of the time that certificate dates are compared with.
 pub use rustls::time_provider::TimeProvider as Clock;
 
-/// A certificate as it crosses the wire; and seconds since 1970, as a [`Clock`] gives them.
+/// A certificate as it crosses the wire, and seconds since 1970 as a [`Clock`] gives them.
 pub use rustls::pki_types::{CertificateDer, UnixTime};

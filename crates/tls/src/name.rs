@@ -1,4 +1,5 @@
-//! Names of X.509: what is shown of a subject, and the common name that a peer has for role-based access control.
+//! X.509 names: the shown form of a subject, and the common name that identifies a peer for
+//! role-based access control.
 
 use std::fmt::Write;
 
@@ -16,7 +17,7 @@ pub(crate) struct Name {
 /// id-at-commonName
 const COMMON_NAME: &[u8] = &[0x55, 4, 3];
 
-/// The arc of attribute types of X.520, 2.5.4, by the number after it.
+/// Attribute types of X.520 (the arc 2.5.4), by their number in it.
 const X520: [(u8, &str); 24] = [
     (0, "objectClass"),
     (1, "aliasedEntryName"),
@@ -66,7 +67,7 @@ const OTHERS: [(&[u8], &str); 4] = [
 ];
 
 impl Name {
-    /// Reads a Name (RFC 5280 4.1.2.4), its outer sequence entered.
+    /// Parses a Name (RFC 5280 4.1.2.4) whose outer sequence is already entered.
     pub(crate) fn read(mut names: Reader<'_>) -> Result<Name, BadDer> {
         let mut name = Name::default();
         while !names.is_empty() {
@@ -105,8 +106,8 @@ fn short(oid: &[u8]) -> Option<&'static str> {
     Some(known.1)
 }
 
-/// A text of a certificate as JSON can carry it to every parser: bytes that are not UTF-8, and NULs, become U+FFFD. If a name ended at a
-/// NUL, a client could get the name of another one.
+/// A text of a certificate in a form that JSON carries to every parser: bytes that are not UTF-8,
+/// and NULs, become U+FFFD. If a name ended at a NUL, one client could get the name of another.
 fn readable(text: &[u8]) -> String {
     String::from_utf8_lossy(text).replace('\0', "\u{fffd}")
 }

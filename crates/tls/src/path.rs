@@ -1,7 +1,9 @@
-//! Paths for certificates that webpki does not read: version 1, and authorities that serve by themselves.
+//! Paths for certificates that webpki does not accept: version 1, and authorities that act as peers
+//! themselves.
 //!
-//! Depth first over everything that may be an issuer. The number of signatures checked is limited, since the peer's
-//! certificates decide how many are tried. Constraints on names are not understood here: an issuer that has them is passed over.
+//! Depth-first search over all possible issuers. The number of signatures checked is limited,
+//! because the peer's certificates determine how many are tried. Name constraints are not
+//! understood here: an issuer that has them is skipped.
 
 use rustls::CertificateError;
 use rustls::pki_types::CertificateDer;
@@ -11,12 +13,12 @@ use crate::certificate::Certificate;
 use crate::chain::Judge;
 use crate::der::{Reader, tag};
 
-/// Certificates between a leaf and its anchor.
+/// The maximum number of certificates between a leaf and its anchor.
 const DEPTH_MAX: usize = 6;
-/// Signatures checked for one peer.
+/// The maximum number of signatures checked for one peer.
 const SIGNATURES_MAX: usize = 64;
 
-/// Looks for a path from a leaf that has been checked to an anchor.
+/// Searches for a path from a leaf that has already been checked to an anchor.
 pub(crate) fn find(
     judge: &Judge<'_>,
     leaf: &Certificate,
@@ -46,12 +48,13 @@ struct Search<'a> {
     judge: &'a Judge<'a>,
     sent: &'a [Certificate],
     signatures_left: usize,
-    /// Why the last candidate that had signed was refused.
+    /// Why the last candidate that had signed was rejected.
     refusal: CertificateError,
 }
 
 impl<'a> Search<'a> {
-    /// Whether something trusted stands above. `below` counts as [`Certificate::may_issue`] wants it.
+    /// Whether a path leads from this certificate to an anchor. `below` is the argument of
+    /// [`Certificate::may_issue`].
     fn climb(&mut self, certificate: &Certificate, depth: usize, below: usize) -> bool {
         let judge = self.judge;
         let candidates = judge.authorities.iter().chain(self.sent);
@@ -80,10 +83,11 @@ impl<'a> Search<'a> {
     }
 }
 
-/// Whether the certificate carries a signature by the issuer's key, by an algorithm that is good enough. `None` when it is no
-/// certificate.
+/// Whether the certificate carries a signature by the issuer's key, with an acceptable algorithm.
+/// `None` if it is not a certificate.
 fn is_signed(judge: &Judge<'_>, issuer: &Certificate, certificate: &Certificate) -> Option<bool> {
-    // Certificate ::= SEQUENCE { tbsCertificate, signatureAlgorithm, signatureValue BIT STRING } (RFC 5280 4.1)
+    // Certificate ::= SEQUENCE { tbsCertificate, signatureAlgorithm, signatureValue BIT STRING }
+    // (RFC 5280 4.1)
     let mut outer = Reader::new(certificate.der()).enter(tag::SEQUENCE).ok()?;
     let signed = outer.value().ok()?.raw;
     let algorithm = outer.value().ok()?.content;

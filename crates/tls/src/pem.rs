@@ -1,17 +1,18 @@
-//! Keys and certificates out of PEM files.
+//! Reads keys and certificates from PEM files.
 //!
-//! Text around the marks is skipped: `ovs-pki` writes a dump of the certificate above it. DER goes out; what it means is found
-//! out by [`Certificate`](crate::Certificate) and [`Identity`](crate::Identity).
+//! Text around the marks is skipped: `ovs-pki` writes a dump of the certificate above it. The
+//! result is DER, which [`Certificate`](crate::Certificate) and [`Identity`](crate::Identity)
+//! interpret.
 
 use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer, pem};
 
 use crate::Error;
 
-/// All certificates of a file, in its order.
+/// All certificates in a file, in its order.
 ///
 /// # Errors
-/// There is none, or one that is not base64.
+/// The file has no certificate, or one that is not base64.
 pub fn certificates(text: &[u8]) -> Result<Vec<CertificateDer<'static>>, Error> {
     let found = CertificateDer::pem_slice_iter(text)
         .collect::<Result<Vec<_>, _>>()
@@ -22,10 +23,10 @@ pub fn certificates(text: &[u8]) -> Result<Vec<CertificateDer<'static>>, Error> 
     Ok(found)
 }
 
-/// The first private key of a file: PKCS#8, PKCS#1 or SEC1.
+/// The first private key in a file: PKCS#8, PKCS#1 or SEC1.
 ///
 /// # Errors
-/// There is none that is not encrypted, or it is not base64.
+/// The file has no unencrypted private key, or it is not base64.
 pub fn private_key(text: &[u8]) -> Result<PrivateKeyDer<'static>, Error> {
     PrivateKeyDer::from_pem_slice(text).map_err(|error| match error {
         pem::Error::NoItemsFound => Error::NoKey,
@@ -33,7 +34,7 @@ pub fn private_key(text: &[u8]) -> Result<PrivateKeyDer<'static>, Error> {
     })
 }
 
-/// The certificate in PEM form, as it is written to a file.
+/// The certificate in PEM form, as written to a file.
 #[must_use]
 pub fn encode(certificate: &CertificateDer<'_>) -> String {
     let mut text = String::from("-----BEGIN CERTIFICATE-----\n");

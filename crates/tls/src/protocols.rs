@@ -1,4 +1,4 @@
-//! `--ssl-protocols`: which versions of TLS may be spoken (docs/spec/cli.md 5.5).
+//! `--ssl-protocols`: the versions of TLS that may be spoken (docs/spec/cli.md 5.5).
 
 use rustls::SupportedProtocolVersion;
 use rustls::version::{TLS12, TLS13};
@@ -24,7 +24,7 @@ impl Version {
     }
 }
 
-/// A range of versions. Versions between two named ones are part of it.
+/// A range of versions, including those between the two ends.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Protocols {
     min: Version,
@@ -44,7 +44,8 @@ impl Protocols {
     /// Parses `A-B`, `A+`, or a list of versions separated by commas or blanks.
     ///
     /// # Errors
-    /// [`Error::UnknownProtocol`] with the word at fault, [`Error::NoProtocol`] when there is no word.
+    /// [`Error::UnknownProtocol`] with the word at fault, or [`Error::NoProtocol`] if there is no
+    /// word.
     ///
     /// ```
     /// use corvid_tls::Protocols;

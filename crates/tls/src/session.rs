@@ -1,9 +1,11 @@
 //! One connection's TLS: ciphertext in and out on one side, plaintext on the other.
 //!
-//! The owner of the socket feeds what it reads and sends what there is to send; it may stop at any byte. Memory is bounded:
-//! plaintext that was not taken stops [`Session::feed`], ciphertext that was not sent stops [`Session::give`].
+//! The owner of the socket feeds what it reads, and sends the pending output; it may stop at any
+//! byte. Memory is bounded: untaken plaintext stops [`Session::feed`], unsent ciphertext stops
+//! [`Session::give`].
 //!
-//! A peer that ends the stream without saying so ends it all the same: JSON texts tell by themselves whether they are whole.
+//! A peer that ends the stream without a close notification is accepted: JSON texts themselves show
+//! whether they are complete.
 
 use std::io::{self, IoSlice, Read, Write};
 
@@ -13,7 +15,7 @@ use rustls::{ClientConnection, Connection, ServerConnection};
 use crate::certificate::Certificate;
 use crate::{Config, Error, Fault};
 
-/// Plaintext taken before ciphertext must be sent, bytes.
+/// The plaintext accepted before ciphertext must be sent, bytes.
 const OUTGOING_BYTES_MAX: usize = 256 * 1024;
 
 /// The TLS of one connection.
@@ -22,7 +24,7 @@ pub struct Session {
     connection: Connection,
     is_bootstrap: bool,
     has_received: bool,
-    /// The peer has said that nothing more comes.
+    /// The peer has announced the end of its output.
     is_closed: bool,
 }
 
@@ -30,17 +32,18 @@ impl Session {
     /// A session with a peer that connected to us.
     ///
     /// # Errors
-    /// [`Error::NothingToOffer`]
+    /// The settings leave nothing to offer: [`Error::NothingToOffer`].
     pub fn accept(config: &Config) -> Result<Session, Error> {
         let connection =
             ServerConnection::new(config.server.clone()).map_err(|_| Error::NothingToOffer)?;
         Ok(Session::over(Connection::Server(connection), false))
     }
 
-    /// A session with a server that we connected to. `name` is sent to it (SNI) if it is a name.
+    /// A session with a server that we connected to. `name` is sent to the server (SNI) if it is a
+    /// host name.
     ///
     /// # Errors
-    /// [`Error::NothingToOffer`]
+    /// The settings leave nothing to offer: [`Error::NothingToOffer`].
     pub fn connect(config: &Config, name: Option<&str>) -> Result<Session, Error> {
         let name = name
             .and_then(|name| ServerName::try_from(name.to_owned()).ok())
@@ -64,11 +67,11 @@ impl Session {
         }
     }
 
-    /// Takes ciphertext from the peer; returns how many bytes. Fewer than there are means that plaintext has to be taken
-    /// first, or that the stream has ended.
+    /// Accepts ciphertext from the peer. Returns the number of bytes accepted; fewer than given
+    /// means that plaintext must be taken first, or that the stream has ended.
     ///
     /// # Errors
-    /// The peer does not speak TLS as it should, or was refused. The remaining output holds the alert.
+    /// The peer violates TLS, or was rejected. The remaining output holds the alert.
     pub fn feed(&mut self, ciphertext: &[u8]) -> Result<usize, Fault> {
         if !self.has_received
             && let Some(first) = ciphertext.iter().find(|byte| !byte.is_ascii_whitespace())
@@ -80,7 +83,7 @@ impl Session {
         }
         let mut rest = ciphertext;
         while !rest.is_empty() && !self.is_closed {
-            // Refused while plaintext waits.
+            // rustls accepts no input while plaintext waits.
             if self.connection.read_tls(&mut rest).is_err() {
                 break;
             }
@@ -90,26 +93,27 @@ impl Session {
         Ok(ciphertext.len() - rest.len())
     }
 
-    /// Moves received plaintext into a buffer; 0 when there is none (or no room).
+    /// Moves received plaintext into a buffer. Returns 0 if there is none (or no room).
     pub fn take(&mut self, buffer: &mut [u8]) -> usize {
         let mut reader = self.connection.reader();
         let mut taken = 0;
         while taken < buffer.len() {
             match reader.read(&mut buffer[taken..]) {
                 Ok(count) if count > 0 => taken += count,
-                // Nothing now, or nothing ever: [`Session::is_closed`] tells.
+                // Nothing now, or nothing ever; [`Session::is_closed`] distinguishes the two.
                 _ => break,
             }
         }
         taken
     }
 
-    /// Takes plaintext to be sent; returns how many bytes. Nothing is taken before the handshake is complete.
+    /// Accepts plaintext to send. Returns the number of bytes accepted; nothing is accepted before
+    /// the handshake is complete.
     pub fn give(&mut self, plaintext: &[IoSlice<'_>]) -> usize {
         if self.is_handshaking() {
             return 0;
         }
-        // Memory cannot fail; a full buffer takes nothing.
+        // Writing to memory cannot fail; a full buffer accepts nothing.
         self.connection
             .writer()
             .write_vectored(plaintext)
@@ -122,21 +126,21 @@ impl Session {
         self.connection.wants_write()
     }
 
-    /// Sends ciphertext as far as the writer takes it, in one call of it; returns how many bytes.
+    /// Sends as much ciphertext as one call of the writer accepts. Returns the number of bytes.
     ///
     /// # Errors
-    /// Those of the writer.
+    /// The writer fails.
     pub fn send(&mut self, writer: &mut dyn Write) -> io::Result<usize> {
         self.connection.write_tls(writer)
     }
 
-    /// Whether the handshake is still under way.
+    /// Whether the handshake is still in progress.
     #[must_use]
     pub fn is_handshaking(&self) -> bool {
         self.connection.is_handshaking()
     }
 
-    /// Whether the peer has said that nothing more comes. Plaintext may still wait to be taken.
+    /// Whether the peer has announced the end of its output. Plaintext may still wait to be taken.
     #[must_use]
     pub fn is_closed(&self) -> bool {
         self.is_closed
@@ -148,13 +152,13 @@ impl Session {
         matches!(self.connection, Connection::Client(_))
     }
 
-    /// Whether this connection was made to learn whom to trust, and is good for nothing else.
+    /// Whether this connection only serves to learn the authority to trust.
     #[must_use]
     pub fn is_bootstrap(&self) -> bool {
         self.is_bootstrap
     }
 
-    /// Says that nothing more will be sent.
+    /// Announces the end of our output.
     pub fn close(&mut self) {
         self.connection.send_close_notify();
     }
@@ -165,7 +169,7 @@ impl Session {
         self.connection.peer_certificates().unwrap_or_default()
     }
 
-    /// The name that the client asked for (SNI), on the accepting side.
+    /// The name that the client requested (SNI), on the accepting side.
     #[must_use]
     pub fn requested_name(&self) -> Option<&str> {
         match &self.connection {
@@ -174,7 +178,8 @@ impl Session {
         }
     }
 
-    /// The peer's name: the first commonName of its certificate. Known once the handshake is complete.
+    /// The peer's name: the first commonName of its certificate. Known once the handshake is
+    /// complete.
     #[must_use]
     pub fn peer_name(&self) -> Option<String> {
         let certificate = Certificate::parse(self.peer_certificates().first()?).ok()?;

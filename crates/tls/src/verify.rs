@@ -1,7 +1,7 @@
 //! The verifier that rustls calls with a peer's certificate, in both directions.
 //!
-//! The chain is judged by `chain`; the name is never looked at. Signatures of the handshake are checked with the key itself, so
-//! that certificates which webpki cannot read work too.
+//! `chain` judges the chain; the name is ignored. Handshake signatures are checked with the key
+//! itself, so that certificates which webpki cannot parse work too.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -19,18 +19,19 @@ use crate::authorities::Authorities;
 use crate::certificate::{Certificate, Purpose};
 use crate::chain::Judge;
 
-/// Judges peers by a CA file, or lets every chain pass.
+/// Judges peers by a CA file, or accepts every chain.
 #[derive(Debug)]
 pub struct Verifier {
-    /// `None` accepts every chain: verification is off, or the first connection is to tell whom to trust.
+    /// `None` accepts every chain: verification is off, or the first connection is to provide the
+    /// authority.
     authorities: Option<Arc<Authorities>>,
-    /// Subjects of the CA file, for clients to choose by.
+    /// The subjects in the CA file, from which clients choose their certificate.
     subjects: Vec<DistinguishedName>,
     algorithms: WebPkiSupportedAlgorithms,
 }
 
 impl Verifier {
-    /// A verifier; `None` lets every chain pass (signatures of the handshake are checked all the same).
+    /// A verifier; `None` accepts every chain (handshake signatures are still checked).
     #[must_use]
     pub fn new(
         authorities: Option<Arc<Authorities>>,
@@ -84,7 +85,7 @@ impl Verifier {
             .into_iter()
             .find(|(scheme, _)| *scheme == signed.scheme)
             .ok_or(PeerMisbehaved::SignedHandshakeWithUnadvertisedSigScheme)?;
-        // A scheme of TLS 1.2 leaves the curve open, so there are several algorithms for it.
+        // A TLS 1.2 scheme does not determine the curve, so several algorithms match it.
         let is_valid = algorithms.iter().any(|algorithm| {
             key.verify_signature(*algorithm, message, signed.signature())
                 .is_ok()
@@ -112,8 +113,8 @@ fn parse(certificate: &CertificateDer<'_>) -> Result<Certificate, Error> {
         .map_err(|_| Error::InvalidCertificate(CertificateError::BadEncoding))
 }
 
-/// The methods that both traits of the library ask for: signatures of handshakes are checked alike in
-/// both directions.
+/// The methods that both traits of the library require: handshake signatures are checked the same
+/// way in both directions.
 macro_rules! handshake_signatures {
     () => {
         fn verify_tls12_signature(
@@ -157,7 +158,7 @@ impl ServerCertVerifier for Verifier {
 }
 
 impl ClientCertVerifier for Verifier {
-    /// Without verification no certificate is asked for.
+    /// Without verification, clients are not asked for a certificate.
     fn offer_client_auth(&self) -> bool {
         self.authorities.is_some()
     }

@@ -1,7 +1,8 @@
 //! The table of options: spelling, argument and description of each.
 //!
-//! One table serves the reader of command lines, `--help`, the manual pages and the completions of shells, so all of them have
-//! the same options. [`crate::manual::Manual::complaints`] finds options without a description; each program tests that there is none. To add one:
+//! One table serves the parser of command lines, `--help`, the manual pages and the shell
+//! completions, so all of them have the same options. [`crate::manual::Manual::complaints`] finds
+//! options without a description; each program tests that there are none. To add an option:
 //!
 //! ```
 //! use corvid_shell::args::{Arg, Spec};
@@ -17,56 +18,57 @@
 //! ];
 //! ```
 //!
-//! Texts may name `{program}` and the directories `{rundir}`, `{logdir}`, `{dbdir}`, `{pkgdatadir}`; words between backquotes are
-//! shown as typed text. Programs and their groups are not known here.
+//! Texts may name `{program}` and the directories `{rundir}`, `{logdir}`, `{dbdir}`,
+//! `{pkgdatadir}`; words between backquotes are shown as typed text. This file knows neither
+//! programs nor their groups.
 
 use super::Arg;
 
-/// The group of options without one.
+/// The group of options that name no group.
 pub const OTHER: &str = "Other options";
 
 /// The description of an option.
 #[derive(Debug, Clone, Copy)]
 pub struct OptionEntry {
-    /// Without the dashes.
+    /// The long name, without the dashes.
     pub long: Option<&'static str>,
-    /// Its letter.
+    /// The letter of the short form.
     pub short: Option<char>,
-    /// Whether it takes an argument.
+    /// Whether the option takes an argument.
     pub arg: Arg,
-    /// The name of the argument, in capitals; empty without one.
+    /// The name of the argument, in capitals; empty if there is none.
     pub value: &'static str,
-    /// One line, without a full stop.
+    /// The description in one line, without a full stop.
     pub meaning: &'static str,
-    /// Further paragraphs of the manual page, or nothing.
+    /// Further paragraphs for the manual page; may be empty.
     pub detail: &'static str,
-    /// Its heading.
+    /// The heading of the option's group.
     pub group: &'static str,
 }
 
-/// One option of a program, recognised as `I`.
+/// One option of a program, identified by an `I`.
 #[derive(Debug, Clone, Copy)]
 pub struct Spec<I> {
     pub(super) entry: OptionEntry,
-    /// Its name must be spelled in full.
+    /// The name must be spelled in full.
     pub(super) in_full: bool,
     pub(super) id: I,
 }
 
 impl<I: Copy> Spec<I> {
-    /// `--long`
+    /// An option `--long`.
     #[must_use]
     pub const fn long(long: &'static str, arg: Arg, id: I) -> Spec<I> {
         Spec::new(Some(long), None, arg, id)
     }
 
-    /// `--long` and `-s`
+    /// An option `--long` or `-s`.
     #[must_use]
     pub const fn both(long: &'static str, short: char, arg: Arg, id: I) -> Spec<I> {
         Spec::new(Some(long), Some(short), arg, id)
     }
 
-    /// `-s`
+    /// An option `-s`.
     #[must_use]
     pub const fn short(short: char, arg: Arg, id: I) -> Spec<I> {
         Spec::new(None, Some(short), arg, id)
@@ -89,14 +91,15 @@ impl<I: Copy> Spec<I> {
         }
     }
 
-    /// The same option, without abbreviations: an option that the reference lacks must not make an abbreviation in a script ambiguous.
+    /// The same option, without abbreviations: an option that the reference lacks must not make an
+    /// abbreviation in a script ambiguous.
     #[must_use]
     pub const fn in_full(mut self) -> Spec<I> {
         self.in_full = true;
         self
     }
 
-    /// Sets the name of its argument (empty without one) and its description of one line.
+    /// Sets the name of the argument (empty if there is none) and the description in one line.
     #[must_use]
     pub const fn means(mut self, value: &'static str, meaning: &'static str) -> Spec<I> {
         self.entry.value = value;
@@ -104,21 +107,21 @@ impl<I: Copy> Spec<I> {
         self
     }
 
-    /// Sets further paragraphs of the manual page, with empty lines between them.
+    /// Sets further paragraphs for the manual page, separated by empty lines.
     #[must_use]
     pub const fn more(mut self, detail: &'static str) -> Spec<I> {
         self.entry.detail = detail;
         self
     }
 
-    /// Puts it under a heading, which the program's manual must list.
+    /// Puts the option under a heading, which the program's manual must list.
     #[must_use]
     pub const fn within(mut self, group: &'static str) -> Spec<I> {
         self.entry.group = group;
         self
     }
 
-    /// Its description.
+    /// The option's description.
     #[must_use]
     pub const fn entry(&self) -> OptionEntry {
         self.entry
@@ -126,7 +129,7 @@ impl<I: Copy> Spec<I> {
 }
 
 impl OptionEntry {
-    /// Each spelling, with its argument: `-f FORMAT`, `--format=FORMAT`.
+    /// Each spelling with its argument: `-f FORMAT`, `--format=FORMAT`.
     #[must_use]
     pub fn spellings(&self) -> Vec<String> {
         let (after_letter, after_name) = match self.arg {
@@ -139,7 +142,7 @@ impl OptionEntry {
         letter.into_iter().chain(name).collect()
     }
 
-    /// The spellings in a line, with the argument once where possible: `-f, --format=FORMAT`.
+    /// The spellings on one line, with the argument once where possible: `-f, --format=FORMAT`.
     #[must_use]
     pub fn heading(&self) -> String {
         match (self.spellings().as_slice(), self.short, self.arg) {

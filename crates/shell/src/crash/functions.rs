@@ -1,9 +1,11 @@
-//! Functions and lines for the addresses of a crash, written after them in the log.
+//! Resolves the addresses of a crash to functions and lines, and writes these after the addresses
+//! in the log.
 //!
-//! Finding them allocates, takes locks and reads the program's file, which a signal handler must not do, and takes a part of a second, in
-//! which the other threads of a broken process would go on. So a copy of the process with this one thread does it, on a stack of its
-//! own, while the process dies at once. The copy has only the log open, ends after [`LIMIT_S`] at the latest,
-//! and writes nothing if it finds no function, as in a program without symbols.
+//! Resolving allocates, takes locks and reads the program's file, none of which a signal handler
+//! may do. It also takes a fraction of a second, during which the other threads of a broken process
+//! would go on. So a copy of the process with only this thread does it, on its own stack, while the
+//! process dies at once. The copy has only the log open, ends after at most [`LIMIT_S`], and writes
+//! nothing if it finds no function, as in a program without symbols.
 
 #![allow(unsafe_code)]
 
@@ -13,18 +15,18 @@ use std::sync::atomic::{AtomicI32, AtomicPtr, AtomicUsize, Ordering};
 
 use corvid_net::errno;
 
-/// Addresses that are shown at most.
+/// The maximum number of addresses shown.
 pub(super) const DEPTH_MAX: usize = 64;
-/// The stack of the copy, bytes. The kernel allocates it page by page.
+/// The size of the copy's stack, bytes. The kernel allocates it page by page.
 const STACK_BYTES: usize = 4 << 20;
-/// Seconds after which the copy ends in any case.
+/// The number of seconds after which the copy ends in any case.
 const LIMIT_S: u32 = 20;
-/// How long the process waits until its copy has closed its descriptors, ms.
+/// How long the process waits for its copy to close its descriptors, ms.
 const CLOSE_MS: libc::c_int = 1000;
 
 /// The high end of the copy's stack; null before [`prepare`].
 static STACK: AtomicPtr<libc::c_void> = AtomicPtr::new(null_mut());
-/// The addresses for the copy, set by the handler before the copy is made.
+/// The addresses for the copy. The handler sets them before it makes the copy.
 static ADDRESSES: [AtomicUsize; DEPTH_MAX] = [const { AtomicUsize::new(0) }; DEPTH_MAX];
 static FOUND: AtomicUsize = AtomicUsize::new(0);
 static LOG_FILE: AtomicI32 = AtomicI32::new(-1);
@@ -32,7 +34,7 @@ static LOG_FILE: AtomicI32 = AtomicI32::new(-1);
 /// Allocates the stack.
 ///
 /// # Errors
-/// No memory is left.
+/// Memory is exhausted.
 pub(super) fn prepare() -> std::io::Result<()> {
     if !STACK.load(Ordering::Relaxed).is_null() {
         return Ok(());
@@ -56,8 +58,9 @@ pub(super) fn prepare() -> std::io::Result<()> {
     Ok(())
 }
 
-/// Has functions and lines of `addresses` written to `log_file`. Returns as soon as the copy has closed all other descriptors, so
-/// that a restarted server finds addresses and files free. For a signal handler: without effect where a call fails.
+/// Has functions and lines of `addresses` written to `log_file`. Returns as soon as the copy has
+/// closed all other descriptors, so that a restarted server finds addresses and files free. For a
+/// signal handler: gives up silently if a call fails.
 pub(super) fn write(addresses: &[*mut libc::c_void], log_file: i32) {
     let stack = STACK.load(Ordering::Relaxed);
     if stack.is_null() {
@@ -69,9 +72,9 @@ pub(super) fn write(addresses: &[*mut libc::c_void], log_file: i32) {
     FOUND.store(addresses.len().min(DEPTH_MAX), Ordering::Relaxed);
     LOG_FILE.store(log_file, Ordering::Relaxed);
     let mut ends = [-1; 2];
-    // SAFETY: pipe2, close and poll are async-signal-safe and are given valid memory. `clone` without CLONE_VM copies the process as
-    // fork does, without running what libraries have registered for forks; `copy` runs on the stack of `prepare`, which only
-    // the copy uses.
+    // SAFETY: pipe2, close and poll are async-signal-safe and are given valid memory. `clone`
+    // without CLONE_VM copies the process as fork does, without running what libraries have
+    // registered for forks; `copy` runs on the stack of `prepare`, which only the copy uses.
     unsafe {
         if libc::pipe2(ends.as_mut_ptr(), libc::O_CLOEXEC) != 0 {
             return;
@@ -79,7 +82,7 @@ pub(super) fn write(addresses: &[*mut libc::c_void], log_file: i32) {
         let pid = libc::clone(copy, stack, libc::SIGCHLD, null_mut());
         libc::close(ends[1]);
         if pid > 0 {
-            // The copy's end is closed with all the others.
+            // The copy closes this end together with all others.
             let mut closed = libc::pollfd {
                 fd: ends[0],
                 events: libc::POLLIN,
@@ -91,13 +94,13 @@ pub(super) fn write(addresses: &[*mut libc::c_void], log_file: i32) {
     }
 }
 
-/// The function of the copy.
+/// The function that the copy runs.
 extern "C" fn copy(_: *mut libc::c_void) -> libc::c_int {
     let log_file = LOG_FILE.load(Ordering::Relaxed);
-    // SAFETY: the calls take no pointers but those to `none`, `limit` and the name, which are valid. This is the only thread of
-    // its process, so no other thread uses the descriptors.
+    // SAFETY: the calls take no pointers but those to `none`, `limit` and the name, which are
+    // valid. This is the only thread of its process, so no other thread uses the descriptors.
     unsafe {
-        // A signal to stop the service means the server, which has ended.
+        // A signal that stops the service is meant for the server, which has ended.
         let mut all: libc::sigset_t = std::mem::zeroed();
         libc::sigfillset(&raw mut all);
         libc::sigdelset(&raw mut all, libc::SIGALRM);
@@ -117,15 +120,16 @@ extern "C" fn copy(_: *mut libc::c_void) -> libc::c_int {
         libc::syscall(libc::SYS_close_range, log_file + 1, u32::MAX, 0);
     }
     let text = functions();
-    // SAFETY: the buffer is as long as the call is told. `_exit` runs nothing that the process has registered.
+    // SAFETY: the buffer is as long as the call is told. `_exit` runs nothing that the process has
+    // registered.
     unsafe {
         libc::write(log_file, text.as_ptr().cast(), text.len());
         libc::_exit(0)
     }
 }
 
-/// A line for each function, by the number of its address; inlined functions come before the one that they are part of. Empty when
-/// no function is known.
+/// A line for each function, by the number of its address; inlined functions precede the function
+/// that contains them. Empty if no function is known.
 fn functions() -> String {
     let mut text = String::new();
     let found = FOUND.load(Ordering::Relaxed);

@@ -1,6 +1,7 @@
-//! Forking a process and waiting until the child says that it is ready.
+//! Forks a process, and waits until the child reports that it is ready.
 //!
-//! The child holds the writing end of a pipe: one byte means ready, its end without a byte means that the child has ended.
+//! The child holds the writing end of a pipe: one byte means ready; the end of the pipe without a
+//! byte means that the child has ended.
 
 #![allow(unsafe_code)]
 
@@ -13,7 +14,7 @@ use rustix::process::{Pid, WaitOptions, waitpid};
 use crate::{program, signals};
 use corvid_net::errno;
 
-/// Which side of the fork this is.
+/// The side of the fork that returned.
 pub(super) enum Forked {
     /// The child is ready.
     Parent { child: libc::pid_t },
@@ -21,16 +22,16 @@ pub(super) enum Forked {
     Child { ready: OwnedFd },
 }
 
-/// Forks. The parent returns when the child is ready; when the child exits with a failure instead, the parent exits with
-/// the same status.
+/// Forks. The parent returns once the child is ready; if the child exits with a failure instead,
+/// the parent exits with the same status.
 ///
 /// # Errors
-/// The text to log: forking failed, or the child died otherwise.
+/// Forking failed, or the child died in another way; the text is for the log.
 pub(super) fn fork_and_wait() -> Result<Forked, String> {
     let (reader, writer) =
         io::pipe().map_err(|error| format!("pipe failed ({})", errno::text(&error)))?;
-    // SAFETY: the process has one thread (see the head of `daemon`), so the child's copy of memory is consistent: no lock
-    // is held by a thread that the child lacks.
+    // SAFETY: the process has one thread (see the head of `daemon`), so the child's copy of memory
+    // is consistent: no lock is held by a thread that the child lacks.
     let pid = errno::check(unsafe { libc::fork() })
         .map_err(|error| format!("fork failed ({})", errno::text(&error)))?;
     if pid == 0 {
@@ -61,7 +62,7 @@ pub(super) fn fork_and_wait() -> Result<Forked, String> {
 /// Reports to the parent that this process is ready.
 pub(super) fn announce(ready: Option<OwnedFd>) {
     if let Some(ready) = ready {
-        // A failure means that the parent has ended.
+        // Writing fails only if the parent has ended.
         let _ = io::PipeWriter::from(ready).write_all(&[0]);
     }
 }
@@ -72,7 +73,7 @@ pub(super) fn wait_for(pid: libc::pid_t) -> libc::c_int {
         match waitpid(Pid::from_raw(pid), WaitOptions::empty()) {
             Ok(Some((_, status))) => return status.as_raw(),
             Err(Errno::INTR) => {}
-            // The process is no child any more; report an orderly end.
+            // The process is not a child any more; report an orderly end.
             Ok(None) | Err(_) => return 0,
         }
     }

@@ -1,8 +1,9 @@
-//! The supervisor of `--monitor`: waits for the server and starts it again after a crash.
+//! The supervisor of `--monitor`: waits for the server, and restarts it after a crash.
 //!
-//! It restarts the server after the signals that mean a programming error, at most once in [`RESTART_INTERVAL`]; after any other end of the
-//! server it exits with status 0. It keeps the working directory and the open log file of the start, so that a restarted server begins
-//! where the first one did. It passes SIGHUP on to a server that reads files again ([`hangup`]).
+//! It restarts the server after signals that indicate a programming error, at most once per
+//! [`RESTART_INTERVAL`]; after any other end of the server it exits with status 0. It keeps the
+//! working directory and the open log file of the start, so that a restarted server begins where
+//! the first one did. It forwards SIGHUP to a server that rereads files on it ([`hangup`]).
 
 use std::os::fd::OwnedFd;
 use std::time::{Duration, Instant};
@@ -14,10 +15,10 @@ use super::title::{Title, set_comm};
 use crate::vlog::{self, Module};
 use crate::{hangup, program};
 
-/// The least time between two restarts.
+/// The minimum time between two restarts.
 const RESTART_INTERVAL: Duration = Duration::from_secs(10);
 
-/// Signals after which the server is started again.
+/// Signals after which the server is restarted.
 const CRASHES: [libc::c_int; 9] = [
     libc::SIGABRT,
     libc::SIGALRM,
@@ -30,8 +31,8 @@ const CRASHES: [libc::c_int; 9] = [
     libc::SIGXFSZ,
 ];
 
-/// Supervises `child`, which is ready; `detach` releases the caller. Returns in a restarted server, with the descriptor on
-/// which it announces its readiness.
+/// Supervises `child`, which is ready; `detach` releases the caller. Returns in a restarted server,
+/// with the descriptor on which that server announces its readiness.
 pub(super) fn run(mut child: libc::pid_t, detach: impl FnOnce()) -> OwnedFd {
     let name = program::name();
     let title = Title::capture();
@@ -42,7 +43,7 @@ pub(super) fn run(mut child: libc::pid_t, detach: impl FnOnce()) -> OwnedFd {
     };
     vlog::set_subprogram("monitor");
     set_comm("monitor");
-    // Before the caller continues, because it may send the signal at once.
+    // Set up before the caller continues, because the caller may send the signal at once.
     hangup::pass_on_to(child);
     detach();
     let mut crashes = 0;
@@ -114,7 +115,7 @@ fn wait_for_turn(last_restart: Option<Instant>, text: &str) {
             Module::DaemonUnix,
             format_args!("{text}, waiting until {seconds} seconds since last restart"),
         );
-        // A signal ends the supervisor by its default action meanwhile.
+        // Meanwhile a signal ends the supervisor by its default action.
         let _ = corvid_net::poll::wait(None, Some(left));
     }
 }

@@ -1,7 +1,8 @@
-//! `--user`: giving up root for another user and group, keeping two capabilities.
+//! `--user`: gives up root for another user and group, but keeps two capabilities.
 //!
-//! Looked up while options are parsed, switched to before any file is made. The two capabilities are those that a database
-//! server may still need: locking memory and binding low ports.
+//! The user is looked up while options are parsed, and switched to before any file is created. The
+//! two capabilities are those that a database server may still need: locking memory and binding low
+//! ports.
 
 #![allow(unsafe_code)]
 
@@ -17,7 +18,7 @@ use rustix::thread::{
 use crate::program;
 use crate::vlog;
 
-/// More than the kernel knows; dropping stops at the first that it does not.
+/// Higher than any capability that the kernel knows; dropping stops at the first unknown one.
 const CAP_LAST: u32 = 63;
 
 /// The user and group to switch to.
@@ -32,7 +33,7 @@ impl User {
     /// Looks up `USER`, `USER:GROUP` or `:GROUP`.
     ///
     /// # Errors
-    /// The text of the fatal message, less its prefix.
+    /// The text of the fatal message, without its prefix.
     pub(super) fn parse(spec: &str) -> Result<User, String> {
         if !getuid().is_root() || !getgid().is_root() {
             return Err("only root can use --user option".to_owned());
@@ -74,7 +75,7 @@ impl User {
         }
     }
 
-    /// The process has one thread, so what changes the calling thread changes all of it.
+    /// The process has one thread, so changing the calling thread changes the whole process.
     fn switch(&self) -> io::Result<()> {
         for capability in 0..=CAP_LAST {
             let capability = CapabilitySet::from_bits_retain(1 << capability);
@@ -99,8 +100,8 @@ impl User {
 
 fn lookup_user(name: &str) -> Option<(libc::uid_t, libc::gid_t)> {
     let name = CString::new(name).ok()?;
-    // SAFETY: the name is terminated; the result points to static memory that is read before anything else can overwrite
-    // it, for the process has one thread.
+    // SAFETY: the name is terminated; the result points to static memory that is read before
+    // anything else can overwrite it, for the process has one thread.
     unsafe { libc::getpwnam(name.as_ptr()).as_ref() }.map(|entry| (entry.pw_uid, entry.pw_gid))
 }
 
@@ -111,7 +112,8 @@ struct Group {
 
 fn lookup_group(name: &str) -> Option<Group> {
     let name = CString::new(name).ok()?;
-    // SAFETY: as in `lookup_user`; the member list ends in a null pointer and its strings are terminated.
+    // SAFETY: as in `lookup_user`; the member list ends in a null pointer and its strings are
+    // terminated.
     unsafe {
         let entry = libc::getgrnam(name.as_ptr()).as_ref()?;
         let mut members = Vec::new();

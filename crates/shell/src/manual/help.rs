@@ -1,17 +1,17 @@
 //! `--help`: a manual's head, commands, notes and options as lines for a terminal.
 //!
-//! Terms stand at the left, meanings in a column of their own, wrapped. Scripts search the text for names of options
-//! (docs/spec/cli.md 1.1), which are never broken.
+//! Terms are on the left, meanings wrapped in a column of their own. Scripts search the text for
+//! option names (docs/spec/cli.md 1.1), which are never broken.
 
 use super::prose::{Block, blocks};
 use super::{Manual, Placeholders};
 
-/// The column of meanings.
+/// The column where meanings begin.
 const COLUMN: usize = 26;
-/// No line of several words is longer.
+/// The maximum width of a line, unless a single word is longer.
 const WIDTH: usize = 80;
 
-/// The whole text.
+/// The whole text of `--help`.
 #[must_use]
 pub fn text(manual: &Manual, placeholders: &Placeholders) -> String {
     let program = &placeholders.program;
@@ -64,7 +64,7 @@ impl Page<'_> {
         }
     }
 
-    /// `  TERM    MEANING`, the meaning on lines of its own after a long term.
+    /// Writes `  TERM    MEANING`, or the meaning on its own lines if the term is long.
     fn item(&mut self, term: &str, meaning: &str) {
         let head = format!("  {term}");
         if head.len() + 2 <= COLUMN {
@@ -76,7 +76,7 @@ impl Page<'_> {
         self.wrap(&meaning, COLUMN);
     }
 
-    /// Writes the words of one paragraph; the cursor is at `column`, where further lines begin too.
+    /// Writes the words of one paragraph. The cursor is at `column`, where further lines begin too.
     fn wrap(&mut self, text: &str, column: usize) {
         let mut used = column;
         for word in text.split_whitespace() {

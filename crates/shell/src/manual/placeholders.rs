@@ -1,11 +1,11 @@
-//! The placeholders of a manual's texts, words in braces: the program's name and the directories.
+//! The placeholders in a manual's texts, words in braces: the program's name and the directories.
 //!
-//! `--help` names those of this process, manual pages those that are built in.
+//! `--help` shows the values of this process, manual pages the built-in ones.
 
 use crate::program;
 use corvid_net::dirs;
 
-/// Values of the placeholders.
+/// The values of the placeholders.
 #[derive(Debug, Clone)]
 pub struct Placeholders {
     /// `{program}`
@@ -21,7 +21,7 @@ pub struct Placeholders {
 }
 
 impl Placeholders {
-    /// Those of this process: its name, and directories as the environment has them.
+    /// The values of this process: its name, and the directories from the environment.
     #[must_use]
     pub fn of_process() -> Placeholders {
         Placeholders {
@@ -33,7 +33,7 @@ impl Placeholders {
         }
     }
 
-    /// Those that are built in, for a program of this name.
+    /// The built-in values, for a program of this name.
     #[must_use]
     pub fn built_in(program: &str) -> Placeholders {
         Placeholders {
@@ -45,7 +45,7 @@ impl Placeholders {
         }
     }
 
-    /// `text` with the words replaced.
+    /// `text` with the placeholders replaced.
     #[must_use]
     pub fn fill(&self, text: &str) -> String {
         [

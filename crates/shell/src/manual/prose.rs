@@ -1,14 +1,14 @@
 //! Paragraphs of a manual's texts.
 //!
-//! Lines belong together until an empty one; lines that begin with four spaces are shown as they are. The renderer decides the form of
-//! words in backquotes.
+//! Lines form a paragraph until an empty line; lines that begin with four spaces are kept
+//! unchanged. The renderer decides the form of words in backquotes.
 
 /// A piece of prose.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Block {
     /// Words, to be wrapped.
     Paragraph(String),
-    /// Lines, to be kept; without the four spaces.
+    /// Lines to keep unchanged, without the four spaces.
     Verbatim(String),
 }
 

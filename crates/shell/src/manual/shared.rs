@@ -2,7 +2,7 @@
 
 use super::Chapter;
 
-/// Names of connections that a program opens.
+/// The methods for connections that a program opens.
 #[must_use]
 pub fn active_methods(title: &'static str) -> Chapter {
     Chapter::list(
@@ -15,7 +15,7 @@ pub fn active_methods(title: &'static str) -> Chapter {
     )
 }
 
-/// Names of sockets on which a program listens.
+/// The methods for sockets on which a program listens.
 #[must_use]
 pub fn passive_methods(title: &'static str) -> Chapter {
     Chapter::list(
@@ -61,7 +61,7 @@ pub fn environment() -> Chapter {
     )
 }
 
-/// How the forms of a command line are read.
+/// How command lines are parsed.
 pub const COMMAND_LINES: &str = "\
 Long options may be shortened as long as they are not ambiguous. An argument that is optional must be attached. Options take
 effect from left to right.";

@@ -1,7 +1,8 @@
 //! Signal dispositions, read and changed by sigaction(2).
 //!
-//! By hand, because signal libraries keep their handler for good: they can neither tell whether a signal was ignored at start nor go
-//! back to the default action, which a process that dies of its signal and a forked child need.
+//! Implemented here because signal libraries keep their handler for good: they can neither tell
+//! whether a signal was ignored at start nor restore the default action. A process that dies of its
+//! signal, and a forked child, need both.
 
 #![allow(unsafe_code)]
 
@@ -9,15 +10,15 @@ use std::io;
 
 use corvid_net::errno;
 
-/// A handler without SA_SIGINFO. It may do only what is async-signal-safe.
+/// A handler without SA_SIGINFO. It may do only async-signal-safe work.
 pub(crate) type Handler = extern "C" fn(libc::c_int);
 
-/// The action of the process on a signal.
+/// The process's action on a signal.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Disposition {
     /// The default action.
     Default,
-    /// Nothing.
+    /// The signal is ignored.
     Ignore,
     /// This function runs; system calls that it interrupts are restarted.
     Handle(Handler),
@@ -32,7 +33,7 @@ fn address(disposition: Disposition) -> libc::sighandler_t {
     }
 }
 
-/// Whether the present disposition of a signal is this one.
+/// Whether a signal currently has this disposition.
 pub(crate) fn is(signal: libc::c_int, disposition: Disposition) -> bool {
     // SAFETY: an all-zero `sigaction` is valid; the call fills it in, and it outlives the call.
     let present = unsafe {
@@ -46,10 +47,10 @@ pub(crate) fn is(signal: libc::c_int, disposition: Disposition) -> bool {
 /// Changes the disposition of a signal.
 ///
 /// # Errors
-/// The system refuses: the number is no signal, or one that cannot be caught.
+/// The system refuses: the number is not a signal, or the signal cannot be caught.
 pub(crate) fn set(signal: libc::c_int, disposition: Disposition) -> io::Result<()> {
-    // SAFETY: an all-zero `sigaction` is valid and outlives the call; a `Handler` has the signature that a handler without SA_SIGINFO must
-    // have.
+    // SAFETY: an all-zero `sigaction` is valid and outlives the call; a `Handler` has the signature
+    // that a handler without SA_SIGINFO must have.
     let outcome = unsafe {
         let mut new: libc::sigaction = std::mem::zeroed();
         new.sa_sigaction = address(disposition);
@@ -59,10 +60,11 @@ pub(crate) fn set(signal: libc::c_int, disposition: Disposition) -> io::Result<(
     errno::check(outcome).map(drop)
 }
 
-/// Installs a handler, unless the signal is ignored: what was ignored at start stays ignored.
+/// Installs a handler, unless the signal is ignored: a signal that was ignored at start stays
+/// ignored.
 pub(crate) fn handle(signal: libc::c_int, handler: Handler) {
     if !is(signal, Disposition::Ignore) {
-        // The signals that are handled here can be caught.
+        // The signals handled here can be caught.
         let _ = set(signal, Disposition::Handle(handler));
     }
 }

@@ -13,12 +13,12 @@ use rustix::event::{EventfdFlags, eventfd};
 pub(crate) struct Event(AtomicI32);
 
 impl Event {
-    /// Without a descriptor.
+    /// An event without a descriptor.
     pub(crate) const fn new() -> Event {
         Event(AtomicI32::new(-1))
     }
 
-    /// Makes a new descriptor. A forked child does so again, to have one of its own.
+    /// Creates a new descriptor. A forked child calls this again to get its own.
     ///
     /// # Errors
     /// No descriptor is left.
@@ -34,15 +34,16 @@ impl Event {
         (event >= 0).then_some(event)
     }
 
-    /// Makes the descriptor readable. Async-signal-safe: one system call, which leaves errno alone.
+    /// Makes the descriptor readable. Async-signal-safe: one system call, which does not change
+    /// errno.
     pub(crate) fn raise(&self) {
         if let Some(event) = self.borrowed() {
-            // A full counter is readable as it is.
+            // Fails only if the counter is full; then the descriptor is readable anyway.
             let _ = rustix::io::write(event, &1_u64.to_ne_bytes());
         }
     }
 
-    /// Whether it was raised since the last call.
+    /// Whether the event was raised since the last call.
     pub(crate) fn take(&self) -> bool {
         let mut count = [0; 8];
         self.borrowed()

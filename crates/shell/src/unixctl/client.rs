@@ -1,4 +1,4 @@
-//! The client side of the control channel: finding a daemon's socket and running one command at a time.
+//! The client side of the control channel: finds a daemon's socket, and runs one command at a time.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -13,7 +13,8 @@ use corvid_net::target::Active;
 use corvid_net::{dirs, errno, os_name};
 use corvid_rpc::wire_log::Direction;
 
-/// The socket of a target: an absolute path as it is, otherwise that of the daemon whose pidfile is `RUNDIR/TARGET.pid`.
+/// The socket of a target: an absolute path unchanged, otherwise the socket of the daemon whose
+/// pidfile is `RUNDIR/TARGET.pid`.
 ///
 /// # Errors
 /// The pidfile cannot be read, or no live process holds its lock.
@@ -28,7 +29,7 @@ pub fn socket_of(target: &str) -> Result<PathBuf, TargetError> {
     }
 }
 
-/// `cannot read pidfile "F" (ERR)`
+/// The pidfile cannot be read; rendered as `cannot read pidfile "F" (ERR)`.
 #[derive(Debug, thiserror::Error)]
 #[error("cannot read pidfile \"{}\" ({})", path.display(), errno::text(error))]
 pub struct TargetError {
@@ -43,7 +44,7 @@ pub enum ClientError {
     /// The socket accepts no connection.
     #[error("cannot connect to \"{}\" ({})", .0.display(), errno::text(.1))]
     Connect(PathBuf, io::Error),
-    /// The connection broke; show as `TARGET: transaction error (ERR)`.
+    /// The connection broke; to be shown as `TARGET: transaction error (ERR)`.
     #[error("transaction error ({})", errno::text(.0))]
     Transaction(io::Error),
 }
@@ -60,7 +61,7 @@ impl Client {
     /// Connects to a socket.
     ///
     /// # Errors
-    /// [`ClientError::Connect`]; logged as well.
+    /// The socket accepts no connection: [`ClientError::Connect`]; also logged.
     pub fn connect(path: &Path) -> Result<Client, ClientError> {
         match Connection::connect(&Active::Unix(path.to_owned()), None) {
             Ok(connection) => Ok(Client {
@@ -78,10 +79,10 @@ impl Client {
         }
     }
 
-    /// Runs one command: the server's result, or the error that it returned.
+    /// Runs one command. Returns the server's result, or the error that the server returned.
     ///
     /// # Errors
-    /// [`ClientError::Transaction`]; logged as well.
+    /// The connection broke: [`ClientError::Transaction`]; also logged.
     pub fn transact(
         &mut self,
         command: &str,

@@ -5,9 +5,9 @@ use crate::{events, program, vlog};
 use corvid_net::coverage::{self, events as net_events};
 use corvid_reactor::events as reactor_events;
 
-/// Registers them, and lists the counters of this crate and of those below it. `list-commands` and
-/// `set-options` are handled by the server itself and are here for the listing and for their
-/// argument counts.
+/// Registers these commands, and lists the counters of this crate and of those below it. The server
+/// itself handles `list-commands` and `set-options`; they are registered here for the listing and
+/// for their argument counts.
 pub fn register_builtin<C: 'static>(registry: &mut Registry<C>) {
     let counters = net_events::ALL.iter().chain(&reactor_events::ALL);
     for counter in counters.chain(&events::ALL) {

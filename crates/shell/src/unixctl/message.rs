@@ -1,6 +1,7 @@
-//! JSON-RPC 1.0 messages of the control channel, both ways.
+//! JSON-RPC 1.0 messages of the control channel, in both directions.
 //!
-//! A small codec of its own: the channel must work when the rest of the program does not, and its messages are small.
+//! The channel has its own small codec: it must work even if the rest of the program does not, and
+//! its messages are small.
 
 use corvid_json::{Object, Value};
 
@@ -9,14 +10,14 @@ use corvid_rpc::wire_log::{Direction, LoggedMessage};
 use super::Format;
 use crate::vlog::{self, Module};
 
-/// Shows a message in the log, at level DBG of `jsonrpc`. Costs one atomic load while the level is off.
+/// Logs a message at level DBG of `jsonrpc`. Costs one atomic load while the level is off.
 pub(super) fn log_message(name: &str, direction: Direction, text: &[u8]) {
-    // Formatted only where the level is shown.
+    // Formatted only if the level is shown.
     let message = LoggedMessage::new(direction, text);
     vlog::dbg(Module::Jsonrpc, format_args!("{name}: {message}"));
 }
 
-/// A request that a server received.
+/// A request received by a server.
 #[derive(Debug, PartialEq)]
 pub(super) struct Request {
     pub(super) id: Value,
@@ -42,7 +43,7 @@ fn member(object: &Object, name: &str) -> Option<Value> {
         .cloned()
 }
 
-/// Reads a client's message.
+/// Parses a client's message.
 pub(super) fn request(text: &[u8]) -> Result<Request, Refusal> {
     let bad = |what: &str| Refusal::Bad(what.to_owned());
     let value = Value::parse(text).map_err(|error| Refusal::Syntax(error.to_string()))?;
@@ -94,7 +95,7 @@ pub(super) fn request(text: &[u8]) -> Result<Request, Refusal> {
     Ok(Request { id, method, params })
 }
 
-/// The bytes of a request that a client sends.
+/// Encodes a client's request.
 pub(super) fn encode_request(id: i64, method: &str, params: &[String]) -> Vec<u8> {
     let params = params.iter().map(Value::string).collect();
     object([
@@ -104,7 +105,7 @@ pub(super) fn encode_request(id: i64, method: &str, params: &[String]) -> Vec<u8
     ])
 }
 
-/// A handler's reply: a text or, where the command has it, JSON.
+/// A handler's reply: a text or, if the command has a JSON form, JSON.
 #[derive(Debug, PartialEq)]
 pub(super) enum Reply {
     Text(String),
@@ -112,9 +113,10 @@ pub(super) enum Reply {
     Error(String),
 }
 
-/// The bytes of a reply.
+/// Encodes a reply.
 ///
-/// In text mode the newline is added here: clients of releases before 3.4 print what they receive, later ones tolerate it.
+/// In text mode the newline is added here: clients of releases before 3.4 print what they receive,
+/// later ones tolerate it.
 pub(super) fn encode_reply(id: Value, reply: Reply, format: Format) -> Vec<u8> {
     let line = |mut text: String| {
         if format == Format::Text && !text.is_empty() && !text.ends_with('\n') {
@@ -154,7 +156,7 @@ fn object<const N: usize>(members: [(&str, Value); N]) -> Vec<u8> {
     .to_bytes()
 }
 
-/// Reads a server's reply to request `id`: its result, or its error.
+/// Parses a server's reply to request `id`: its result, or its error.
 pub(super) fn reply(text: &[u8], id: i64) -> Result<Result<Value, Value>, String> {
     let value = Value::parse(text).map_err(|error| error.to_string())?;
     let object = value.as_object().ok_or("message is not a JSON object")?;

@@ -1,4 +1,4 @@
-//! The table of control commands: a row for each, with everything that is to be known about it.
+//! The table of control commands: one row per command, with everything about it.
 
 use std::collections::BTreeMap;
 use std::ops::RangeInclusive;
@@ -35,9 +35,9 @@ pub struct Command<C> {
 }
 
 impl<C> Command<C> {
-    /// A command that replies at once: its name; its arguments, as `list-commands` shows them; how
-    /// many it takes, which is checked before it is called; its description for the manual, in one
-    /// line without a full stop; its function.
+    /// A command that replies at once. `usage` are its arguments as `list-commands` shows them;
+    /// `arguments` is their number, which is checked before the call; `meaning` is its description
+    /// for the manual, in one line without a full stop.
     #[must_use]
     pub const fn new(
         name: &'static str,
@@ -57,7 +57,7 @@ impl<C> Command<C> {
     }
 
     /// As [`Command::new`], for a command that replies through its [`Replier`], now or later. Later
-    /// requests on the same connection are handled after the reply.
+    /// requests on the same connection are handled only after the reply.
     #[must_use]
     pub const fn deferred(
         name: &'static str,
@@ -76,7 +76,7 @@ impl<C> Command<C> {
         }
     }
 
-    /// The same command, neither listed nor in the manual.
+    /// The same command, omitted from the listing and the manual.
     #[must_use]
     pub const fn hidden(mut self) -> Command<C> {
         self.is_hidden = true;
@@ -98,7 +98,7 @@ impl<C> Default for Registry<C> {
 }
 
 impl<C> Registry<C> {
-    /// Adds commands. One of the same name as an earlier one replaces it.
+    /// Adds commands. A command replaces an earlier one of the same name.
     pub fn add<const COUNT: usize>(&mut self, commands: [Command<C>; COUNT]) {
         let named = commands.into_iter().map(|command| (command.name, command));
         self.commands.extend(named);
@@ -121,7 +121,7 @@ impl<C> Registry<C> {
         }
     }
 
-    /// The action of the command, if it exists and accepts that many arguments.
+    /// The action of the command, if it exists and accepts this number of arguments.
     pub(super) fn find(&self, name: &str, count: usize) -> Result<Action<C>, String> {
         let command = self.commands.get(name).ok_or_else(|| {
             format!("\"{name}\" is not a valid command (use \"list-commands\" to see a list of valid commands)")

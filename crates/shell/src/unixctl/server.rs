@@ -1,8 +1,9 @@
 //! The server side of the control channel, run by the program's main loop.
 //!
-//! [`Server::turn`] waits for control requests, for a fatal signal (of which it dies, after cleaning up) and for the
-//! program's own [`Server::waker`]. Handlers therefore run on the main thread, between two turns of the loop. Requests of
-//! one connection are answered in order, one at a time.
+//! [`Server::turn`] waits for control requests, for a fatal signal (of which it dies, after
+//! cleaning up) and for the program's own [`Server::waker`]. Handlers therefore run on the main
+//! thread, between two turns of the loop. Requests of one connection are answered in order, one at
+//! a time.
 
 use std::collections::VecDeque;
 use std::io;
@@ -35,11 +36,13 @@ const WAKER: Token = Token(usize::MAX);
 const SIGNALS: Token = Token(usize::MAX - 1);
 const LISTENER: Token = Token(usize::MAX - 2);
 const WATCHED: Token = Token(usize::MAX - 3);
-/// Bytes of unanswered requests per connection; a client that sends more without reading is cut off.
+/// The maximum of unanswered requests per connection, bytes; a client that sends more without
+/// reading is disconnected.
 const PENDING_BYTES_MAX: usize = 16 << 20;
-/// Bytes of unsent replies per connection, plus one reply; the next request is handled when they are sent.
+/// The maximum of unsent replies per connection, bytes, not counting the last reply; the next
+/// request is handled once they are sent.
 const OUTPUT_BYTES_MAX: usize = 1 << 20;
-/// Connections at a time; one more is closed at once.
+/// The maximum number of connections; one more is closed at once.
 const CONNECTIONS_MAX: usize = 1024;
 
 /// Serves the control channel for a program whose state is a `C`.
@@ -47,16 +50,17 @@ pub struct Server<C> {
     poll: Poll,
     events: Events,
     listener: Option<Listener>,
-    /// Accepting failed because no descriptor was left: try again, because no further edge reports the pending connections.
+    /// Accepting failed because no descriptor was left. It must be retried, because no further edge
+    /// reports the pending connections.
     has_waiting: bool,
     path: Option<PathBuf>,
     connections: Slab<Connection>,
-    /// [`CONNECTIONS_MAX`], less in tests.
+    /// [`CONNECTIONS_MAX`]; less in tests.
     connections_max: usize,
     next_serial: u64,
     registry: Registry<C>,
     waker: Arc<Waker>,
-    /// The interval of the main loop, which waits here.
+    /// Measures the interval between two waits of the main loop, which waits here.
     interval: PollInterval,
     replies: (Sender<DeferredReply>, Receiver<DeferredReply>),
 }
@@ -71,7 +75,8 @@ struct RequestRef {
     serial: u64,
 }
 
-/// Sends the reply to one deferred request, from any thread. Dropping it without a reply sends an error, so that no client waits for ever.
+/// Sends the reply to one deferred request, from any thread. Dropping it without a reply sends an
+/// error, so that no client waits forever.
 #[derive(Debug)]
 pub struct Replier {
     ticket: RequestRef,
@@ -86,7 +91,8 @@ impl Replier {
         self.finish(outcome.map_or_else(Reply::Error, Reply::Text));
     }
 
-    /// Sends a reply that has a text and a JSON form, in the format that the client has chosen.
+    /// Sends a reply that has a text form and a JSON form, in the format that the client has
+    /// chosen.
     pub fn reply_in_format(mut self, text: impl FnOnce() -> String, json: impl FnOnce() -> Value) {
         let reply = match self.format {
             Format::Text => Reply::Text(text()),
@@ -97,7 +103,7 @@ impl Replier {
 
     fn finish(&mut self, reply: Reply) {
         if let Some(sender) = self.sender.take() {
-            // Both fail only when the server was dropped, with all its connections.
+            // Both fail only if the server was dropped, together with all its connections.
             let _ = sender.send((self.ticket, reply));
             let _ = self.waker.wake();
         }
@@ -120,17 +126,19 @@ struct Connection {
     format: Format,
     /// The id of the request whose reply is deferred.
     current: Option<Value>,
-    /// The peer sends no more.
+    /// The peer sends no more input.
     is_ended: bool,
     is_dead: bool,
 }
 
 impl<C: 'static> Server<C> {
-    /// Opens the socket: `name` as `--unixctl` gives it (`none`: no socket; default: `RUNDIR/PROG.PID.ctl`). Call it in the
-    /// final process, because the default name contains its pid. The commands that every program has are registered.
+    /// Opens the socket `name` of `--unixctl` (`none`: no socket; default: `RUNDIR/PROG.PID.ctl`).
+    /// Must be called in the final process, because the default name contains its pid. The commands
+    /// that every program has are registered.
     ///
     /// # Errors
-    /// The text of the fatal message: `PATH: could not initialize control socket (ERR)`. Details are logged.
+    /// The socket cannot be opened; the text of the fatal message is
+    /// `PATH: could not initialize control socket (ERR)`. Details are logged.
     pub fn open(name: Option<&str>) -> Result<Server<C>, String> {
         let mut server = Server::new().map_err(|error| {
             let text = errno::text(&error);
@@ -140,10 +148,10 @@ impl<C: 'static> Server<C> {
         Ok(server)
     }
 
-    /// Opens the socket, as [`Server::open`] does, of a server made by [`Server::new`].
+    /// Opens the socket, as [`Server::open`] does, for a server made by [`Server::new`].
     ///
     /// # Errors
-    /// As [`Server::open`].
+    /// The socket cannot be opened, as for [`Server::open`].
     pub fn listen(&mut self, name: Option<&str>) -> Result<(), String> {
         let path = match name {
             Some("none") => None,
@@ -223,8 +231,9 @@ impl<C: 'static> Server<C> {
         Arc::clone(&self.waker)
     }
 
-    /// Ends the wait of [`Server::turn`] also when more bytes arrive on a descriptor of the program's own, which must stay
-    /// open as long as this server. Edge-triggered: read until nothing is left before the next turn.
+    /// Makes [`Server::turn`] return also when more bytes arrive on a descriptor of the program,
+    /// which must stay open as long as this server. Edge-triggered: read everything before the next
+    /// turn.
     ///
     /// # Errors
     /// The descriptor cannot be waited for.
@@ -234,7 +243,8 @@ impl<C: 'static> Server<C> {
             .register(&mut SourceFd(&descriptor), WATCHED, Interest::READABLE)
     }
 
-    /// Waits for something to do (at most `timeout`) and does it. Returns after each wake-up. Dies of a fatal signal.
+    /// Waits for work (at most `timeout`) and does it. Returns after each wake-up. Dies of a fatal
+    /// signal.
     ///
     /// # Errors
     /// Waiting failed.
@@ -284,7 +294,8 @@ impl<C: 'static> Server<C> {
         None
     }
 
-    /// Sends queued output (above all the reply to `exit`, and deferred replies), waiting at most a second, and closes the channel.
+    /// Sends queued output (above all the reply to `exit`, and deferred replies), waiting at most a
+    /// second, and closes the channel.
     pub fn close(mut self) {
         while self.take_late_reply().is_some() {}
         let deadline = clock::mono_ms() + 1000;
@@ -335,7 +346,8 @@ impl<C: 'static> Server<C> {
             return vlog::warn_limited(&LIMIT, Module::Unixctl, line);
         }
         let entry = self.connections.vacant_entry();
-        // Both directions at once: a reply that does not fit is continued by the next writable edge.
+        // Registered for both directions at once: the next writable edge continues a reply that
+        // does not fit.
         let interest = Interest::READABLE | Interest::WRITABLE;
         if self
             .poll
@@ -360,7 +372,8 @@ impl<C: 'static> Server<C> {
         });
     }
 
-    /// Reads, handles requests while none is deferred, writes, and drops the connection when it has ended.
+    /// Reads, handles requests while none is deferred, writes, and drops the connection once it has
+    /// ended.
     fn serve(&mut self, slot: usize, context: &mut C) {
         let read = self.connections[slot].read();
         let sent = loop {
@@ -379,7 +392,7 @@ impl<C: 'static> Server<C> {
             }
         };
         let connection = &mut self.connections[slot];
-        // Earlier requests are handled; one of them may have been refused already.
+        // Earlier requests are handled; one of them may already have been rejected.
         if let Err(text) = read
             && !connection.is_dead
         {
@@ -401,7 +414,8 @@ impl<C: 'static> Server<C> {
             format_args!("received request {method}, id={id}"),
         );
         self.connections[slot].current = Some(id);
-        // These two concern the connection and the table itself, which other handlers do not see.
+        // These two commands concern the connection and the table itself, which other handlers
+        // cannot see.
         match method.as_str() {
             "list-commands" if params.is_empty() => {
                 let reply = self.list_commands(self.connections[slot].format);
@@ -500,7 +514,7 @@ impl<C: 'static> Server<C> {
 }
 
 impl Connection {
-    /// Reads all available bytes; an error is the text of a syntax error.
+    /// Reads all available bytes. Returns the text of a syntax error.
     fn read(&mut self) -> Result<(), String> {
         let mut buffer = [0; 4096];
         while !self.is_ended {
@@ -609,7 +623,7 @@ mod tests {
         );
         assert!(waiting > 0);
 
-        // All requests get their replies in the end.
+        // All requests are answered in the end.
         let mut replies = Vec::new();
         let mut piece = [0; 65536];
         let sign = br#""error":null"#;
@@ -623,7 +637,7 @@ mod tests {
                     .windows(sign.len())
                     .filter(|part| part == sign)
                     .count();
-                // The beginning of a sign may be at the end, and is kept.
+                // A partial sign at the end is kept.
                 replies.drain(..replies.len().saturating_sub(sign.len() - 1));
             }
         }

@@ -15,7 +15,7 @@ pub fn register<C: 'static>(registry: &mut Registry<C>) {
                 if args.is_empty() {
                     super::set_level(None, None, Level::Dbg);
                 }
-                // Arguments before a bad one stay applied.
+                // Arguments before an invalid one stay applied.
                 args.iter()
                     .try_for_each(|spec| super::set(spec))
                     .map_err(|error| error.to_string())?;

@@ -1,6 +1,8 @@
-//! The logger of the `log` facade: gives the messages of all crates to the destinations of this program.
+//! The logger behind the `log` facade: passes the messages of all crates to the destinations of
+//! this program.
 //!
-//! A record whose target is `corvid::MODULE` is a message of that module; records of all other targets are dropped.
+//! A record whose target is `corvid::MODULE` is a message of that module; records of all other
+//! targets are dropped.
 
 use log::{LevelFilter, Log, Metadata, Record};
 
@@ -25,13 +27,13 @@ impl Log for Facade {
 
 /// Makes this program's destinations the logger of the process.
 pub(super) fn install() {
-    // Lines of JSON have the exact text; those of text are escaped by the pattern.
+    // JSON lines need the exact text; the patterns of text lines do the escaping.
     corvid_net::logging::leave_exact();
-    // A second call changes nothing.
+    // A second call has no effect.
     let _ = log::set_logger(&Facade);
 }
 
-/// Sets the facade's level to the most verbose one that any module shows.
+/// Sets the facade's level to the most verbose level that any module shows.
 pub(super) fn set_max_level(most: Level) {
     log::set_max_level(match most {
         Level::Off | Level::Emer => LevelFilter::Off,

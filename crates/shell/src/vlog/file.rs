@@ -1,4 +1,5 @@
-//! The log file: appended to line by line, with one write each, and reopened by name after rotation.
+//! The log file: appended to line by line, with one write each, and reopened by name after
+//! rotation.
 //!
 //! A failing write is ignored: a full device must not stop the program.
 
@@ -13,9 +14,9 @@ use crate::crash;
 /// A log file's name and, unless it is closed, its descriptor.
 #[derive(Debug)]
 pub(super) struct LogFile {
-    /// The name as it was given, for messages.
+    /// The name as given, for messages.
     name: PathBuf,
-    /// The absolute name: a daemon changes its directory, and the file is opened again by name.
+    /// The absolute name: a daemon changes its directory, and the file is reopened by name.
     path: PathBuf,
     file: Option<File>,
 }
@@ -32,7 +33,7 @@ impl LogFile {
         })
     }
 
-    /// The name as it was given.
+    /// The name as given.
     pub(super) fn name(&self) -> &Path {
         &self.name
     }
@@ -46,14 +47,14 @@ impl LogFile {
         self.file = None;
     }
 
-    /// Changes the owner of the file; for `--user`.
+    /// Changes the owner of the file, for `--user`.
     pub(super) fn chown(&self, user: u32, group: u32) -> io::Result<()> {
         self.file.as_ref().map_or(Ok(()), |file| {
             std::os::unix::fs::fchown(file, Some(user), Some(group))
         })
     }
 
-    /// A new file of the same name, unless that is the open file.
+    /// Opens the file's name again. `None` if it still leads to the open file.
     pub(super) fn open_again(&self) -> io::Result<Option<File>> {
         let new = open(&self.path)?;
         let same = match &self.file {
@@ -71,7 +72,7 @@ impl LogFile {
         self.file = Some(file);
     }
 
-    /// Writes one line, its newline included, with one call.
+    /// Writes one line, including its newline, with one call.
     pub(super) fn write(&mut self, line: &[u8]) {
         if let Some(file) = &mut self.file {
             let _ = file.write_all(line);

@@ -1,7 +1,8 @@
 //! A message as one JSON object on one line, for collectors that would otherwise parse text.
 //!
-//! A pure function of the [`Context`]; `vlog` decides which destinations are written so. Operators rely on the members, which
-//! `docs/operate/logs.md` lists: members may be added, but not removed or changed in meaning.
+//! A pure function of the [`Context`]; `vlog` decides which destinations use it. Operators rely on
+//! the members, which `docs/operate/logs.md` lists: members may be added, but not removed or
+//! changed in meaning.
 
 use corvid_json::writer::ObjectWriter;
 use corvid_json::{shown, write};
@@ -26,7 +27,8 @@ pub(super) fn format(context: &Context<'_>, thread: &str, out: &mut String) {
     object
         .string("message", context.message.exact().as_bytes())
         .end();
-    // Controls that JSON lets pass are in strings, whose values the escapes do not change.
+    // Control characters that JSON does not escape occur only in strings, and escaping them does
+    // not change the strings' values.
     out.push_str(&shown::line(&String::from_utf8_lossy(&line)));
 }
 

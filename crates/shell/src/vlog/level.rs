@@ -1,20 +1,21 @@
-//! Severities and destinations: the two axes on which a module is configured.
+//! Severities and destinations: the two axes of a module's configuration.
 
-/// The severity of a message, and the limit up to which a destination shows messages. `Off` is a setting only.
+/// The severity of a message, and the limit up to which a destination shows messages. `Off` is only
+/// a limit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 #[repr(u8)]
 pub enum Level {
-    /// show nothing
+    /// Show nothing.
     Off,
-    /// the process is about to end
+    /// The process is about to end.
     Emer,
-    /// something failed
+    /// Something failed.
     Err,
-    /// something is unexpected
+    /// Something is unexpected.
     Warn,
-    /// a routine event worth keeping
+    /// A routine event worth keeping.
     Info,
-    /// a trace for developers
+    /// A trace for developers.
     Dbg,
 }
 
@@ -34,7 +35,7 @@ impl Level {
         Level::ALL[self as usize].1
     }
 
-    /// The level of this name, in any case.
+    /// The level with this name, in any case.
     #[must_use]
     pub fn parse(word: &str) -> Option<Level> {
         Level::ALL
@@ -65,16 +66,16 @@ impl Level {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[repr(u8)]
 pub enum Destination {
-    /// the system log
+    /// The system log.
     Syslog,
-    /// standard error
+    /// Standard error.
     Console,
-    /// the log file, if one is open
+    /// The log file, if one is open.
     File,
 }
 
 impl Destination {
-    /// All destinations, in the order in which they are listed.
+    /// All destinations, in the order of listings.
     pub const ALL: [Destination; 3] =
         [Destination::Syslog, Destination::Console, Destination::File];
 
@@ -88,7 +89,7 @@ impl Destination {
         }
     }
 
-    /// The pattern of its lines unless another is set.
+    /// The pattern of its lines, unless another is set.
     pub(super) fn default_pattern(self) -> &'static str {
         match self {
             Destination::Syslog => super::SYSLOG_PATTERN,
@@ -97,7 +98,7 @@ impl Destination {
         }
     }
 
-    /// The destination of this name, in any case.
+    /// The destination with this name, in any case.
     #[must_use]
     pub fn parse(word: &str) -> Option<Destination> {
         Destination::ALL

@@ -1,7 +1,7 @@
 //! The text of a message, exact for programs and escaped for people.
 //!
-//! Invariant: a message is one line of text, whatever its caller has put into it. The only exception is the report of a panic, whose lines
-//! are this program's own.
+//! Invariant: a message is one line of text, whatever its caller has put into it. The only
+//! exception is the report of a panic, whose lines are this program's own.
 
 use std::borrow::Cow;
 
@@ -17,13 +17,13 @@ pub(super) enum Message<'a> {
 }
 
 impl<'a> Message<'a> {
-    /// The text as it was given, without newlines at the end, for forms that quote it.
+    /// The exact text, without newlines at the end, for forms that quote it.
     pub(super) fn exact(self) -> &'a str {
         let (Message::Line(text) | Message::Trace(text)) = self;
         text.trim_end_matches('\n')
     }
 
-    /// The text as a person reads it: without control characters.
+    /// The text for people: without control characters.
     pub(super) fn shown(self) -> Cow<'a, str> {
         match self {
             Message::Line(_) => shown::line(self.exact()),

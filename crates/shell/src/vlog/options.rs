@@ -1,12 +1,12 @@
-//! The logging options that all programs share: `-v`, `--log-file`, `--syslog-method`, `--syslog-target`, and `--log-format`, which
-//! the reference does not have.
+//! The logging options that all programs share: `-v`, `--log-file`, `--syslog-method`,
+//! `--syslog-target`, and `--log-format`, which the reference does not have.
 
 use corvid_net::os_name;
 
 use crate::args::{Arg, Spec};
 use crate::program;
 
-/// One of these options.
+/// A logging option.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[allow(missing_docs, reason = "each variant is named by its option")]
 pub enum LogOption {
@@ -20,7 +20,7 @@ pub enum LogOption {
 /// The heading of these options.
 pub const GROUP: &str = "Logging options";
 
-/// The table of these options; `wrap` makes them options of the program.
+/// The table of these options; `wrap` converts them to options of the program.
 pub fn specs<I: Copy>(wrap: impl Fn(LogOption) -> I) -> [Spec<I>; 5] {
     [
         verbose_spec(wrap(LogOption::Verbose)),
@@ -50,7 +50,7 @@ pub fn specs<I: Copy>(wrap: impl Fn(LogOption) -> I) -> [Spec<I>; 5] {
     ]
 }
 
-/// `-v`, also for programs that log to the terminal only.
+/// `-v`, also for programs that log only to the terminal.
 pub const fn verbose_spec<I: Copy>(id: I) -> Spec<I> {
     Spec::both("verbose", 'v', Arg::Optional, id)
         .means("SPEC", "set logging levels; without SPEC, log everything")
@@ -68,7 +68,8 @@ pub const fn verbose_spec<I: Copy>(id: I) -> Spec<I> {
         )
 }
 
-/// Applies one option at once. A bad SPEC or method, or a log file that was named and cannot be opened, ends the process.
+/// Applies one option at once. An invalid SPEC or method, or a named log file that cannot be
+/// opened, ends the process.
 pub fn apply(option: LogOption, value: Option<&str>) {
     match option {
         LogOption::Verbose => {
@@ -79,7 +80,7 @@ pub fn apply(option: LogOption, value: Option<&str>) {
         }
         LogOption::LogFile => {
             let path = value.map(os_name::path);
-            // The failure is logged. It ends the process only when the user named a file.
+            // The failure is logged. It ends the process only if the user named a file.
             if super::open_file(path.as_deref()).is_err() && value.is_some() {
                 program::exit(1);
             }

@@ -1,7 +1,8 @@
-//! Message patterns: `%`-escapes of a destination's pattern turned into a line.
+//! Message patterns: expands the `%`-escapes of a destination's pattern into a line.
 //!
-//! A pure function of the pattern and a [`Context`]. An unknown escape yields its letter. Control characters of a message are escaped, so
-//! no message forges a line or drives a terminal.
+//! A pure function of the pattern and a [`Context`]. An unknown escape yields its letter. Control
+//! characters of a message are escaped, so a message can neither forge a line nor control a
+//! terminal.
 
 #![allow(unsafe_code)]
 
@@ -17,7 +18,7 @@ pub(super) struct Context<'a> {
     pub(super) host: &'a str,
     pub(super) module: Module,
     pub(super) level: Level,
-    /// Facility number of `%B`.
+    /// The facility number for `%B`.
     pub(super) facility: u8,
     pub(super) counter: u32,
     pub(super) wall_ms: i64,
@@ -26,7 +27,7 @@ pub(super) struct Context<'a> {
 }
 
 impl Context<'_> {
-    /// RFC 5424 6.2.1.
+    /// The priority (RFC 5424 6.2.1).
     pub(super) fn priority(&self) -> u32 {
         u32::from(self.facility) * 8 + u32::from(self.level.severity())
     }
@@ -34,7 +35,7 @@ impl Context<'_> {
 
 const DATE_DEFAULT: &str = "%Y-%m-%d %H:%M:%S.###";
 
-/// Appends the message as `pattern` shows it.
+/// Appends the message, formatted by `pattern`.
 pub(super) fn format(pattern: &str, context: &Context<'_>, out: &mut String) {
     let mut rest = pattern;
     while let Some(position) = rest.find('%') {
@@ -60,7 +61,7 @@ struct Padding {
 }
 
 impl Padding {
-    /// No line is wider than this, whatever a pattern asks for.
+    /// The maximum padding, whatever a pattern asks for.
     const WIDTH_MAX: usize = 1024;
 
     fn take(rest: &mut &str) -> Padding {
@@ -119,7 +120,7 @@ fn expand(escape: char, rest: &mut &str, context: &Context<'_>, out: &mut String
     }
 }
 
-/// Removes a `{...}` argument from the front, empty when there is none.
+/// Removes a `{...}` argument from the front; returns an empty text if there is none.
 fn take_braces<'a>(rest: &mut &'a str) -> &'a str {
     match rest
         .strip_prefix('{')
@@ -139,7 +140,7 @@ pub(super) enum Zone {
     Utc,
 }
 
-/// `strftime`, in which each `#` is one more digit of the fraction of the second.
+/// `strftime`, where each `#` is one more digit of the second's fraction.
 pub(super) fn date(format: &str, wall_ms: i64, zone: Zone) -> String {
     let format = if format.is_empty() {
         DATE_DEFAULT
@@ -165,8 +166,9 @@ fn strftime(format: &str, seconds: i64, zone: Zone) -> String {
         return String::new();
     };
     let mut buffer = [0u8; 256];
-    // SAFETY: an all-zero `tm` is a valid value (integers and a null zone name); both conversions fill it in. The buffer is
-    // valid for its length, and strftime returns how many bytes of it are text, 0 when the text does not fit.
+    // SAFETY: an all-zero `tm` is a valid value (integers and a null zone name); both conversions
+    // fill it in. The buffer is valid for its length, and strftime returns how many bytes of it are
+    // text, 0 when the text does not fit.
     let length = unsafe {
         let mut broken_down: libc::tm = std::mem::zeroed();
         match zone {

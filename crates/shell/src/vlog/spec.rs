@@ -22,7 +22,7 @@ pub(super) enum Spec {
     Facility(u8),
 }
 
-/// Why a SPEC is refused, in the words that users see.
+/// Why a SPEC is rejected, in the words shown to users.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 #[allow(missing_docs, reason = "each variant is its message")]
@@ -65,7 +65,8 @@ const FACILITIES: [(&str, u8); 23] = [
     ("local7", 23),
 ];
 
-/// Splits off the first word of `text`: leading separators are skipped, one separator after the word is consumed.
+/// Splits off the first word of `text`: skips leading separators, and consumes one separator after
+/// the word.
 fn next_word(text: &str) -> Option<(&str, &str)> {
     const SEPARATORS: [char; 4] = [' ', ',', ':', '\t'];
     let text = text.trim_start_matches(SEPARATORS);

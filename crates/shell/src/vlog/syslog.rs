@@ -1,4 +1,5 @@
-//! Messages to the system log: through the C library, as datagrams to a Unix or UDP socket, or not at all.
+//! Messages to the system log: through the C library, as datagrams to a Unix or UDP socket, or not
+//! at all.
 //!
 //! Failures are silent: a logger cannot log them.
 
@@ -9,22 +10,23 @@ use std::net::{SocketAddr, ToSocketAddrs, UdpSocket};
 use std::os::unix::net::UnixDatagram;
 use std::path::PathBuf;
 
-/// The port of RFC 5426.
+/// The UDP port of syslog (RFC 5426).
 const UDP_PORT: u16 = 514;
 
-/// One `--syslog-method`.
+/// A method of `--syslog-method`.
 #[derive(Debug)]
 pub(super) enum Method {
-    /// `syslog(3)`
+    /// `syslog(3)`.
     Libc,
-    /// nothing
+    /// No system log.
     Null,
-    /// datagrams to a Unix socket
+    /// Datagrams to a Unix socket.
     Unix {
         socket: Option<UnixDatagram>,
         path: PathBuf,
     },
-    /// datagrams to an address; `None`: the socket could not be made, and the program starts without
+    /// Datagrams to an address; `None`: the socket could not be created, and the program starts
+    /// without it.
     Udp(Option<(UdpSocket, SocketAddr)>),
 }
 
@@ -88,7 +90,7 @@ fn datagram(facility: u8, severity: u8, text: &str) -> String {
     format!("<{}>{text}", u32::from(facility) * 8 + u32::from(severity))
 }
 
-/// `HOST[:PORT]`, resolved now.
+/// `HOST[:PORT]`, resolved at once.
 pub(super) fn udp_address(text: &str) -> Option<SocketAddr> {
     let mut addresses = text
         .to_socket_addrs()
@@ -97,7 +99,7 @@ pub(super) fn udp_address(text: &str) -> Option<SocketAddr> {
     addresses.next()
 }
 
-/// A socket of the address's family, which never waits.
+/// A non-blocking socket of the address's family.
 pub(super) fn udp_socket(address: &SocketAddr) -> Option<UdpSocket> {
     let any = if address.is_ipv4() {
         "0.0.0.0:0"
@@ -109,10 +111,12 @@ pub(super) fn udp_socket(address: &SocketAddr) -> Option<UdpSocket> {
     Some(socket)
 }
 
-/// Sets the program's name in the C library, which keeps the pointer, so the name is never freed. Call once.
+/// Sets the program's name in the C library, which keeps the pointer, so the name is never freed.
+/// Call once.
 pub(super) fn open(program: &str) {
     if let Ok(ident) = CString::new(program) {
-        // SAFETY: `into_raw` leaks the string, so it stays valid for the life of the process as openlog requires.
+        // SAFETY: `into_raw` leaks the string, so it stays valid for the life of the process as
+        // openlog requires.
         unsafe { libc::openlog(ident.into_raw(), libc::LOG_NDELAY, libc::LOG_DAEMON) };
     }
 }

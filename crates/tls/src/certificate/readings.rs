@@ -1,4 +1,5 @@
-//! Certificates as x509-parser reads them, beside our reading: sound ones, and the same with bytes changed.
+//! Certificates as x509-parser reads them, compared with our reading: sound ones, and the same with
+//! changed bytes.
 
 use rcgen::{
     BasicConstraints, CertificateParams, DnType, ExtendedKeyUsagePurpose, IsCa, KeyPair,
@@ -43,7 +44,7 @@ fn sound() -> Vec<CertificateDer<'static>> {
         .into()
 }
 
-/// Panics where `parsed` differs from the other reading of the same bytes.
+/// Panics if `parsed` differs from the other reading of the same bytes.
 fn compare(parsed: &Certificate, der: &[u8]) {
     let (rest, other) = X509Certificate::from_der(der).expect("the other reads it too");
     assert!(rest.is_empty());
@@ -65,7 +66,7 @@ fn compare(parsed: &Certificate, der: &[u8]) {
             format!("/{short}={}", String::from_utf8_lossy(attribute.as_slice()))
         })
         .collect();
-    // Of identifiers whose first part is 2 the other writes what it should not.
+    // For identifiers whose first part is 2, x509-parser writes a wrong text.
     let is_dotted_well = (other.subject().iter_attributes())
         .all(|attribute| attribute.attr_type().as_bytes()[0] < 80 || !line.contains('.'));
     if is_dotted_well {
@@ -84,7 +85,8 @@ fn compare(parsed: &Certificate, der: &[u8]) {
             _ => {}
         }
     }
-    // Where the readings differ, ours must be the one that refuses: an extension that it does not read counts as unknown.
+    // Where the readings differ, ours must be the stricter one: an extension that it does not parse
+    // counts as unknown.
     let ours = parsed.constraints;
     let ours = ours.map(|found| (found.is_ca, found.path_length_max));
     assert!(ours == constraints || ours.is_none(), "{ours:?}");

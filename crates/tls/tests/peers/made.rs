@@ -1,4 +1,4 @@
-//! Certificates made at test time.
+//! Certificates generated at test time.
 
 use std::sync::Arc;
 
@@ -10,7 +10,8 @@ use rcgen::{
     KeyPair, KeyUsagePurpose, date_time_ymd,
 };
 
-/// A moment at which everything is valid, what `openssl` dates from today on included: in 2036.
+/// A moment in 2036 at which all certificates are valid, including those that `openssl` dates from
+/// today.
 pub(crate) const NOW_S: u64 = 2_100_000_000;
 
 #[derive(Debug)]
@@ -48,7 +49,7 @@ pub(crate) fn authority_params(name: &str) -> CertificateParams {
     params
 }
 
-/// Something that issues certificates.
+/// A certificate that issues others, with its key.
 pub(crate) type Issuer = CertifiedIssuer<'static, KeyPair>;
 
 pub(crate) fn root(params: CertificateParams) -> Issuer {
@@ -93,7 +94,7 @@ impl Own {
         self.identity().certificate().clone()
     }
 
-    /// All that a side needs, with trust in this CA file.
+    /// Everything that a side needs, with trust in this CA file.
     pub(crate) fn trusting(&self, authorities: &str) -> Material {
         let authorities = Authorities::from_pem(authorities.as_bytes()).unwrap();
         self.material(Trust::Authorities(Arc::new(authorities)))

@@ -1,4 +1,5 @@
-//! Peers that meet in memory: which certificates are accepted, which are not, in both directions and both versions of TLS.
+//! Peers that meet in memory: which certificates are accepted and which are not, in both directions
+//! and both versions of TLS.
 
 #![allow(clippy::unwrap_used)]
 

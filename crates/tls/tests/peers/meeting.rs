@@ -1,4 +1,4 @@
-//! Two sessions joined in memory, driven until nothing moves.
+//! Two sessions connected in memory, driven until nothing moves.
 
 use std::io::IoSlice;
 
@@ -6,7 +6,7 @@ use corvid_tls::{Config, Fault, Material, Protocols, Session};
 
 use super::made;
 
-/// Both ends of a connection, and what went wrong at each.
+/// Both ends of a connection, and the fault at each.
 pub(crate) struct Meeting {
     pub(crate) server: Session,
     pub(crate) client: Session,
@@ -25,7 +25,7 @@ impl Meeting {
         }
     }
 
-    /// Meets over one version of TLS.
+    /// A meeting over one version of TLS.
     pub(crate) fn over(protocols: &str, server: &Material, client: &Material) -> Meeting {
         let protocols = Protocols::parse(protocols).unwrap();
         let limited = |material: &Material| Material {
@@ -37,7 +37,7 @@ impl Meeting {
         meeting
     }
 
-    /// Carries bytes in both directions, a few at a time, until there are none.
+    /// Carries bytes in both directions, a few at a time, until none are left.
     pub(crate) fn run(&mut self) {
         loop {
             let there = carry(&mut self.client, &mut self.server, &mut self.server_fault);
@@ -48,7 +48,7 @@ impl Meeting {
         }
     }
 
-    /// Whether a text gets through in both directions.
+    /// Whether a text arrives in both directions.
     pub(crate) fn works(&mut self) -> bool {
         let slices = [IoSlice::new(b"[\"ec"), IoSlice::new(b"ho\"]")];
         let given = (self.client.give(&slices), self.server.give(&slices));
@@ -61,7 +61,7 @@ impl Meeting {
         given == (8, 8) && received == [true, true] && self.faults().is_empty()
     }
 
-    /// The errors, the client's first.
+    /// The faults, the client's first.
     pub(crate) fn faults(&self) -> Vec<String> {
         let both = [&self.client_fault, &self.server_fault];
         both.into_iter()
@@ -88,14 +88,15 @@ fn carry(from: &mut Session, to: &mut Session, fault: &mut Option<Fault>) -> boo
     !bytes.is_empty()
 }
 
-/// The outcome of a meeting over both versions: `Ok`, or the error of the side that refused.
+/// The outcome of a meeting over both versions: `Ok`, or the error of the side that rejected the
+/// other.
 pub(crate) fn outcome(server: &Material, client: &Material) -> Result<(), String> {
     let outcomes = ["TLSv1.2", "TLSv1.3"].map(|protocols| {
         let mut meeting = Meeting::over(protocols, server, client);
         if meeting.works() {
             return Ok(());
         }
-        // The alert that tells the other side stands beside the reason.
+        // The alert for the other side is reported in addition to the reason.
         let reasons: Vec<String> = meeting
             .faults()
             .into_iter()

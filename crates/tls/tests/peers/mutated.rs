@@ -1,10 +1,11 @@
-//! Certificates, PEM files and records with bytes changed at random are refused with an error, never with a panic.
+//! Certificates, PEM files and records with randomly changed bytes are rejected with an error,
+//! never with a panic.
 
 use corvid_tls::{Authorities, Certificate, Config, Identity, Session, pem};
 
 use super::made::{self, Own, authority_params, params, root};
 
-/// A generator of its own, so that a seed says everything.
+/// A generator of its own, so that a seed determines everything.
 struct Random(u64);
 
 impl Random {
@@ -15,7 +16,7 @@ impl Random {
         (self.0 % limit as u64) as usize
     }
 
-    /// The same bytes with a few of them changed, left out or doubled.
+    /// The same bytes with a few of them changed, omitted or doubled.
     fn mutate(&mut self, bytes: &[u8]) -> Vec<u8> {
         let mut mutated = bytes.to_vec();
         for _ in 0..=self.below(4) {

@@ -1,4 +1,5 @@
-//! The rules of docs/spec/cli.md 5.4, each with a certificate that keeps it and one that does not.
+//! The rules of docs/spec/cli.md 5.4, each with a certificate that follows it and one that does
+//! not.
 
 use corvid_tls::Trust;
 use rcgen::{BasicConstraints, ExtendedKeyUsagePurpose, IsCa, KeyUsagePurpose, date_time_ymd};
@@ -8,14 +9,15 @@ use super::made::{
 };
 use super::meeting::{Meeting, outcome};
 
-/// The outcome for a server with this certificate and a client that trusts this file; the client's own certificate is good.
+/// The outcome for a server with this certificate and a client that trusts this file; the client's
+/// own certificate is good.
 fn server_with(own: &Own, trusted: &str) -> Result<(), String> {
     let clients = root(authority_params("clients"));
     let client = Own::issued(&params("client"), &clients);
     outcome(&own.trusting(&clients.pem()), &client.trusting(trusted))
 }
 
-/// The same for a client.
+/// The outcome for a client with this certificate and a server that trusts this file.
 fn client_with(own: &Own, trusted: &str) -> Result<(), String> {
     let servers = root(authority_params("servers"));
     let server = Own::issued(&params("server"), &servers);
@@ -41,11 +43,11 @@ fn signed_by_a_trusted_root() {
     let own = Own::issued(&params("leaf id:1"), &authority);
     assert_eq!(both_with(&own, &authority.pem()), Ok(()));
     let other = root(authority_params("ca"));
-    // The name fits, the signature does not.
+    // The name matches, the signature does not.
     assert!(both_with(&own, &other.pem()).is_err());
     let stranger = root(authority_params("stranger"));
     assert_eq!(both_with(&own, &stranger.pem()), refused(UNKNOWN));
-    // The right one may stand anywhere in the file.
+    // The right root may be anywhere in the file.
     assert_eq!(
         both_with(&own, &(stranger.pem() + &other.pem() + &authority.pem())),
         Ok(())
@@ -58,9 +60,9 @@ fn self_signed_and_known() {
     assert_eq!(both_with(&own, &own.certificate), Ok(()));
     let authority = Own::self_signed(&authority_params("self"));
     assert_eq!(both_with(&authority, &authority.certificate), Ok(()));
-    // The name fits, the signature does not.
+    // The name matches, the signature does not.
     assert!(both_with(&own, &authority.certificate).is_err());
-    // A leaf is no authority, even if it is trusted as a leaf.
+    // A leaf is not an authority, even if it is trusted as a leaf.
     let fake = Issuer::self_signed(params("fake"), rcgen::KeyPair::generate().unwrap()).unwrap();
     let below = Own::issued(&params("below"), &fake);
     assert_eq!(
@@ -77,7 +79,7 @@ fn an_intermediate_alone_is_no_anchor() {
     assert_eq!(both_with(&own, &middle.pem()), refused(UNKNOWN));
     assert_eq!(both_with(&own, &(middle.pem() + &top.pem())), Ok(()));
     assert_eq!(both_with(&own, &top.pem()), refused(UNKNOWN));
-    // An authority that serves by itself goes the other way through the code.
+    // An authority that acts as a peer takes the other path through the code.
     let serving = Own::issued(&authority_params("serving"), &middle);
     assert_eq!(both_with(&serving, &middle.pem()), refused(UNKNOWN));
     assert_eq!(both_with(&serving, &(middle.pem() + &top.pem())), Ok(()));
@@ -181,7 +183,7 @@ fn issuers_must_be_authorities() {
         let own = Own::issued(&leaf, &middle);
         assert!(both_with(&own, &(short.pem() + &middle.pem())).is_err());
     }
-    // A root without constraints counts by its key usage.
+    // A root without constraints is judged by its key usage.
     let usage_only = root(with_usages(
         params("usage"),
         &[KeyUsagePurpose::KeyCertSign],

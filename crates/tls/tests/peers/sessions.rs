@@ -87,7 +87,7 @@ fn peers_are_named_by_their_first_common_name() {
     let named = Own::issued(&params("br-int id:7"), &authority).parsed();
     assert_eq!(named.common_name(), Some("br-int id:7"));
     let meeting = Meeting::over("TLSv1.3", &server, &pair().0);
-    // Refused: a name without a trusted issuer does not count.
+    // Rejected: a name without a trusted issuer does not count.
     assert!(meeting.server.is_handshaking());
 }
 

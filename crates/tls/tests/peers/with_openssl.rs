@@ -1,5 +1,5 @@
-//! Certificates that only the `openssl` program makes: version 1, short keys, RSA in old wrappings. Says so and passes when the
-//! program is missing.
+//! Certificates that only the `openssl` program makes: version 1, short keys, RSA keys in old
+//! wrappings. Passes with a message if the program is missing.
 
 use std::io::Write;
 use std::path::PathBuf;
@@ -64,7 +64,7 @@ impl Bench {
         }
     }
 
-    /// A certificate of version 1 that signed itself.
+    /// Makes a self-signed certificate of version 1.
     fn v1_root(&self, name: &str) {
         self.request(name, "rsa:2048");
         self.openssl(&format!(
@@ -72,7 +72,7 @@ impl Bench {
         ));
     }
 
-    /// A certificate of version 1 by another.
+    /// Makes a certificate of version 1, issued by another.
     fn v1_leaf(&self, name: &str, key: &str, issuer: &str) {
         self.request(name, key);
         self.openssl(&format!(
@@ -101,7 +101,8 @@ fn version_1_serves_as_leaf_and_root() {
         bench.read("root.pem"),
     );
     assert_eq!(outcome(&own, &own), Ok(()));
-    // Below an ordinary root, and before one that has not signed it.
+    // Issued by an ordinary root, and presented to a peer that trusts a root which has not signed
+    // it.
     bench.openssl(
         "req -x509 -newkey rsa:2048 -nodes -keyout v3.key -subj /CN=v3 -days 9000 -out v3.pem",
     );
@@ -111,7 +112,7 @@ fn version_1_serves_as_leaf_and_root() {
     let other = bench.own("below").trusting(&trusted);
     let why = outcome(&below, &other).unwrap_err();
     assert!(why.contains("unable to get issuer certificate"), "{why}");
-    // A root that signed itself serves as it is.
+    // A self-signed root works as a peer too.
     let alone = bench.own("root").trusting(&trusted);
     assert_eq!(outcome(&alone, &alone), Ok(()));
 }
@@ -164,7 +165,7 @@ fn short_keys_are_refused_everywhere() {
     let (key, certificate) = (bench.read("short.key"), bench.read("short.pem"));
     let own = Identity::from_pem(key.as_bytes(), certificate.as_bytes());
     assert_eq!(own.unwrap_err(), Error::WeakKey);
-    // It is no anchor, either.
+    // The short key is not an anchor, either.
     bench.v1_leaf("leaf", "rsa:2048", "short");
     let own = bench.own("leaf").trusting(&certificate);
     assert!(outcome(&own, &own).is_err());
@@ -196,7 +197,8 @@ fn keys_in_every_wrapping_are_read() {
     assert!(bench.read("sec1.key").contains("BEGIN EC PRIVATE KEY"));
 }
 
-/// Of our own certificate [`Identity`] refuses it, so the weak signature is one above it, which only the peer judges.
+/// [`Identity`] rejects a weak signature on our own certificate. The weak signature is therefore on
+/// the certificate above it, which only the peer judges.
 #[test]
 fn signatures_by_sha_1_are_refused() {
     let Some(bench) = Bench::new() else { return };
