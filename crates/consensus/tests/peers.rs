@@ -1,5 +1,6 @@
-//! Three members whose connections fail at random: refused, broken, silent, slow. The invariants of the outputs hold all the time, messages
-//! of a connection arrive in order, and when the network is well again all members find each other.
+//! Three members whose connections fail at random: refused, broken, silent, slow. The invariants of
+//! the outputs hold throughout, messages of a connection arrive in order, and once the network
+//! recovers, all members find each other.
 
 use std::collections::{BTreeMap, VecDeque};
 
@@ -24,11 +25,11 @@ fn address(member: usize) -> String {
 /// One end of a connection.
 type Endpoint = (usize, ConnectionNumber);
 
-/// The bytes on their way from one end to the other.
+/// The bytes in flight from one end to the other.
 struct Wire {
     to: Endpoint,
     bytes: VecDeque<u8>,
-    /// Nothing arrives any more, and nobody notices.
+    /// Nothing arrives any longer, and neither end notices.
     is_dead: bool,
 }
 
@@ -37,10 +38,10 @@ struct Network {
     now_ms: u64,
     members: Vec<Peers>,
     wires: BTreeMap<Endpoint, Wire>,
-    /// Open connections, by the outputs.
+    /// Open connections, according to the outputs.
     open: Vec<Vec<ConnectionNumber>>,
     up: Vec<Vec<Sid>>,
-    /// The number of the last message of one member to another; the last that arrived.
+    /// The number of the last message from each member to each other one, sent and arrived.
     sent: [[u64; COUNT]; COUNT],
     arrived: [[u64; COUNT]; COUNT],
     is_well: bool,
@@ -104,7 +105,7 @@ impl Network {
                 PeersOutput::Write { number, bytes } => {
                     if let Some(wire) = self.wires.get_mut(&(member, number)) {
                         wire.bytes.extend(&bytes[..]);
-                        // A dead peer takes what fits into the buffers of the system.
+                        // A dead peer's system still accepts what fits into its buffers.
                         self.members[member].written(self.now_ms, number, bytes.len());
                     }
                 }
@@ -163,7 +164,7 @@ impl Network {
             return self.members[member].refused(self.now_ms, number, end);
         }
         if self.chance(10) {
-            // The attempt hangs until the member gives it up.
+            // The attempt hangs until the member abandons it.
             return;
         }
         let accepted = self.members[peer].accepted(self.now_ms, "tcp:peer:1");
@@ -182,7 +183,7 @@ impl Network {
         self.carry_out(peer);
     }
 
-    /// One end is closed; the other end hears of it, unless the connection is dead.
+    /// Closes one end. The other end hears of it, unless the connection is dead.
     fn end(&mut self, end: Endpoint) {
         let Some(wire) = self.wires.remove(&end) else {
             return;

@@ -1,8 +1,9 @@
-//! Lock files beside databases: one writer per file (docs/spec/storage.md 6).
+//! Lock files next to databases: one writer per file (docs/spec/storage.md 6).
 //!
-//! The lock is a POSIX record lock, which belongs to the process and is lost when any descriptor of the lock file is
-//! closed. Hence a table of the files that this process has locked, by device and inode: a second lock of the same file is
-//! refused before it is opened, because closing it again would drop the first lock. Lock files are never removed.
+//! The lock is a POSIX record lock, which belongs to the process and is lost when any descriptor of
+//! the lock file is closed. So a table lists the files that this process has locked, by device and
+//! inode. A second lock of the same file is refused before it is opened, because closing it again
+//! would drop the first lock. Lock files are never removed.
 
 use std::collections::BTreeSet;
 use std::ffi::OsString;
@@ -17,7 +18,7 @@ use corvid_shell::events;
 use corvid_shell::pidfile;
 use corvid_shell::vlog::{self, Module};
 
-/// Device and inode of the lock files that this process holds.
+/// Device and inode of each lock file that this process holds.
 static HELD: Mutex<BTreeSet<(u64, u64)>> = Mutex::new(BTreeSet::new());
 
 fn held() -> MutexGuard<'static, BTreeSet<(u64, u64)>> {
@@ -33,7 +34,8 @@ pub struct Lockfile {
 }
 
 impl Lockfile {
-    /// The lock file of a database: `.NAME.~lock~` in the directory of the file that `database` finally leads to.
+    /// The lock file of a database: `.NAME.~lock~` in the directory of the file to which `database`
+    /// finally leads.
     #[must_use]
     pub fn path_for(database: &Path) -> PathBuf {
         let target = follow_links(database);
@@ -46,8 +48,8 @@ impl Lockfile {
     /// Locks a database file, which need not exist.
     ///
     /// # Errors
-    /// EDEADLK when this process has it locked already, EAGAIN when another one has (both as the reference reports them),
-    /// else the system's error. Logged at WARN in each case.
+    /// EDEADLK if this process already holds the lock, EAGAIN if another one does (both as the
+    /// reference reports them), otherwise the system's error. Each is logged at WARN.
     pub fn lock(database: &Path) -> io::Result<Lockfile> {
         let locked = Lockfile::try_lock(database);
         match locked {
@@ -61,7 +63,8 @@ impl Lockfile {
         let path = Lockfile::path_for(database);
         let shown = path.display();
         let warn = |what: &str| vlog::warn(Module::Lockfile, format_args!("{shown}: {what}"));
-        // The table is locked throughout, so that two threads cannot both open the same lock file.
+        // Hold the table's lock throughout, so that two threads cannot both open the same lock
+        // file.
         let mut held = held();
         if std::fs::metadata(&path).is_ok_and(|data| held.contains(&(data.dev(), data.ino()))) {
             warn("cannot lock file because this process has already locked it");
@@ -76,7 +79,7 @@ impl Lockfile {
             .mode(0o600)
             .open(&path);
         let file = file.inspect_err(|error| {
-            // Two lines about one failure, as the reference has them. It looks before it opens.
+            // Two lines about one failure, as in the reference, which calls stat before open.
             let step = if error.raw_os_error() == Some(libc::ENOTDIR) {
                 "stat"
             } else {
@@ -116,7 +119,8 @@ impl Lockfile {
 
 impl Drop for Lockfile {
     fn drop(&mut self) {
-        // The descriptor is closed first: closing it later would drop a lock that another thread may have acquired meanwhile.
+        // Close the descriptor while the table is locked: closing it later would drop a lock that
+        // another thread may have acquired in the meantime.
         events::LOCKFILE_UNLOCK.bump();
         let mut held = held();
         self.file = None;
@@ -124,10 +128,10 @@ impl Drop for Lockfile {
     }
 }
 
-/// Symbolic links that are resolved at most, as in the reference.
+/// Maximum number of symbolic links that are resolved, as in the reference.
 const LINKS_MAX: usize = 10;
 
-/// The file that a name leads to through symbolic links, whether it exists or not.
+/// The file to which a name leads through symbolic links, whether or not it exists.
 #[must_use]
 pub fn follow_links(path: &Path) -> PathBuf {
     let mut path = path.to_owned();
@@ -135,7 +139,7 @@ pub fn follow_links(path: &Path) -> PathBuf {
         let Ok(link) = std::fs::read_link(&path) else {
             break;
         };
-        // An absolute link replaces the directory, a relative one is joined to it.
+        // An absolute link replaces the directory; a relative one is joined to it.
         path = path
             .parent()
             .map_or_else(|| link.clone(), |directory| directory.join(&link));

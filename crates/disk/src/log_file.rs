@@ -1,8 +1,11 @@
-//! A file of records: opening and locking it, and the disk of [`LogWriter`] on real files (docs/spec/storage.md 1.3, 6-8).
+//! A file of records: opening and locking it, and the disk of a [`LogWriter`] on real files
+//! (docs/spec/storage.md 1.3, 6-8).
 //!
-//! Bytes only. The writer decides when to append, cut, sync and replace; this file does it.
+//! Handles bytes only. The writer decides when to append, cut, sync and replace; this module does
+//! it.
 //!
-//! Invariant: the lock is held from before the file is opened until the value is dropped, replacement included.
+//! Invariant: the lock is held from before the file is opened until the value is dropped,
+//! replacement included.
 
 use std::fs::{File, OpenOptions};
 use std::io::{self, IoSlice, Read, Seek, SeekFrom, Write};
@@ -21,7 +24,7 @@ use corvid_shell::durations::Durations;
 use corvid_shell::events;
 use corvid_shell::vlog::{self, Module, RateLimit};
 
-/// Mode of database files, less the umask.
+/// Mode of database files, before the umask.
 const MODE: u32 = 0o660;
 
 /// The purpose of opening a file.
@@ -31,11 +34,13 @@ pub enum OpenMode {
     ReadOnly,
     /// Read and append to an existing file.
     ReadWrite,
-    /// Make a new file; an existing one is an error. A dangling symbolic link gets its target made.
+    /// Create a new file; an existing one is an error. For a dangling symbolic link, the target is
+    /// created.
     CreateExclusive,
 }
 
-/// Why a file could not be opened: `F: open failed (ERR)`, to be tagged `I/O error: ` where that is shown.
+/// Why a file could not be opened: `F: open failed (ERR)`, to be prefixed with `I/O error: ` where
+/// tags are shown.
 #[derive(Debug, thiserror::Error)]
 #[error("{shown}: {what} ({})", errno::text(error))]
 pub struct OpenError {
@@ -48,7 +53,8 @@ pub struct OpenError {
 /// An open file of records.
 pub type LogFile = LogWriter<Location>;
 
-/// Opens a file. Every mode that can write acquires the lock first; it is held until the value is dropped, replacement included.
+/// Opens a file. Every mode that can write acquires the lock first. The lock is held until the
+/// value is dropped, replacement included.
 ///
 /// # Errors
 /// See [`OpenError`].
@@ -71,7 +77,7 @@ pub fn open(name: &str, mode: OpenMode) -> Result<LogFile, OpenError> {
     let path = std::path::absolute(&given).map_err(failed(what))?;
     let lock = match mode {
         OpenMode::ReadOnly => None,
-        // By the name as the user gave it, which warnings about the lock show.
+        // Lock by the name that the user gave, because warnings about the lock show it.
         _ => Some(Lockfile::lock(&given).map_err(failed("failed to lock lockfile"))?),
     };
     let file = open_file(&path, mode).map_err(failed(what))?;
@@ -93,7 +99,7 @@ fn open_file(path: &Path, mode: OpenMode) -> io::Result<File> {
     match mode {
         OpenMode::ReadOnly => {}
         OpenMode::ReadWrite => drop(options.write(true)),
-        // A dangling link cannot be created exclusively: the link itself exists.
+        // A dangling link cannot be created exclusively, because the link itself exists.
         OpenMode::CreateExclusive if path.is_symlink() && !path.exists() => {
             options.write(true).create(true).truncate(false);
         }
@@ -102,17 +108,18 @@ fn open_file(path: &Path, mode: OpenMode) -> io::Result<File> {
     options.open(path)
 }
 
-/// An open file. Handles that were [shared](DiskFile::share) have one descriptor. The last one on a large file without a name leaves the
-/// closing to another thread: see `crates/disk/src/open_file.rs`.
+/// An open file. Handles that were [shared](DiskFile::share) use one descriptor. When the last
+/// handle on a large nameless file is dropped, another thread closes it: see
+/// `crates/disk/src/open_file.rs`.
 #[derive(Debug)]
 pub struct Handle {
     file: Arc<OpenFile>,
-    /// The offset of the next write; `None` when it is not known. Only one handle of a file writes.
+    /// The offset of the next write; `None` if unknown. Only one handle of a file writes.
     position: Option<u64>,
     syncs: Watched,
 }
 
-/// The histogram of syncs or of writes, once it is set; shared by all handles of a file.
+/// The histogram of syncs or of writes, once it is set. All handles of a file share it.
 type Watched = Arc<OnceLock<Arc<Durations>>>;
 
 impl Handle {
@@ -128,7 +135,7 @@ impl Handle {
         }
     }
 
-    /// Reads the next bytes, from the start of the file or pipe; 0 at its end.
+    /// Reads the next bytes, starting at the beginning of the file or pipe; 0 at its end.
     ///
     /// # Errors
     /// Reading failed.
@@ -220,9 +227,9 @@ fn fault(error: &io::Error) -> Fault {
 /// The location of a database file, and its lock.
 #[derive(Debug)]
 pub struct Location {
-    /// The name as the user gave it, for messages.
+    /// The name that the user gave, for messages.
     shown: String,
-    /// The absolute name: a daemon changes its directory.
+    /// The absolute name, because a daemon changes its directory.
     path: PathBuf,
     syncs: Watched,
     writes: Watched,
@@ -230,7 +237,8 @@ pub struct Location {
     _lock: Option<Lockfile>,
 }
 
-/// Why the directory entry of a file cannot be synced, and the consequence, as one line; unset until a sync has failed.
+/// One line that says why the directory entry of a file cannot be synced, and the consequence.
+/// Unset until such a sync has failed.
 pub type UnforcedName = Arc<OnceLock<String>>;
 
 impl Location {
@@ -240,7 +248,8 @@ impl Location {
         &self.path
     }
 
-    /// Opens the file under the name once more, for reading. Not read-only: the last descriptor of a replaced file cuts it.
+    /// Opens the file under the name once more, for reading. Not read-only: the last descriptor of
+    /// a replaced file truncates it.
     ///
     /// # Errors
     /// It cannot be opened.
@@ -248,19 +257,19 @@ impl Location {
         open_file(&self.path, OpenMode::ReadWrite).map(|file| Handle::new(file, &self.syncs))
     }
 
-    /// Sets the histogram of syncs of this file and of its replacements. Once only.
+    /// Sets the histogram of syncs of this file and its replacements. Only the first call counts.
     pub fn time_syncs(&self, durations: Arc<Durations>) {
-        // A second call changes nothing.
+        // A second call has no effect.
         let _ = self.syncs.set(durations);
     }
 
-    /// The warning that durable commits rest on a directory that cannot be synced, if so.
+    /// The warning that durable commits depend on a directory that cannot be synced, if that is so.
     #[must_use]
     pub fn unforced_name(&self) -> &UnforcedName {
         &self.unforced
     }
 
-    /// Logs once that durable commits rest on a directory that cannot be synced.
+    /// Logs once that durable commits depend on a directory that cannot be synced.
     fn note_unforced(&self, directory: &Path, error: &io::Error) {
         let words = format!(
             "directory {} cannot be forced to disk ({}): after a loss of power {} may be missing, or be the file from before the last \
@@ -274,7 +283,7 @@ impl Location {
         }
     }
 
-    /// Sets the histogram of appends. Once only.
+    /// Sets the histogram of appends. Only the first call counts.
     pub fn time_writes(&self, durations: Arc<Durations>) {
         let _ = self.writes.set(durations);
     }
@@ -331,12 +340,12 @@ impl Disk for Location {
         }
     }
 
-    /// A condition is logged once and then rarely, although every transaction may meet it.
+    /// Logs a failure once and then rarely, because every transaction may meet it.
     fn log_failure(&self, error: &DiskError) {
         static LIMIT: RateLimit = RateLimit::new(1, 1);
         let directory = self.path.parent().unwrap_or(Path::new("/"));
         let named = DiskError {
-            // A relative name is not clear in the log of a daemon.
+            // A relative name would be unclear in the log of a daemon.
             shown: directory
                 .join(Path::new(&error.shown).file_name().unwrap_or_default())
                 .display()
@@ -379,7 +388,7 @@ fn with_suffix(target: &Path, suffix: &str) -> PathBuf {
     PathBuf::from(name)
 }
 
-/// Makes a temporary file; one left over by a crash is removed.
+/// Creates a temporary file, after removing one left by a crash.
 pub(crate) fn create_temporary(temporary: &Path) -> io::Result<File> {
     let _removed = OpenFile::before_removal(temporary);
     match std::fs::remove_file(temporary) {
@@ -397,13 +406,15 @@ pub(crate) fn create_temporary(temporary: &Path) -> io::Result<File> {
 /// The outcome of syncing a directory.
 #[derive(Debug)]
 pub enum DirectorySync {
-    /// Names that were made before are durable.
+    /// Names created before are durable.
     Done,
-    /// It cannot be done here, for this reason: the directory may not be read, or the file system syncs none.
+    /// The directory cannot be synced here, for this reason: it may not be read, or the file system
+    /// syncs no directories.
     Impossible(io::Error),
 }
 
-/// Syncs the directory entry of a file where the file system can do that. A directory that cannot be synced is not an error.
+/// Syncs the directory entry of a file, if the file system can do that. A directory that cannot be
+/// synced is not an error.
 ///
 /// # Errors
 /// The directory cannot be opened or synced.
@@ -528,7 +539,7 @@ mod tests {
         };
         let mut log = LogWriter::new(place, Handle::new(file, &Watched::default()));
         let error = log.append(&[b"x"]).unwrap_err();
-        // A device cannot be cut, which is what an append to a file of unknown length begins with.
+        // An append to a file of unknown length begins with a cut, and a device cannot be cut.
         assert_eq!(error.to_string(), "full.db: write failed");
         let mut handle = Handle::new(
             OpenOptions::new().write(true).open("/dev/full").unwrap(),

@@ -1,15 +1,20 @@
-//! An open file whose end holds nobody up: if it is large and has no name any more, a thread gives its blocks back in steps.
+//! An open file that nothing has to wait for when it closes. If the file is large and has no name
+//! any longer, a thread frees its blocks in steps.
 //!
-//! Closing the last descriptor of a file without a name frees all its blocks in one transaction of the file system's journal, and every sync
-//! on that file system waits for it: 25 ms for 200 MiB on ext4 with the option `discard`. So the thread cuts the file, syncs it, rests for as
-//! long as that took, and so on, before it closes the file.
+//! Closing the last descriptor of a nameless file frees all its blocks in one transaction of the
+//! file system's journal, and every sync on that file system waits for it: 25 ms for 200 MiB on
+//! ext4 with the option `discard`. So the thread truncates the file by a step, syncs it, sleeps for
+//! as long as that took, and repeats this before it closes the file.
 //!
-//! Invariant: a file is cut only while it has no name and no one else has it open, so no reader sees a part of it. A program that opened it
-//! before, to copy it for example, reads all of it; then it is closed as any file is, and the space is freed when that program closes it.
-//! A write lease tells: the kernel grants it to the only user of a file alone. A file without a name can be opened in one way more,
-//! through the entry of this process in `/proc`; the test before each step finds that too.
+//! Invariant: a file is truncated only while it has no name and nobody else has it open, so no
+//! reader ever sees a part of it. A program that opened it earlier, for example to copy it, reads
+//! all of it. The file is then closed like any other, and its space is freed when that program
+//! closes it. A write lease provides the test: the kernel grants it only to the sole user of a
+//! file. A nameless file can still be opened through this process's entry in `/proc`; the test
+//! before each step detects that too.
 //!
-//! [`crate::log_file`] keeps every descriptor of a database file in this type. It knows nothing of records.
+//! [`crate::log_file`] keeps every descriptor of a database file in this type, which knows nothing
+//! about records.
 
 #![allow(unsafe_code)]
 
@@ -24,19 +29,20 @@ use std::sync::mpsc::{self, SyncSender};
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// Bytes that are given back at once. A smaller file is closed as it is.
+/// Bytes freed at a time. A smaller file is closed at once.
 const STEP_BYTES: u64 = 8 * 1024 * 1024;
 
-/// The longest rest between two steps.
+/// The longest pause between two steps.
 const REST_MAX: Duration = Duration::from_millis(100);
 
-/// Files that wait for the thread. One more is closed as it is.
+/// Maximum number of files queued for the thread. One more is closed at once.
 const FILES_MAX: usize = 64;
 
-/// The command of `fcntl` that chooses a signal for the breaking of leases. The C library's declarations lack it.
+/// The `fcntl` command that chooses the signal for a broken lease. The C library's declarations
+/// lack it.
 const F_SETSIG: libc::c_int = 10;
 
-/// See the module.
+/// An open file that is closed in steps if it is large and nameless.
 #[derive(Debug)]
 pub(crate) struct OpenFile(File);
 
@@ -45,7 +51,8 @@ impl OpenFile {
         OpenFile(file)
     }
 
-    /// Opens a large file whose name is about to be removed or to lead to another file. Drop the value afterwards.
+    /// Opens a large file whose name is about to be removed or to lead to another file. Drop the
+    /// value afterwards.
     pub(crate) fn before_removal(path: &Path) -> Option<OpenFile> {
         let data = std::fs::symlink_metadata(path).ok()?;
         if !data.is_file() || data.len() <= STEP_BYTES {
@@ -53,7 +60,7 @@ impl OpenFile {
         }
         let mut options = File::options();
         options.read(true).write(true);
-        // If another process has put something else there meanwhile, it is left alone.
+        // If another process has put something else there in the meantime, it is left alone.
         options.custom_flags(libc::O_NOFOLLOW | libc::O_NONBLOCK);
         options.open(path).ok().map(OpenFile)
     }
@@ -84,7 +91,8 @@ fn is_large_and_nameless(file: &File) -> bool {
         .is_ok_and(|data| data.is_file() && data.nlink() == 0 && data.len() > STEP_BYTES)
 }
 
-/// The queue of the thread, which starts with the first need. It lives as long as the process: at the end the kernel closes what is left.
+/// The queue of the thread, which starts on first use. It lives as long as the process; at exit the
+/// kernel closes the remaining files.
 fn closing_thread() -> Option<&'static SyncSender<File>> {
     static QUEUE: OnceLock<Option<SyncSender<File>>> = OnceLock::new();
     let start = || {
@@ -92,7 +100,7 @@ fn closing_thread() -> Option<&'static SyncSender<File>> {
         let thread = thread::Builder::new().name("close".to_owned());
         let work = move || {
             for file in files {
-                // The rest of it is freed when it is closed.
+                // Closing the file frees what is left of it.
                 let _ = empty(&file);
             }
         };
@@ -101,7 +109,7 @@ fn closing_thread() -> Option<&'static SyncSender<File>> {
     QUEUE.get_or_init(start).as_ref()
 }
 
-/// Gives the blocks of a file back in steps, as long as nobody else can read it.
+/// Frees the blocks of a file in steps, as long as nobody else can read it.
 fn empty(file: &File) -> io::Result<()> {
     while is_large_and_nameless(file) && is_only_user(file) {
         let began = Instant::now();
@@ -111,18 +119,20 @@ fn empty(file: &File) -> io::Result<()> {
     Ok(())
 }
 
-/// Cuts a step off. The sync makes it a transaction of its own.
+/// Cuts off one step. The sync makes it a separate transaction.
 fn give_back(file: &File) -> io::Result<()> {
     let length = file.metadata()?.len();
     file.set_len(length.saturating_sub(STEP_BYTES))?;
     file.sync_data()
 }
 
-/// Whether no other open file description leads to this file: then the kernel grants a write lease, which is given back at once. False
-/// also where the file system has no leases, or where this process neither owns the file nor may lease those of others.
+/// Whether no other open file description leads to this file. In that case the kernel grants a
+/// write lease, which is released at once. Also false if the file system has no leases, or if this
+/// process neither owns the file nor may lease other users' files.
 fn is_only_user(file: &File) -> bool {
     let descriptor = file.as_raw_fd();
-    // A lease that is broken while it is held sends a signal: this one has no effect by default, SIGIO would end the process.
+    // If a lease is broken while it is held, the kernel sends a signal. SIGURG has no effect by
+    // default; SIGIO would end the process.
     // SAFETY: three calls on an open descriptor; their third arguments are integers.
     unsafe {
         libc::fcntl(descriptor, F_SETSIG, libc::SIGURG) == 0
@@ -139,10 +149,11 @@ mod tests {
 
     use super::*;
 
-    /// Longer than any step takes on a busy machine.
+    /// Longer than any step takes, even on a busy machine.
     const TIMEOUT: Duration = Duration::from_secs(60);
 
-    /// A file of five steps and a bit, the name of it, and a descriptor that is no other user of it.
+    /// A file of a little more than five steps, its name, and a descriptor that does not count as
+    /// another user.
     fn large_file(directory: &tempfile::TempDir) -> (OpenFile, PathBuf, File) {
         let path = directory.path().join("large");
         let mut options = File::options();
@@ -161,7 +172,7 @@ mod tests {
         file.metadata().unwrap().len()
     }
 
-    /// Waits until the thread has closed what was queued before: another file has been emptied behind it.
+    /// Waits until the thread has closed everything queued before, by queueing another file.
     fn wait_for_thread() {
         let directory = tempfile::tempdir().unwrap();
         let (file, path, watch) = large_file(&directory);

@@ -1,5 +1,5 @@
-//! Replacing a file by a complete new one, for programs that do not append to it afterwards: written beside it, synced, renamed (docs/spec/storage.md
-//! 8).
+//! Replacing a file by a complete new one, for programs that do not append to it afterwards:
+//! written next to it, synced, renamed (docs/spec/storage.md 8).
 
 use std::fs::File;
 use std::io::{self, Write};
@@ -10,28 +10,30 @@ use crate::log_file::{create_temporary, sync_directory_of, temporary_of};
 use crate::open_file::OpenFile;
 use crate::write_back::write_back;
 
-/// A new file that is to replace another: written beside it as `NAME.tmp`, removed again unless it is put in place.
+/// A new file that will replace another. It is written next to it as `NAME.tmp`, and removed again
+/// unless it is put in place.
 #[derive(Debug)]
 pub struct Replacement {
     temporary: PathBuf,
     target: PathBuf,
-    /// `None` once it has been renamed.
+    /// `None` after the rename.
     file: Option<File>,
-    /// Its bytes, and how many of them have been handed to the disk and forced to it.
+    /// Number of bytes written, handed to the disk, and forced to it.
     written: u64,
     written_back: u64,
     synced: u64,
 }
 
-/// Bytes that [`Replacement::write_back`] leaves in the cache of the disk.
+/// Bytes that [`Replacement::write_back`] leaves in the cache of the disk before it syncs.
 const SYNC_BYTES: u64 = 8 * 1024 * 1024;
 
 impl Replacement {
-    /// Makes the temporary file for `path`, beside the file that the name finally leads to. A temporary file that a crash left is
-    /// removed; where several processes may replace the same name, the caller holds the lock of its temporary file.
+    /// Creates the temporary file for `path`, next to the file to which the name finally leads.
+    /// Removes a temporary file left by a crash. If several processes may replace the same name,
+    /// the caller must hold the lock of its temporary file.
     ///
     /// # Errors
-    /// The temporary file cannot be made.
+    /// The temporary file cannot be created.
     pub fn create(path: &Path) -> io::Result<Replacement> {
         let target = follow_links(path);
         let temporary = temporary_of(&target);
@@ -55,7 +57,7 @@ impl Replacement {
     /// Appends bytes.
     ///
     /// # Errors
-    /// Writing failed; drop the value.
+    /// Writing failed. Drop the value.
     pub fn write(&mut self, bytes: &[u8]) -> io::Result<()> {
         if let Some(file) = &mut self.file {
             file.write_all(bytes)?;
@@ -64,10 +66,11 @@ impl Replacement {
         Ok(())
     }
 
-    /// Hands what was written to the disk. Called for each piece of a large file, it spares other files' syncs the wait for all of it.
+    /// Hands the written bytes to the disk. Called after each piece of a large file, so that syncs
+    /// of other files need not wait for all of it.
     ///
     /// # Errors
-    /// The disk did not take it; drop the value.
+    /// The disk did not accept them. Drop the value.
     pub fn write_back(&mut self) -> io::Result<()> {
         let Some(file) = &self.file else {
             return Ok(());
@@ -81,11 +84,12 @@ impl Replacement {
         Ok(())
     }
 
-    /// Syncs, puts the file in place and syncs the directory.
+    /// Syncs, renames the file into place, and syncs the directory.
     ///
     /// # Errors
     /// The target is unchanged, unless only the directory could not be synced.
     pub fn finish(mut self) -> io::Result<()> {
+        // Content before name: a crash after the rename must find a complete file.
         if let Some(file) = &self.file {
             file.sync_data()?;
         }

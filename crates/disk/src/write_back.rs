@@ -1,9 +1,10 @@
 //! Bringing a part of a file to disk without forcing it, so that a later sync has little to do.
 //!
-//! A sync of a growing file commits the journal of the file system and empties the cache of the disk, and the syncs of other files wait for
-//! both. Write-back waits for the bytes alone. It promises nothing: the sync that follows does.
+//! A sync of a growing file commits the journal of the file system and empties the cache of the
+//! disk, and the syncs of other files wait for both. Write-back waits only for the bytes. It
+//! promises nothing about durability; only the sync that follows does.
 //!
-//! [`crate::log_file`] and [`crate::replacement`] call it for new files.
+//! [`crate::log_file`] and [`crate::replacement`] use it for new files.
 
 #![allow(unsafe_code)]
 
@@ -11,10 +12,11 @@ use std::fs::File;
 use std::io;
 use std::os::fd::AsRawFd;
 
-/// Hands `length` bytes from `offset` on to the disk and waits until it has them. Without effect where the system cannot do that.
+/// Hands `length` bytes from `offset` to the disk, and waits until it has them. A no-op if the
+/// system does not support it.
 ///
 /// # Errors
-/// The disk did not take them. A later sync may not report it again.
+/// The disk did not accept them. A later sync may not report the error again.
 pub(crate) fn write_back(file: &File, offset: u64, length: u64) -> io::Result<()> {
     let (Ok(offset), Ok(length)) = (i64::try_from(offset), i64::try_from(length)) else {
         return Ok(());
@@ -43,7 +45,7 @@ mod tests {
         let file = tempfile::tempfile().unwrap();
         file.set_len(1 << 20).unwrap();
         write_back(&file, 4096, 8192).unwrap();
-        // Where there is nothing to do, and where nothing can be done.
+        // First where nothing needs to be done, then where nothing can be.
         write_back(&file, 1 << 40, 1).unwrap();
         write_back(&file, u64::MAX, 1).unwrap();
         let (reader, _writer) = io::pipe().unwrap();
@@ -54,7 +56,7 @@ mod tests {
     fn other_failures_are_errors() {
         let closed = {
             let file = tempfile::tempfile().unwrap();
-            // A descriptor that only names the file: nothing can be written through it.
+            // A descriptor that only names the file: it cannot be written through.
             let path = format!("/proc/self/fd/{}", file.as_raw_fd());
             let mut options = File::options();
             std::os::unix::fs::OpenOptionsExt::custom_flags(options.read(true), libc::O_PATH);

@@ -1,4 +1,4 @@
-//! Honest messages pass, forged and untimely ones do not.
+//! Honest messages pass; forged and untimely ones do not.
 
 use super::*;
 use bytes::Bytes;
@@ -32,7 +32,7 @@ impl CommittedLog for TestLog {
     }
 
     fn eid(&self, index: Index) -> Option<Eid> {
-        // Entry 5 begins a leadership.
+        // Entry 5 begins a leadership, so it has no id.
         (index > Index(3) && index != Index(5)).then_some(Eid(Uuid([9; 16])))
     }
 }
@@ -49,7 +49,7 @@ fn view() -> GuardView<'static> {
     }
 }
 
-/// The view of a member that has committed entries through 8.
+/// The view of a member that has committed entries up to 8.
 fn committed() -> GuardView<'static> {
     GuardView {
         log: &TestLog { commit: 8 },
@@ -57,7 +57,7 @@ fn committed() -> GuardView<'static> {
     }
 }
 
-/// The view of a leader that has sent entries through 8.
+/// The view of a leader that has sent entries up to 8.
 fn leading() -> GuardView<'static> {
     GuardView {
         leader: Some(OWN),
@@ -167,7 +167,7 @@ fn honest_messages_pass() {
     }
     let far = append((1 << 32) + 5, (10, 5), &[]);
     assert_eq!(check(PEER, &far, &view()), Ok(()));
-    // The first leader of a later term that this member hears of.
+    // The first leader of a later term of which this member hears.
     assert_eq!(check(OTHER, &append(6, (10, 5), &[6]), &view()), Ok(()));
 }
 
@@ -385,16 +385,16 @@ fn a_member_that_has_lost_its_log_is_told_so() {
 #[test]
 fn a_leader_with_the_committed_log_is_followed() {
     for message in [
-        // Past the commit index the library compares.
+        // Past the commit index, the library compares.
         append(5, (8, 5), &[5, 5]),
         append(5, (9, 4), &[5]),
         append(6, (12, 6), &[]),
         append(5, (7, 5), &[5, 5]),
         append(5, (3, 2), &[2, 3, 5, 5, 5, 5]),
-        // Forgotten, and no later than what followed.
+        // Forgotten entries, of a term no later than that of their successors.
         append(5, (1, 1), &[2, 2, 2]),
         append(5, (2, 2), &[]),
-        // A leader of a term that is over may have sent what was never committed.
+        // A leader of an older term may have sent entries that were never committed.
         append(4, (8, 4), &[]),
         offer(8, 5, 1000, SERVERS),
         offer(4, 2, 1000, SERVERS),
@@ -420,10 +420,10 @@ fn a_leader_with_another_log_than_the_committed_one_is_found_out() {
         (append(5, (8, 4), &[5]), other(8, 5, 4)),
         (append(6, (8, 6), &[6]), other(8, 5, 6)),
         (append(5, (5, 2), &[]), other(5, 3, 2)),
-        // The place is the same, an entry is not.
+        // The position matches, but an entry does not.
         (append(6, (7, 5), &[6]), other(8, 5, 6)),
         (append(5, (4, 2), &[4, 5, 5, 5]), other(5, 3, 4)),
-        // Forgotten, but of a later term than an entry that follows it.
+        // A forgotten entry, but of a later term than one of its successors.
         (append(5, (3, 3), &[]), other(3, 2, 3)),
         (append(5, (2, 3), &[]), other(2, 2, 3)),
         (append(5, (1, 1), &[4]), other(2, 2, 4)),
@@ -438,7 +438,7 @@ fn a_leader_with_another_log_than_the_committed_one_is_found_out() {
     }
 }
 
-/// Files that lost their votes too may have used a term twice.
+/// Members whose files lost their votes too may have used a term twice.
 #[test]
 fn another_commit_of_the_same_term_is_found_out() {
     let commit = |id| EntryBody::commit(Eid(Uuid([id; 16])), b"[null,{}]");
@@ -472,7 +472,8 @@ fn an_acknowledgement_of_what_was_not_sent_is_refused() {
         refusal.to_string(),
         "server 0202 acknowledges entry 9, but this leader has sent it no more than 8: not counted"
     );
-    // A rejection counts nothing, and an answer to an earlier leadership is the library's to ignore.
+    // A rejection counts nothing. An answer to an earlier leadership is left to the library, which
+    // ignores it.
     assert_eq!(check(PEER, &reply(9, Some(8)), &leading()), Ok(()));
     assert_eq!(check(PEER, &reply(9, None), &view()), Ok(()));
 }

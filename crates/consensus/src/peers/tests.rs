@@ -1,4 +1,5 @@
-//! Connections in virtual time: two members beside each other, and one member beside scripted bytes.
+//! Connections in virtual time: two members connected to each other, and one member facing scripted
+//! bytes.
 
 use bytes::Bytes;
 use corvid_data::Uuid;
@@ -61,7 +62,7 @@ fn outputs(peers: &mut Peers) -> Vec<PeersOutput> {
     std::iter::from_fn(|| peers.next_output()).collect()
 }
 
-/// The lines of the log, but those at debug level.
+/// The lines of the log, except those at debug level.
 fn lines(outputs: &[PeersOutput]) -> Vec<String> {
     let lines = outputs.iter().filter_map(|output| match output {
         PeersOutput::Log { level, text } if *level > Level::Debug => {
@@ -83,7 +84,7 @@ fn dialled(outputs: &[PeersOutput]) -> Option<ConnectionNumber> {
     })
 }
 
-/// A member with an accepted connection that B has identified itself on.
+/// A member with an accepted connection on which B has identified itself.
 fn accepted_from_b() -> (Peers, ConnectionNumber) {
     let mut a = member(A, Some(cid()));
     let number = a.accepted(0, "tcp:b:1");
@@ -92,10 +93,10 @@ fn accepted_from_b() -> (Peers, ConnectionNumber) {
     (a, number)
 }
 
-/// Two members and the network between them; nothing is lost, and everything arrives at once.
+/// Two members and the network between them. Nothing is lost, and everything arrives at once.
 struct Pair {
     members: [Peers; 2],
-    /// Connections of the one and of the other.
+    /// The two ends of each connection.
     links: Vec<[ConnectionNumber; 2]>,
     events: [Vec<PeersOutput>; 2],
 }
@@ -140,7 +141,7 @@ impl Pair {
                 if let Some(link) = link {
                     let peer = link[other];
                     self.members[side].written(now_ms, number, bytes.len());
-                    // Split anywhere.
+                    // Split at an arbitrary place.
                     let (first, last) = bytes.split_at(bytes.len() / 3);
                     self.members[other].received(now_ms, peer, first);
                     self.members[other].received(now_ms, peer, last);
@@ -183,7 +184,7 @@ fn two_members_find_each_other_and_talk() {
         assert_eq!(pair.events[side], expected);
     }
     assert_eq!(pair.members[0].backlog_bytes(), 0);
-    // A server that is no member any more.
+    // B is no longer a member.
     pair.members[0].set_targets(0, &[target(A)]);
     pair.run(0);
     assert_eq!(pair.members[0].connections_text(), "<-bbbb");
@@ -218,7 +219,7 @@ fn a_joining_server_learns_its_cluster_from_the_first_member() {
         ]
     );
     assert!(pair.events[1].contains(&PeersOutput::PeerUp(A)));
-    // Its probe does not wait for the longest election timer that there may be.
+    // Its probe does not wait for the longest possible election timer.
     assert_eq!(pair.members[0].deadline_ms(0), Some(2000));
 }
 
@@ -228,7 +229,7 @@ fn a_joining_server_learns_its_cluster_from_a_server_that_joined_later() {
     pair.members[0].set_targets(0, &[target(B)]);
     pair.run(0);
     assert!(pair.members[0].is_up(B));
-    // B becomes a member, and then the leader. The connection was made before.
+    // B becomes a member, and then the leader, after the connection was made.
     pair.members[1].settings.cid = Some(cid());
     pair.events[0].clear();
     pair.members[1].send(1, A, &message(1));
@@ -272,7 +273,7 @@ fn waits_double_up_to_eight_seconds() {
     assert_eq!(a.disconnections(), 0, "never connected");
 }
 
-/// A member with a connection that it has made to B, established at 0.
+/// A member with a connection that it dialled to B, established at 0.
 fn connected_to_b() -> (Peers, ConnectionNumber) {
     let mut a = member(A, Some(cid()));
     a.set_targets(0, &[target(B)]);
@@ -321,7 +322,7 @@ fn a_server_with_another_connection_is_not_gone() {
     let number = dialled(&outputs(&mut a)).expect("an attempt");
     a.refused(5001, number, refusal());
     assert!(!outputs(&mut a).contains(&PeersOutput::PeerRefused(B)));
-    // It is when that one ends too.
+    // The refusal counts once that connection ends too.
     a.closed(5002, accepted, End::Closed);
     let number = dialled(&outputs(&mut a)).expect("an attempt");
     a.refused(5003, number, refusal());
@@ -341,7 +342,8 @@ fn a_connection_that_was_reset_on_the_way_is_made_again_at_once() {
     a.received(5000, number, &hello(B, A));
     let again = outputs(&mut a);
     assert!(again.contains(&PeersOutput::PeerUp(B)));
-    // One that ends soon after it was made is not: the usual wait.
+    // A connection that ends soon after it was made is not redialled at once: the usual wait
+    // applies.
     a.closed(5100, number, End::Closed);
     a.time(5100);
     outputs(&mut a);
@@ -370,7 +372,7 @@ fn an_attempt_that_takes_too_long_is_given_up() {
         lines(&given_up),
         ["Info tcp:10.0.0.187:6644: connection attempt timed out"]
     );
-    // A late report about it changes nothing.
+    // A late report about the connection changes nothing.
     a.connected(1001, number);
     assert_eq!(a.connection_count(), 0);
 }
@@ -391,7 +393,7 @@ fn another_server_at_a_members_address_is_refused() {
     );
     assert!(!refused.contains(&PeersOutput::PeerUp(D)));
     assert!(!refused.contains(&PeersOutput::PeerDown(D)));
-    // The same again, after the wait, is no news.
+    // The same refusal after the wait is not news.
     a.time(1000);
     let number = dialled(&outputs(&mut a)).expect("another attempt");
     a.connected(1000, number);
@@ -470,7 +472,7 @@ fn refused_messages_are_a_line_and_a_reset() {
         let is_message = |output: &PeersOutput| matches!(output, PeersOutput::Message { .. });
         assert!(!refused.iter().any(is_message));
         assert_eq!((a.connection_count(), a.disconnections()), (0, 1));
-        // The rest of what had arrived is ignored.
+        // The rest of the bytes that had arrived is ignored.
         a.received(1, number, &hello(B, A));
         assert!(outputs(&mut a).is_empty());
     }
@@ -503,7 +505,7 @@ fn the_first_message_must_be_hello() {
     let mut a = member(A, Some(cid()));
     let number = a.accepted(0, "tcp:b:1");
     outputs(&mut a);
-    // It answers probes, but says nothing.
+    // The peer answers probes, but does not identify itself.
     for now_ms in (1000..IDENTIFICATION_MS).step_by(1000) {
         a.received(now_ms, number, br#"{"id":"echo","result":[],"error":null}"#);
         a.time(now_ms);

@@ -1,4 +1,4 @@
-//! The library driven by messages one by one, several of them in a turn.
+//! The library driven by single messages, several of them in one turn.
 
 use corvid_data::Uuid;
 use corvid_log::cluster::{Eid, Index, Servers, Sid, Term};
@@ -11,7 +11,7 @@ fn sid(number: u8) -> Sid {
     Sid(Uuid([number; 16]))
 }
 
-/// Stores and applies everything. Returns what leaves.
+/// Stores and applies everything. Returns everything that is to be sent.
 fn outgoing(node: &mut RaftNode) -> Vec<(Sid, Outgoing)> {
     let mut all = Vec::new();
     while let Some(work) = node.ready() {
@@ -24,7 +24,7 @@ fn outgoing(node: &mut RaftNode) -> Vec<(Sid, Outgoing)> {
     all
 }
 
-/// Stores and applies everything. Returns the messages.
+/// Stores and applies everything. Returns the messages to send.
 fn turn(node: &mut RaftNode) -> Vec<(Sid, PeerMessage)> {
     let messages = outgoing(node).into_iter();
     let messages = messages.filter_map(|(to, outgoing)| match outgoing {
@@ -56,7 +56,7 @@ fn reply(index: u64, hint: Option<u64>) -> PeerMessage {
     }
 }
 
-/// A member of three that leads in term 2 from entry 2 on, which nobody else has yet.
+/// One member of three, which leads in term 2 from entry 2 on. Nobody else has that entry yet.
 fn new_leader() -> RaftNode {
     let opening = Opening {
         sid: sid(1),
@@ -79,7 +79,7 @@ fn new_leader() -> RaftNode {
     node
 }
 
-/// A member of three that leads in term 2 from entry 2 on, which both others have.
+/// One member of three, which leads in term 2 from entry 2 on. Both others have that entry.
 fn leader() -> RaftNode {
     let mut node = new_leader();
     for peer in [2, 3] {
@@ -97,7 +97,8 @@ fn entries_keep_their_place_when_a_commit_and_a_rejection_come_in_one_turn() {
         .collect();
     assert!(node.propose(bodies.clone()));
     turn(&mut node);
-    // Peer 3 makes a majority, of which peer 2 is told; peer 2 says that it has lost what was sent to it.
+    // Peer 3 completes a majority, and peer 2 is told of the commit. Peer 2 says that it has lost
+    // what it was sent.
     node.step(sid(3), reply(5, None));
     node.append_to(sid(2));
     node.append_to(sid(3));
@@ -122,8 +123,8 @@ fn entries_keep_their_place_when_a_commit_and_a_rejection_come_in_one_turn() {
     assert!(sent > 0, "peer 2 gets its entries again");
 }
 
-/// A snapshot was asked for while its peer was damaged. Meanwhile the peer has committed more than
-/// the snapshot has, and says so instead of acknowledging it.
+/// A damaged peer asked for a snapshot. In the meantime it has committed more than the snapshot
+/// holds, and says so instead of acknowledging the snapshot.
 #[test]
 fn a_peer_that_has_committed_more_than_a_snapshot_is_not_sent_it_again() {
     let mut node = leader();
@@ -144,7 +145,7 @@ fn a_peer_that_has_committed_more_than_a_snapshot_is_not_sent_it_again() {
     assert!(sent.iter().any(|(to, _)| *to == sid(3)), "appends go on");
 }
 
-/// Commits whose entries have so many bytes, and a few more.
+/// This many commits, each of slightly more than `bytes` bytes.
 fn commits(count: u8, bytes: usize) -> Vec<EntryBody> {
     let data = vec![b' '; bytes];
     let body = EntryBody::commit(Eid(Uuid([7; 16])), &data);
@@ -224,7 +225,7 @@ fn a_server_whose_id_begins_like_a_members_is_not_taken_for_it() {
     assert_eq!(node.commit(), Index(3));
 }
 
-/// A member with these voters, in term 1 behind a snapshot of entry 1.
+/// A member with these voters, in term 1, after a snapshot of entry 1.
 fn member_among(voters: &[Sid]) -> RaftNode {
     let opening = Opening {
         sid: sid(1),
@@ -258,7 +259,7 @@ fn a_snapshot_counts_as_applied_when_it_is_stored() {
     let (index, term) = (Index(10), Term(2));
     node.install(sid(2), term, (index, term), &voters);
     let work = node.ready().expect("a snapshot");
-    // The library ends the process if it is told that something is applied that is not stored.
+    // The library ends the process if it is told that an entry is applied which is not stored.
     node.applied(index);
     node.stored(work.number);
     node.applied(index);
@@ -305,7 +306,7 @@ fn entries_are_not_acknowledged_to_a_leader_whose_term_ended_in_the_same_turn() 
     assert_eq!(replies(&mut node), [(sid(2), 2)], "its term lasts");
     let mut node = member_among(&voters);
     node.step(sid(2), append(2));
-    // It replaces the entry, which therefore is never stored.
+    // It replaces the entry, which is therefore never stored.
     node.step(sid(3), append(3));
     assert_eq!(replies(&mut node), [(sid(3), 3)]);
 }

@@ -1,4 +1,4 @@
-//! Texts of messages: every message comes back, every refusal has its words.
+//! Texts of messages: every message survives a round trip, and every refusal has its words.
 
 use bytes::Bytes;
 use corvid_data::Uuid;
@@ -14,7 +14,7 @@ const A_TEXT: &str = "aaaaaaaa-aaaa-aaaa-aaaa-aaaaaaaaaaaa";
 const B_TEXT: &str = "bbbbbbbb-bbbb-bbbb-bbbb-bbbbbbbbbbbb";
 const C_TEXT: &str = "cccccccc-cccc-cccc-cccc-cccccccccccc";
 
-/// The seed of a randomised test: `CORVID_SEED`, or one that is always the same.
+/// The seed of a randomised test: `CORVID_SEED`, or a fixed one.
 fn seed() -> u64 {
     let seed = std::env::var("CORVID_SEED").ok();
     let seed = seed.and_then(|seed| seed.parse().ok()).unwrap_or(1);
@@ -49,13 +49,13 @@ fn refusal(text: &str) -> String {
     }
 }
 
-/// A message of A to B with these members behind the common ones.
+/// A message from A to B with these members after the common ones.
 fn text(method: &str, members: &str) -> String {
     let common = format!(r#""cluster":"{C_TEXT}","to":"{B_TEXT}","from":"{A_TEXT}""#);
     format!(r#"{{"id":null,"method":"{method}","params":[{{{common}{members}}}]}}"#)
 }
 
-/// The fragment of an error about such a message: members sorted.
+/// The fragment of an error about such a message, with sorted members.
 fn fragment(members: &[(&str, &str)]) -> String {
     let (cluster, to, from) = (quote(C_TEXT), quote(B_TEXT), quote(A_TEXT));
     let mut all: Vec<(&str, &str)> = vec![("cluster", &cluster), ("to", &to), ("from", &from)];
@@ -370,7 +370,7 @@ fn entries_are_refused_in_the_words_of_the_reference() {
             format!(r#"syntax "{entry}": syntax error: Parsing raft log entry failed: {problem}"#)
         );
     }
-    // The same in the order of our own form.
+    // The same in the order of Corvid's own form.
     for (entry, problem) in [
         (
             r#"{"term":1,"eid":"a","data":[]}"#,
@@ -453,7 +453,8 @@ fn lists_of_addresses_are_refused_in_the_words_of_the_reference() {
     );
 }
 
-/// An entry's body goes into the file behind a term and an index of its own, so it must not bring others.
+/// An entry's body goes into the file after the record's own term and index, so it must not contain
+/// others.
 #[test]
 fn bodies_never_hold_a_term_or_an_index() {
     for entry in [
@@ -482,7 +483,7 @@ fn bodies_never_hold_a_term_or_an_index() {
     }
 }
 
-/// The result of a transaction goes with its entry, and is no part of it.
+/// The result of a transaction travels with its entry but is not part of it.
 #[test]
 fn results_go_with_entries() {
     let eid = Eid(Uuid([7; 16]));

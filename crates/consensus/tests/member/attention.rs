@@ -1,4 +1,5 @@
-//! Members that are silent, and members that stand still: told once when that begins, and once when it ends.
+//! Members that are silent, and members that stand still: reported once when that begins, and once
+//! when it ends.
 
 use corvid_log::cluster::Sid;
 use corvid_rpc::Level;
@@ -63,7 +64,7 @@ fn a_member_that_is_down_is_told_of_once_by_every_other() {
     }
 }
 
-/// Its connections stay, but it says nothing.
+/// The member's connections stay open, but it says nothing.
 #[test]
 fn a_leader_tells_of_a_member_that_is_connected_and_silent() {
     let mut cluster = Cluster::new(3, 62);
@@ -99,7 +100,7 @@ fn a_member_that_stands_still_is_told_of_by_itself_and_by_its_leader() {
         node.disk.is_full = is_full;
     };
     is_full(&mut cluster, true);
-    // An idle cluster has nothing to move to.
+    // In an idle cluster there is nothing to catch up with.
     cluster.run(60_000);
     assert_eq!(lines(&cluster, still, Level::Warn, "stands still"), 0);
     for _ in 0..40 {

@@ -1,4 +1,4 @@
-//! A cluster whose network, disks and clocks are those of a test, from one seed.
+//! A cluster whose network, disks and clocks belong to the test, all from one seed.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -21,18 +21,18 @@ pub(crate) struct Node {
     pub(crate) member: Option<Member>,
     pub(crate) replica: Replica,
     pub(crate) disk_delay_ms: u64,
-    /// So many reads of the snapshot fail.
+    /// This many reads of the snapshot fail.
     pub(crate) failing_reads: u32,
     pub(crate) lines: Vec<(Level, String)>,
     pub(crate) done: BTreeMap<u64, Result<String, String>>,
     pub(crate) has_left: bool,
     pub(crate) is_connected: bool,
-    /// Its log is not the cluster's, so it must stop; what it says when it does.
+    /// Its log differs from the cluster's, so it must stop; `failed` is what it says then.
     pub(crate) is_astray: bool,
     pub(crate) failed: Option<String>,
-    /// A snapshot is kept until it is written or not wanted; no other one is taken.
+    /// A snapshot is kept until it is written or rejected; no other one is taken before.
     has_snapshot: bool,
-    /// Counts starts, so that nothing from before a crash arrives.
+    /// Counts starts, so that events from before a crash do not arrive.
     starts: u64,
     disk_until_ms: u64,
 }
@@ -48,13 +48,13 @@ pub(crate) struct Cluster {
     pub(crate) now_ms: u64,
     pub(crate) nodes: BTreeMap<Sid, Node>,
     pub(crate) cuts: BTreeSet<(Sid, Sid)>,
-    /// Of a hundred messages, so many are lost.
+    /// This many of a hundred messages are lost.
     pub(crate) loss: u64,
     pub(crate) doubled: u64,
     pub(crate) delay_max_ms: u64,
-    /// The address of a process that ends refuses connections.
+    /// The address of an ended process refuses connections.
     pub(crate) refuses: bool,
-    /// Whether a majority of the files has it is looked up for each commit of a leader.
+    /// Whether each commit of a leader is checked against the files of a majority.
     pub(crate) counts_copies: bool,
     kept: KeptEntries,
     random: u64,
@@ -82,12 +82,12 @@ pub(crate) fn address(sid: Sid) -> String {
 }
 
 impl Cluster {
-    /// A cluster of so many members, all running.
+    /// A cluster of this many members, all running.
     pub(crate) fn new(count: u8, seed: u64) -> Cluster {
         Cluster::keeping(count, seed, KeptEntries::DEFAULT)
     }
 
-    /// The same, with other limits of entries behind snapshots.
+    /// Like [`Cluster::new`], with other limits of the entries kept after snapshots.
     pub(crate) fn keeping(count: u8, seed: u64, kept: KeptEntries) -> Cluster {
         let cid = Cid::new(Uuid([0xcc; 16])).expect("an id");
         let mut servers = Servers::one(sid(1), &address(sid(1)));
@@ -144,7 +144,7 @@ impl Cluster {
         self.nodes.insert(node.disk.sid, node);
     }
 
-    /// A server that asks the others for admission.
+    /// Adds a server that asks the others for admission.
     pub(crate) fn join(&mut self, number: u8) {
         let remotes = self.nodes.keys().map(|sid| address(*sid)).collect();
         self.add(Disk::joining(sid(number), remotes));
@@ -193,7 +193,7 @@ impl Cluster {
         node.disk_until_ms = 0;
         node.member = Some(Member::new(settings, recovered, now_ms, seed));
         self.drain(sid);
-        // The first sync is over.
+        // The first sync is done.
         let synced = StorageReply::Appended(LogPosition::OPENING, Ok(()));
         self.post(0, sid, Event::Storage(synced));
         let others: Vec<Sid> = self
@@ -229,7 +229,7 @@ impl Cluster {
             .filter(|other| *other != sid)
             .collect();
         for other in others {
-            // A connection ends behind its messages.
+            // A connection ends after its messages.
             let last_ms = self.links.get(&(sid, other)).copied().unwrap_or_default();
             let delay_ms = last_ms.saturating_sub(self.now_ms) + 1;
             self.post(delay_ms, other, Event::Other(Input::PeerDown(sid)));
@@ -267,7 +267,7 @@ impl Cluster {
         token
     }
 
-    /// The reply to a command.
+    /// Gives a command and waits for its reply.
     pub(crate) fn reply(&mut self, sid: Sid, command: Command) -> Result<String, String> {
         let token = self.command(sid, command);
         self.run_until("a reply", 30_000, |cluster| {
@@ -276,13 +276,14 @@ impl Cluster {
         self.nodes[&sid].done[&token].clone()
     }
 
-    /// Clients of this member want so many commits. Returns their ids if it takes them.
+    /// Clients of this member want this many commits. Returns their ids, if the member accepts
+    /// them.
     pub(crate) fn write(&mut self, sid: Sid, count: u64) -> Vec<Eid> {
         let eids: Vec<Eid> = (0..count).map(|_| self.draw_eid(0)).collect();
         self.write_all(sid, eids)
     }
 
-    /// A client of this member wants a commit of so many MiB.
+    /// A client of this member wants a commit of this many MiB.
     pub(crate) fn write_long(&mut self, sid: Sid, mebibytes: u8) {
         let eid = self.draw_eid(mebibytes);
         assert_eq!(self.write_all(sid, vec![eid]), [eid]);
@@ -329,7 +330,8 @@ impl Cluster {
         let node = self.nodes.get_mut(&sid).expect("a server");
         match output {
             Output::Store(requests) => {
-                // One sync covers all that has arrived, so a slow disk falls no further behind.
+                // One sync covers everything that has arrived, so a slow disk does not fall further
+                // behind.
                 node.disk_until_ms = node.disk_until_ms.max(now_ms + node.disk_delay_ms);
                 let delay_ms = node.disk_until_ms - now_ms;
                 let is_poisoned = node.disk.is_poisoned;
@@ -458,7 +460,7 @@ impl Cluster {
         }
     }
 
-    /// Files of this member and of others went back to earlier copies, so the cluster forgets what was
+    /// Files of this and other members went back to earlier copies, so the cluster forgets what was
     /// committed after this entry.
     pub(crate) fn go_back(&mut self, copies: &[Disk], last: Index) {
         for disk in copies {
@@ -472,7 +474,8 @@ impl Cluster {
         self.leaders.clear();
     }
 
-    /// A leader tells its clients that these commits are done: the files of a majority have them.
+    /// A leader reports these commits to its clients: checks that the files of a majority have
+    /// them.
     fn count_copies(&self, leader: Sid, event: &MemberEvent) {
         let MemberEvent::Committed { entries, .. } = event else {
             return;
@@ -493,7 +496,8 @@ impl Cluster {
         }
     }
 
-    /// The database makes a snapshot, of which a new file is written. At once: nothing is applied in between.
+    /// The database makes a snapshot and a new file is written, in one step: nothing is applied in
+    /// between.
     pub(crate) fn compact(&mut self, sid: Sid) {
         let node = self.nodes.get_mut(&sid).expect("a server");
         let (index, eid) = (node.replica.index, node.replica.last_eid());
@@ -507,7 +511,7 @@ impl Cluster {
         }
     }
 
-    /// The file of a member that does not run gets damaged in its middle.
+    /// Damages the file of a member in its middle, after stopping the member.
     pub(crate) fn damage(&mut self, sid: Sid) {
         self.crash(sid);
         let node = self.nodes.get_mut(&sid).expect("a server");
@@ -549,7 +553,7 @@ impl Cluster {
         }
     }
 
-    /// The rules that hold at every moment.
+    /// Checks the rules that hold at every moment.
     fn check(&mut self, sid: Sid) {
         let node = &self.nodes[&sid];
         if node.is_astray {
@@ -571,7 +575,7 @@ impl Cluster {
         }
     }
 
-    /// Lets time pass to the next event.
+    /// Advances the time to the next event.
     pub(crate) fn step(&mut self) {
         let event_ms = self.events.keys().next().map_or(u64::MAX, |key| key.0);
         let deadlines = self
@@ -634,7 +638,7 @@ impl Cluster {
         }
     }
 
-    /// The member whose database executes, of the highest term.
+    /// The member whose database executes, in the highest term.
     pub(crate) fn leader(&self) -> Option<Sid> {
         let live = self.nodes.iter().filter(|(_, node)| node.member.is_some());
         let leading = live.filter_map(|(sid, node)| Some((node.replica.leads?, *sid)));
@@ -646,7 +650,7 @@ impl Cluster {
         self.leader().expect("a leader")
     }
 
-    /// Waits until all running members have applied the same.
+    /// Waits until all running members have applied the same entries.
     pub(crate) fn await_equal(&mut self) {
         self.run_until("agreement", 60_000, |cluster| {
             let mut live = cluster.nodes.values().filter(|node| node.member.is_some());
@@ -697,7 +701,7 @@ impl Cluster {
     }
 }
 
-/// The end of the process need not wait for a member that has left.
+/// The process's exit need not wait for a member that has left.
 fn assert_ends_at_once(member: &mut Member, now_ms: u64) {
     let (token, command) = (CommandToken(u64::MAX), Command::Shutdown);
     member.handle(now_ms, Input::Command { token, command });

@@ -1,4 +1,5 @@
-//! A member's file in memory: records behind a header, of which a crash keeps what was synced and some of the rest.
+//! A member's file in memory: records after a header. A crash keeps what was synced and some of the
+//! rest.
 
 use corvid_consensus::Recovered;
 use corvid_consensus::member::{Repair, Rewrite};
@@ -13,7 +14,7 @@ use corvid_log::storage::{
     LogPosition, RewriteNumber, RewriteStage, StorageReply, StorageRequest, StoreError,
 };
 
-/// See the module.
+/// The file of one member.
 #[derive(Clone, Debug)]
 pub(crate) struct Disk {
     pub(crate) sid: Sid,
@@ -23,13 +24,14 @@ pub(crate) struct Disk {
     pub(crate) body: Vec<u8>,
     pub(crate) records: Vec<u8>,
     pub(crate) synced: usize,
-    /// Appends fail.
+    /// Whether appends fail.
     pub(crate) is_full: bool,
-    /// A sync has failed.
+    /// Whether a sync has failed.
     pub(crate) is_poisoned: bool,
-    /// Records in the middle cannot be read; what the rest proves can.
+    /// Whether records in the middle are unreadable. The promises that the rest proves can still be
+    /// read.
     pub(crate) is_damaged: bool,
-    /// The damage is at the end, and may hide so many entries behind the last one.
+    /// The damage is at the end, and may hide this many entries after the last one.
     pub(crate) room_at_end: u64,
     has_failed: bool,
     position: LogPosition,
@@ -75,7 +77,7 @@ impl Disk {
         }
     }
 
-    /// The process ends: `kept` bytes of what was not synced stay.
+    /// Ends the process. Of the unsynced bytes, the first `kept` survive.
     pub(crate) fn crash(&mut self, kept: usize) {
         self.records.truncate(self.synced + kept);
         // A torn record is cut off at the next opening.
@@ -100,7 +102,7 @@ impl Disk {
         (records, end)
     }
 
-    /// Everything in the file, in accordance with the rules for the order of records.
+    /// Everything in the file, checked against the rules for the order of records.
     pub(crate) fn recover(&self) -> Recovered {
         let Some(meta) = &self.meta else {
             return Recovered {
@@ -173,7 +175,7 @@ impl Disk {
         }
     }
 
-    /// Carries out one request.
+    /// Executes one request.
     pub(crate) fn request(&mut self, request: StorageRequest) -> Vec<StorageReply> {
         let failure = StoreError {
             details: "t.db: write failed".to_owned(),
@@ -258,7 +260,7 @@ impl Disk {
     }
 }
 
-/// The part that is known of a file in whose middle records cannot be read.
+/// The part that is known of a file with unreadable records in the middle.
 fn damaged(whole: &Recovered, room: u64) -> Recovered {
     let snapshot = whole.snapshot.as_ref().expect("a member's file");
     let lists = whole.entries.iter().rev();

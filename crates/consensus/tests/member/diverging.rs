@@ -1,5 +1,5 @@
-//! Members whose committed log is not their leader's, because files of a majority lost their ends: they stop and say so, and nothing is
-//! acknowledged that a majority's files do not have.
+//! Members whose committed log contradicts their leader's, because files of a majority lost their
+//! ends. They stop and say so, and nothing is acknowledged that a majority's files do not have.
 
 use corvid_consensus::KeptEntries;
 use corvid_consensus::member::{Connected, FileState};
@@ -20,7 +20,8 @@ fn commit(cluster: &mut Cluster, count: u64) {
 
 fn crash_all(cluster: &mut Cluster) {
     for number in 1..=3 {
-        // The last commit index is not synced. A member that forgets it does not know its last entries to be committed.
+        // The last commit index is not synced. A member that forgets it does not know its last
+        // entries to be committed.
         let node = cluster.nodes.get_mut(&sid(number)).expect("a server");
         node.disk.synced = node.disk.records.len();
         cluster.crash(sid(number));
@@ -43,7 +44,7 @@ fn term(cluster: &Cluster, sid: Sid) -> Term {
     member.status(cluster.now_ms).term
 }
 
-/// The member has stopped for good: with its reason, without serving.
+/// Checks that the member has stopped for good: with a reason, and without serving.
 fn assert_stopped(cluster: &Cluster, sid: Sid) {
     let node = &cluster.nodes[&sid];
     let reason = node.failed.as_ref().expect("it has failed");
@@ -68,7 +69,8 @@ fn await_stopped(cluster: &mut Cluster, sid: Sid) {
     assert_stopped(cluster, sid);
 }
 
-/// All have five commits more than the copies, which two get back. The third one, whose log has everything, does not run.
+/// All have five commits more than the copies to which two of them go back. The third member, whose
+/// log has everything, is not running.
 fn two_tails_lost(seed: u64, kept: KeptEntries) -> (Cluster, Sid) {
     let mut cluster = Cluster::keeping(3, seed, kept);
     cluster.counts_copies = true;
@@ -100,7 +102,7 @@ fn other_than(leader: Sid, whole: Sid) -> Sid {
 fn a_member_whose_log_its_leader_does_not_have_stops_and_acknowledges_nothing() {
     for seed in 0..30 {
         let (mut cluster, whole) = two_tails_lost(seed, KeptEntries::DEFAULT);
-        // More and fewer entries than were lost.
+        // Both more and fewer entries than were lost.
         commit(&mut cluster, 1 + seed % 8);
         cluster.start(whole);
         await_stopped(&mut cluster, whole);
@@ -129,7 +131,7 @@ fn a_member_that_has_stopped_stays_so_when_it_is_started_again() {
     await_stopped(&mut cluster, whole);
     cluster.run(100);
     crash_all(&mut cluster);
-    // The two that could tell do not run.
+    // The two members that could tell are not running.
     for _ in 0..2 {
         let node = cluster.nodes.get_mut(&whole).expect("a server");
         let before = node.failed.take();
@@ -149,7 +151,7 @@ fn a_note_that_a_full_disk_refused_is_written_later() {
     commit(&mut cluster, 2);
     cluster.start(whole);
     let leader = cluster.await_leader();
-    // It answers the leader when its term is stored, and gets an append then.
+    // It answers the leader once its term is stored, and gets an append then.
     cluster.run_until("the term", 5000, |cluster| {
         term(cluster, whole) == term(cluster, leader)
     });
@@ -179,7 +181,7 @@ fn a_note_that_a_full_disk_refused_is_written_later() {
 fn a_snapshot_of_another_log_counts_for_nothing() {
     for seed in 50..80 {
         let (mut cluster, whole) = two_tails_lost(seed, KeptEntries::NONE);
-        // Its snapshot ends before the lost entries, among them, or behind them.
+        // Its snapshot ends before the lost entries, among them, or after them.
         commit(&mut cluster, 1 + seed % 10);
         cluster.run(1000);
         let leader = cluster.await_leader();
@@ -191,7 +193,7 @@ fn a_snapshot_of_another_log_counts_for_nothing() {
         if cluster.nodes[&whole].failed.is_some() {
             assert_stopped(&cluster, whole);
         } else {
-            // The snapshot took the place of its log: nothing of it is left.
+            // The snapshot has replaced its log: nothing of the log is left.
             let replica = |sid| &cluster.nodes[&sid].replica.applied;
             assert_eq!(replica(whole), replica(cluster.leader().expect("a leader")));
         }
@@ -202,7 +204,8 @@ fn a_snapshot_of_another_log_counts_for_nothing() {
     }
 }
 
-/// Only one file goes back, but of the other two one was behind, and the other one does not run.
+/// Only one file goes back. But of the other two members, one was behind and the other is not
+/// running.
 #[test]
 fn one_file_restored_one_behind_and_one_dead_acknowledge_nothing_twice() {
     for seed in 0..30 {
@@ -235,7 +238,7 @@ fn one_file_restored_one_behind_and_one_dead_acknowledge_nothing_twice() {
     }
 }
 
-/// Two histories, and elections at any moment: nothing is acknowledged that one file has.
+/// Two histories, and elections at any moment: nothing is acknowledged that only one file has.
 #[test]
 fn two_histories_in_any_order_of_starts_acknowledge_nothing_with_one_copy() {
     for seed in 100..160 {
@@ -250,7 +253,7 @@ fn two_histories_in_any_order_of_starts_acknowledge_nothing_with_one_copy() {
                 1 => cluster.compact(victim),
                 _ => cluster.start(victim),
             }
-            // One without the lost entries may lead alone with the other's vote only.
+            // A member without the lost entries can lead only with the other's vote.
             for writer in (1..=3).map(sid).filter(|it| *it != whole) {
                 cluster.write(writer, 1);
             }

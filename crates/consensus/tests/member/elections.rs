@@ -1,4 +1,4 @@
-//! Elections, replication and leadership without faults of the disk.
+//! Elections, replication and leadership without disk faults.
 
 use crate::cluster::{Cluster, sid};
 use corvid_consensus::member::{Command, Role};
@@ -102,13 +102,13 @@ fn an_isolated_leader_stops_leading_and_comes_back_without_an_election() {
     cluster.await_equal();
 }
 
-/// How long a leader leads that reaches nobody any more, or hears nobody, ms.
+/// Time for which a leader keeps leading after it stops reaching anybody, or hearing anybody, ms.
 fn time_to_step_down(count: u8, seed: u64, sends: bool, receives: bool) -> u64 {
     let mut cluster = Cluster::new(count, seed);
     let leader = cluster.await_leader();
     let running_ms = 500 + cluster.random(2000);
     cluster.run(running_ms);
-    // As many others as are no majority with it stay connected.
+    // As many others stay connected as do not make a majority with it.
     let others = (1..=count).map(sid).filter(|other| *other != leader);
     for other in others.skip(usize::from(count - 1) / 2 - 1) {
         if !sends {
@@ -137,7 +137,7 @@ fn a_leader_without_a_majority_steps_down_within_an_election_period() {
         for (sends, receives) in [(false, false), (true, false), (false, true)] {
             for seed in 0..10 {
                 let ms = time_to_step_down(count, seed, sends, receives);
-                // An answer may be under way, and counts from the tick before it arrives.
+                // An answer may be in flight, and counts from the tick before it arrives.
                 assert!(
                     (600..=1110).contains(&ms),
                     "{count} {sends} {receives} {seed}: {ms} ms"
@@ -147,8 +147,9 @@ fn a_leader_without_a_majority_steps_down_within_an_election_period() {
     }
 }
 
-/// Cuts off all answers to a leader for some time, after it has sent an entry of 40 MiB: its
-/// followers may read it for 640 ms more than an election period. Returns whether it still leads.
+/// Cuts off all answers to a leader for some time, after it has sent an entry of 40 MiB. Its
+/// followers may read it for 640 ms longer than an election period. Returns whether the leader
+/// still leads.
 fn leads_after_a_long_entry(silence_ms: u64) -> bool {
     let mut cluster = Cluster::new(3, 11);
     let leader = cluster.await_leader();
@@ -210,8 +211,8 @@ fn leadership_is_transferred_on_command() {
 }
 
 /// A client of the former leader waits for the first entry of the new one. The commit of that entry
-/// may become known with the answer of one follower, which gets the next append at once; the other
-/// follower must not wait for a heartbeat.
+/// may become known with the answer of one follower, which gets the next append at once. The other
+/// follower must not have to wait for a heartbeat.
 #[test]
 fn all_members_soon_know_the_first_commit_of_a_new_leader() {
     for seed in 0..40 {

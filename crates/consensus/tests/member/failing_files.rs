@@ -1,4 +1,4 @@
-//! Members whose files take no records for some time.
+//! Members whose files accept no records for some time.
 
 use corvid_consensus::Input;
 use corvid_consensus::member::Command;
@@ -15,7 +15,7 @@ fn snapshot(cluster: &Cluster, sid: Sid) -> Index {
     meta.map_or(Index(0), |meta| meta.index)
 }
 
-/// A member that does not lead.
+/// Returns the leader and a member that does not lead.
 fn follower(cluster: &mut Cluster) -> (Sid, Sid) {
     let leader = cluster.await_leader();
     cluster.run(1500);
@@ -31,7 +31,8 @@ fn records_behind_a_new_file_are_not_written_twice_when_the_first_append_to_it_f
         let (leader, follower) = follower(&mut cluster);
         cluster.write(leader, 5);
         cluster.run(200);
-        // A sync fails, and later the disk is full: the new file gets entries that are committed while it is written.
+        // A sync fails, and later the disk is full: the new file gets entries that are committed
+        // while it is being written.
         node(&mut cluster, follower).disk.is_poisoned = true;
         node(&mut cluster, follower).disk.is_full = true;
         let before = snapshot(&cluster, follower);
@@ -55,7 +56,8 @@ fn records_behind_a_new_file_are_not_written_twice_when_the_first_append_to_it_f
 fn a_timeout_that_begins_no_election_is_forgotten_when_the_leader_is_heard_again() {
     let mut cluster = Cluster::new(3, 7);
     let (leader, follower) = follower(&mut cluster);
-    // The follower cannot stand for election: it knows that a new list of members is committed, and cannot store it.
+    // The follower cannot stand for election: it knows that a new list of members is committed, and
+    // cannot store it.
     node(&mut cluster, follower).disk.is_full = true;
     cluster.join(4);
     cluster.run(3000);
@@ -104,7 +106,7 @@ fn a_follower_that_can_store_nothing_is_not_connected_while_it_lacks_commits() {
     cluster.await_equal();
 }
 
-/// Its file takes what is written now, and opens.
+/// Checks that its file accepts new records now, and opens.
 fn check_stores(cluster: &mut Cluster, leader: Sid, follower: Sid) {
     cluster.write(leader, 3);
     cluster.run(3000);
@@ -145,7 +147,7 @@ fn a_sync_that_fails_during_a_swap_has_the_file_written_once_more() {
     cluster.run_until("a swap", 1000, |cluster| {
         snapshot(cluster, follower) > before
     });
-    // The swap has not been answered.
+    // The swap has not been answered yet.
     cluster.input(follower, Input::FilePoisoned);
     check_stores(&mut cluster, leader, follower);
 }

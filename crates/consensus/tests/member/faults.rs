@@ -1,4 +1,5 @@
-//! Random faults: members crash, disks fill up, messages are lost, doubled and late, files are written again.
+//! Random faults: members crash, disks fill up, messages are lost, doubled and late, files are
+//! rewritten.
 
 use crate::cluster::{Cluster, sid};
 

@@ -1,11 +1,13 @@
-//! Members that lag behind a compaction: entries for those that lack few, a snapshot for those that lack more.
+//! Members that lag after a compaction: entries for those that lack few, a snapshot for those that
+//! lack more.
 
 use corvid_consensus::KeptEntries;
 use corvid_log::cluster::{Index, Sid};
 
 use crate::cluster::{Cluster, sid};
 
-/// Crashes a follower, commits so many entries, and has all others write their files again. Returns the leader and the follower.
+/// Crashes a follower, commits this many entries, and has all others rewrite their files. Returns
+/// the leader and the follower.
 fn behind_a_compaction(cluster: &mut Cluster, entries: u64) -> (Sid, Sid) {
     let leader = cluster.await_leader();
     cluster.run(500);
@@ -56,7 +58,7 @@ fn a_member_that_lags_gets_entries_from_behind_the_compaction() {
     cluster.await_equal();
     assert_eq!(snapshots_sent(&cluster), 0);
     assert_eq!(snapshot(&cluster, late), before);
-    // Nobody lacks them any more.
+    // No member lacks them any longer.
     cluster.run(2000);
     assert_eq!(log_bytes(&cluster, leader), 0);
 }

@@ -1,4 +1,5 @@
-//! Whole clusters of members in one process: messages are values, disks are memory, time is a number.
+//! Whole clusters of members in one process: messages are values, disks are memory, time is a
+//! number.
 
 mod attention;
 mod cluster;

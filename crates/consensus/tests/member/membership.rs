@@ -189,7 +189,7 @@ fn a_member_far_behind_gets_a_snapshot_in_chunks() {
     cluster.write(leader, 3);
     cluster.run(1000);
     cluster.await_equal();
-    // Its file is enough to start again.
+    // Its file is complete enough to start again.
     cluster.crash(late);
     cluster.start(late);
     cluster.run(1000);
@@ -233,7 +233,8 @@ fn a_leader_that_commits_its_own_removal_tells_the_others_before_it_goes() {
         let leader = cluster.await_leader();
         let other = if leader == sid(1) { sid(2) } else { sid(1) };
         cluster.run(1500);
-        // The other one gets the list that removes it, and may lead before that is committed.
+        // The other member gets the list that removes it, and may lead before that list is
+        // committed.
         cluster.cuts.insert((other, leader));
         cluster.command(leader, Command::Kick(other.0.to_string()));
         cluster.run(300);
@@ -255,7 +256,8 @@ fn a_leader_that_ends_behind_its_own_removal_lets_the_others_go_on() {
         let leader = cluster.await_leader();
         let other = if leader == sid(1) { sid(2) } else { sid(1) };
         cluster.run(1500);
-        // The other one gets the list that removes it, and is elected before that is committed.
+        // The other member gets the list that removes it, and is elected before that list is
+        // committed.
         cluster.cuts.insert((other, leader));
         cluster.command(leader, Command::Kick(other.0.to_string()));
         cluster.run(300);
@@ -272,7 +274,7 @@ fn a_leader_that_ends_behind_its_own_removal_lets_the_others_go_on() {
         if cluster.role(other) != Some(Role::Leader) {
             continue;
         }
-        // It commits its removal and cannot say so.
+        // It commits its own removal and cannot tell the others.
         cluster.cuts.insert((other, leader));
         cluster.run(100);
         hits += usize::from(members(&cluster, other.0.0[0]) == 1);
@@ -353,7 +355,7 @@ fn a_process_that_is_no_member_neither_stops_nor_removes_one() {
         cluster.input(target, forged(stranger, own));
         let term = Term(1 << 20);
         let commit = Index(1 << 20);
-        // A member fails the test when it stops.
+        // A member that stops fails the test.
         cluster.input(
             target,
             forged(stranger, PeerMessage::Heartbeat { term, commit }),
@@ -409,7 +411,7 @@ fn strangers_fill_no_table() {
     assert_eq!(lines(&cluster, "(too many servers are being added)"), 36);
     let refused = "Let only members reach this port";
     for number in 1..=4000 {
-        // Servers that come and go leave nothing behind.
+        // Servers that come and go leave nothing behind in memory.
         cluster.input(leader, Input::PeerUp(stranger(1 << 24 | number)));
         cluster.input(leader, Input::PeerDown(stranger(1 << 24 | number)));
     }

@@ -1,4 +1,5 @@
-//! A member that starts again after its process was killed: what it finds in its file may never have been synced.
+//! A member that starts again after its process was killed: the records that it finds in its file
+//! may never have been synced.
 
 use corvid_consensus::message::PeerMessage;
 use corvid_consensus::{EntryBody, Input, KeptEntries, Member, Output, Settings};
@@ -19,7 +20,8 @@ fn member(disk: &Disk) -> Member {
     Member::new(settings, disk.recover(), 0, 1)
 }
 
-/// The messages of the member for one input, and the replies of its disk. Its disk carries out what it requests; replies are not delivered.
+/// Returns the member's messages for one input, and the replies of its disk. The disk executes the
+/// member's requests; its replies are not delivered.
 fn handle(
     member: &mut Member,
     disk: &mut Disk,
@@ -76,7 +78,8 @@ fn entries_of_a_killed_process_are_acknowledged_after_the_first_sync() {
             entries: vec![(Term(2), EntryBody::empty())],
         },
     };
-    // Written, and the process is killed; another one finds the entry and cannot know whether it was synced.
+    // The entry is written, and the process is killed. The next process finds the entry and cannot
+    // know whether it was synced.
     let mut first = member(&disk);
     let (sent, replies) = handle(&mut first, &mut disk, append());
     assert!(!acknowledges(&sent) && !replies.is_empty());
@@ -85,7 +88,7 @@ fn entries_of_a_killed_process_are_acknowledged_after_the_first_sync() {
     assert_eq!(disk.recover().entries.len(), 1);
     let (sent, replies) = handle(&mut second, &mut disk, append());
     assert!(!acknowledges(&sent), "{sent:?}");
-    // The first sync comes before the record of the leader, which nobody syncs.
+    // The first sync comes before the record of the leader, which is never synced.
     let opened = StorageReply::Appended(LogPosition::OPENING, Ok(()));
     let mut sent = Vec::new();
     for reply in std::iter::once(opened).chain(replies) {

@@ -1,4 +1,4 @@
-//! Outcomes of forwarded transactions, on their way back.
+//! Outcomes of forwarded transactions, on their way back to the followers.
 
 use bytes::Bytes;
 use corvid_consensus::database::ForwardOrigin;
@@ -17,8 +17,8 @@ fn eid(follower: Sid, number: u8) -> Eid {
     Eid(Uuid(bytes))
 }
 
-/// Forwards five transactions of each follower to the leader, and has its database answer them in one turn with results of so many bytes. Returns
-/// how many outcomes each message has.
+/// Forwards five transactions of each follower to the leader, whose database answers them in one
+/// turn with results of this many bytes. Returns the numbers of outcomes in each message.
 fn messages(result_bytes: usize) -> Vec<(Sid, Vec<u64>)> {
     let mut cluster = Cluster::new(3, 41);
     let leader = cluster.await_leader();

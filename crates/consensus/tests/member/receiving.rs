@@ -1,4 +1,4 @@
-//! A snapshot that arrives in chunks, while the disk is slow and messages come twice.
+//! A snapshot that arrives in chunks, while the disk is slow and messages arrive twice.
 
 use bytes::Bytes;
 use corvid_consensus::message::{PeerMessage, SnapshotMeta};
@@ -21,8 +21,8 @@ fn servers() -> Servers {
     Servers::decode(format!("{{{addresses}}}").as_bytes()).expect("a list")
 }
 
-/// A follower of three members, its requests to write parts of the snapshot, and its messages. Its records are stored at once, so no message
-/// of the algorithm waits for them.
+/// A follower of three members, its requests to write parts of the snapshot, and its messages. Its
+/// records are stored at once, so no message of the algorithm waits for them.
 struct Follower {
     member: Member,
     disk: Disk,
@@ -93,7 +93,7 @@ impl Follower {
         self.message(PeerMessage::SnapshotOffer { term, snapshot });
     }
 
-    /// The leader sends the chunk that begins here.
+    /// The leader sends the chunk that begins at `offset`.
     fn chunk(&mut self, offset: usize) {
         let end = (offset + CHUNK).min(BODY.len());
         self.message(PeerMessage::SnapshotChunk {
@@ -111,7 +111,7 @@ impl Follower {
         self.handle(Input::SnapshotWritten { index, end });
     }
 
-    /// The requested parts are the body, in order, and each comes once.
+    /// Checks that the requested parts make up the body, in order, each exactly once.
     fn check(&self) {
         let mut body = Vec::new();
         for (offset, bytes) in &self.writes {
@@ -122,7 +122,8 @@ impl Follower {
     }
 }
 
-/// A chunk that is being written is written once, if the leader sends it again after `interruption`.
+/// Checks that a chunk that is being written is written only once, although the leader resends it
+/// after `interruption`.
 fn check_interruption(interruption: impl Fn(&mut Follower)) {
     let mut follower = Follower::new();
     follower.chunk(0);
@@ -145,7 +146,7 @@ fn a_chunk_that_is_being_written_is_written_once_when_the_connection_is_made_aga
     check_interruption(|follower| follower.handle(Input::PeerUp(sid(LEADER))));
 }
 
-/// A follower that has the whole snapshot, handed it to the disk, and has not heard that it is in place.
+/// A follower that has handed the whole snapshot to the disk and has not heard that it is in place.
 fn installing() -> Follower {
     let mut follower = Follower::new();
     for offset in (0..BODY.len()).step_by(CHUNK) {
@@ -172,7 +173,7 @@ impl Follower {
         });
     }
 
-    /// Ten seconds pass, the time of many election timeouts.
+    /// Ten seconds pass: many election timeouts.
     fn wait(&mut self) {
         for _ in 0..100 {
             self.now_ms += 100;
@@ -204,7 +205,7 @@ fn a_member_stands_for_no_election_while_a_snapshot_is_put_in_place() {
     let mut follower = installing();
     follower.wait();
     assert_eq!(follower.sent, []);
-    // Nothing else keeps it from standing.
+    // Nothing else keeps it from standing for election.
     follower.installed();
     follower.wait();
     let is_vote = |message: &PeerMessage| matches!(message, PeerMessage::Vote { .. });

@@ -1,4 +1,5 @@
-//! The scenarios of `cluster/failure-test` that a member provokes itself (docs/spec/distribution.md 1.12).
+//! The scenarios of `cluster/failure-test` that a member provokes itself (docs/spec/distribution.md
+//! 1.12).
 
 use corvid_consensus::member::{Command, Phase, Rehearsal};
 use corvid_log::cluster::Sid;
@@ -17,7 +18,7 @@ fn has_line(cluster: &Cluster, member: Sid, text: &str) -> bool {
         .any(|line| line.1.contains(text))
 }
 
-/// How long this member, which hears of nobody any more, waits before it stands for election, ms.
+/// How long this member, which no longer hears anybody, waits before it stands for election, ms.
 fn election_after_ms(cluster: &mut Cluster, member: Sid) -> u64 {
     let elections = |cluster: &Cluster| {
         let node = &cluster.nodes[&member];
@@ -45,7 +46,7 @@ fn a_delayed_member_stands_for_election_later_by_the_timer() {
         assert!((1650..3150).contains(&waited_ms), "{waited_ms}");
         let waited_ms = election_after_ms(&mut cluster, others[0]);
         assert!((1990..3150).contains(&waited_ms), "{waited_ms}");
-        // The timeout that was drawn is not kept.
+        // The timeout that was drawn is discarded.
         rehearse(&mut cluster, others[0], Rehearsal::None);
         let waited_ms = election_after_ms(&mut cluster, others[0]);
         assert!(waited_ms < 2150, "{waited_ms}");
@@ -111,7 +112,7 @@ fn a_leader_hands_over_when_it_begins_to_add_a_server() {
         });
         let line = "failed (lost leadership)";
         assert!(has_line(&cluster, leader, line), "{}", cluster.describe());
-        // It happens once, and the joiner is admitted by the next leader.
+        // It happens once, and the next leader admits the joiner.
         cluster.run_until("admission", 30_000, |cluster| {
             let servers = (1..=4).map(|number| {
                 let node = &cluster.nodes[&sid(number)];

@@ -1,4 +1,4 @@
-//! Lines of the log about messages that have no effect, and about elections.
+//! Log lines about messages that have no effect, and about elections.
 
 use corvid_consensus::member::Role;
 use corvid_consensus::{Input, PeerMessage};
@@ -17,7 +17,7 @@ fn term(cluster: &Cluster, sid: Sid) -> Term {
     member.status(cluster.now_ms).term
 }
 
-/// The lines that the message adds to the log of the member.
+/// The lines that a message adds to the log of a member.
 fn remarks(
     cluster: &mut Cluster,
     to: Sid,
@@ -67,7 +67,7 @@ fn vote_requests_that_a_healthy_leadership_makes_vain_are_told_of() {
             .and_then(|rest| rest.strip_suffix(" ms (minimum election time is 1000 ms)"));
         let ms: u64 = ms.and_then(|ms| ms.parse().ok()).expect("a time");
         assert!(ms < 400, "{ms}");
-        // Nothing has changed.
+        // The message has changed nothing.
         cluster.run(2000);
         assert_eq!(cluster.leader(), Some(leader));
         assert_eq!(term(&cluster, one), own);

@@ -1,4 +1,5 @@
-//! Members whose files are damaged in the middle: the cluster heals them, and no election misses what they have acknowledged.
+//! Members whose files are damaged in the middle: the cluster heals them, and no election misses
+//! entries that they have acknowledged.
 
 use corvid_consensus::member::{Command, Connected, FileState};
 use corvid_consensus::{Input, PeerMessage};
@@ -7,7 +8,7 @@ use corvid_rpc::Level;
 
 use crate::cluster::{Cluster, address, sid};
 
-/// Clients of the leader commit so many transactions.
+/// Clients of the leader commit this many transactions.
 fn commit(cluster: &mut Cluster, count: u64) -> Vec<Eid> {
     let leader = cluster.await_leader();
     let eids = cluster.write(leader, count);
@@ -84,7 +85,7 @@ fn an_entry_that_a_damaged_member_has_lost_is_not_voted_away() {
         let others: Vec<Sid> = (1..=3).map(sid).filter(|it| *it != leader).collect();
         let (behind, victim) = (others[0], others[1]);
         cluster.cut(behind);
-        // On the leader and the victim alone.
+        // Only the leader and the victim have them.
         let eids = commit(&mut cluster, 3);
         cluster.crash(leader);
         cluster.damage(victim);
@@ -117,7 +118,8 @@ fn a_snapshot_through_the_last_acknowledged_entry_is_enough() {
         cluster.run(1000);
         cluster.damage(victim);
         cluster.start(victim);
-        // The leader knew that the member has all of it. It must learn that the snapshot has arrived, although that is no news.
+        // The leader already counted the member as having all of it. It must notice that the
+        // snapshot has arrived although the index is not new.
         await_healed(&mut cluster, victim);
         cluster.run(1000);
         let status = cluster.nodes[&leader].member.as_ref().expect("it runs");
@@ -138,7 +140,7 @@ fn a_snapshot_that_lacks_what_was_acknowledged_is_not_taken() {
     let victim = follower(&mut cluster);
     let leader = cluster.await_leader();
     cluster.damage(victim);
-    // The offers of the leader itself do not arrive.
+    // The leader's own offers do not arrive.
     cluster.cut(victim);
     cluster.start(victim);
     let listed = (1..=3).map(|number| format!(r#""{}":"{}""#, sid(number).0, address(sid(number))));
@@ -241,7 +243,7 @@ fn most_members_are_damaged_and_say_so() {
     let mut cluster = Cluster::new(3, 1);
     commit(&mut cluster, 10);
     cluster.await_equal();
-    // A leader would heal them in the moment before it notices that it has no majority.
+    // A running leader would heal them in the moment before it notices that it has no majority.
     let victims = [cluster.await_leader(), follower(&mut cluster)];
     for victim in victims {
         cluster.damage(victim);
@@ -337,9 +339,11 @@ fn a_damaged_member_does_not_keep_a_leader_alone() {
     let third = (1..=3).map(sid).find(|it| ![leader, victim].contains(it));
     cluster.damage(victim);
     cluster.crash(third.expect("three members"));
-    // Its requests reach the leader, whose answers are lost: they are no sign of a majority.
+    // Its requests reach the leader, whose answers are lost. The requests must not count as signs
+    // of a majority.
     cluster.cuts.insert((leader, victim));
-    // The leader looks once in each election timer; the first time it still has messages from before.
+    // The leader checks once per election timer; at the first check it still has messages from
+    // before.
     cluster.run(1000);
     assert!(cluster.nodes[&leader].replica.leads.is_some());
     cluster.start(victim);

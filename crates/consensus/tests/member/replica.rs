@@ -1,4 +1,4 @@
-//! A database of one member: the ids of the entries that it has applied.
+//! One member's database: the ids of the entries that it has applied.
 
 use std::collections::{BTreeMap, VecDeque};
 
@@ -9,18 +9,18 @@ use corvid_consensus::{
 use corvid_data::Uuid;
 use corvid_log::cluster::{Eid, Index, Sid, Term};
 
-/// See the module.
+/// The database of one member.
 #[derive(Debug, Default)]
 pub(crate) struct Replica {
     pub(crate) leads: Option<Term>,
     pub(crate) follows: Option<(Term, Option<Sid>)>,
     pub(crate) index: Index,
     pub(crate) applied: Vec<(Index, Eid)>,
-    /// Proposals without an entry.
+    /// Proposals that have no entry yet.
     own: VecDeque<Eid>,
-    /// Forwarded, without knowing what became of them: the term.
+    /// Forwarded transactions whose fate is unknown, with their terms.
     pub(crate) doubt: BTreeMap<Eid, Term>,
-    /// True for certain: `Own` entries here, and forwarded ones that came back.
+    /// Transactions that certainly happened: own entries, and forwarded ones that came back.
     pub(crate) acknowledged: Vec<Eid>,
     executed: Vec<Eid>,
     pub(crate) outcomes: u64,
@@ -29,7 +29,7 @@ pub(crate) struct Replica {
     pub(crate) findings: Vec<(Eid, Finding)>,
 }
 
-/// The data of an entry. The last byte of its id is their length in MiB; 0 is short.
+/// The data of an entry. The last byte of its id is its length in MiB; 0 makes it short.
 fn data(eid: Eid) -> Bytes {
     let Uuid(bytes) = eid.0;
     let comment = "x".repeat(usize::from(bytes[15]) << 20);
@@ -66,7 +66,7 @@ impl Replica {
         self.applied.last().map_or(Eid(Uuid([9; 16])), |it| it.1)
     }
 
-    /// A client wants a commit on this member.
+    /// A client wants commits on this member.
     pub(crate) fn write(&mut self, eids: &[Eid]) -> Vec<MemberRequest> {
         if let Some(term) = self.leads {
             self.own.extend(eids);

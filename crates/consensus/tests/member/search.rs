@@ -5,8 +5,9 @@ use corvid_log::cluster::{Eid, Sid};
 
 use crate::cluster::{Cluster, sid};
 
-/// A follower has forwarded transactions, which the leader executes; it is cut off before it learns that, and a snapshot is all that the others
-/// have by then. Returns the leader, the other follower, the one that is cut off, and the transactions.
+/// A follower has forwarded transactions, which the leader executes. It is cut off before it learns
+/// that, and by then the others have only a snapshot. Returns the leader, the other follower, the
+/// one that is cut off, and the transactions.
 fn left_behind(seed: u64) -> (Cluster, [Sid; 3], Vec<Eid>) {
     let mut cluster = Cluster::keeping(3, seed, KeptEntries::NONE);
     let leader = cluster.await_leader();
@@ -18,7 +19,7 @@ fn left_behind(seed: u64) -> (Cluster, [Sid; 3], Vec<Eid>) {
     );
     let eids = cluster.write(cut, 3);
     assert_eq!(eids.len(), 3);
-    // Messages to it are lost; those from it arrive.
+    // Messages to it are lost; messages from it arrive.
     for from in [leader, other] {
         cluster.cuts.insert((from, cut));
     }
@@ -88,7 +89,8 @@ fn outcomes_outlive_the_leadership_while_the_process_of_the_leader_lives() {
 fn a_search_ends_when_no_member_that_is_left_knows_more() {
     for seed in 0..8 {
         let (mut cluster, [leader, other, cut], eids) = left_behind(seed);
-        // The outcomes are lost with the leader; the other member has not seen the entries one by one.
+        // The outcomes are lost with the leader, and the other member has not seen the entries one
+        // by one.
         cluster.compact(other);
         cluster.run(100);
         cluster.crash(leader);

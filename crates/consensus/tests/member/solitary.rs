@@ -1,4 +1,5 @@
-//! One member, whose peers and disk are the test's: messages of one turn, which a cluster of members seldom has.
+//! One member whose peers and disk belong to the test: combinations of messages in one turn that a
+//! cluster seldom produces.
 
 use corvid_consensus::member::{Command, CommandToken, Role, ServerRow};
 use corvid_consensus::message::{PeerMessage, Rejection};
@@ -16,19 +17,19 @@ use crate::disk::Disk;
 const STEPS: u32 = 200;
 const STEP_MS: u64 = 50;
 
-/// See the module.
+/// One member, with its disk and its database.
 struct Solitary {
     member: Member,
     disk: Disk,
-    /// Requests are kept and not answered.
+    /// Whether requests are held back and not answered.
     is_slow: bool,
     kept: Vec<StorageRequest>,
     sent: Vec<(Sid, PeerMessage)>,
-    /// The database was told that it leads.
+    /// The term in which the database was told that it leads.
     leads: Option<Term>,
-    /// The database applies nothing now.
+    /// Whether the database applies nothing at present.
     is_database_slow: bool,
-    /// It has not applied the entries through this one.
+    /// The database has not applied the entries up to this one.
     unapplied: Option<Index>,
     /// All rows for `_Server`.
     rows: Vec<ServerRow>,
@@ -42,7 +43,7 @@ fn servers(count: u8) -> Servers {
 }
 
 impl Solitary {
-    /// Server 1 of so many.
+    /// Server 1 of this many.
     fn new(count: u8) -> Solitary {
         let settings = Settings {
             sid: sid(1),
@@ -87,7 +88,7 @@ impl Solitary {
         }
     }
 
-    /// The database applies at once.
+    /// Delivers an event to the database, which applies at once.
     fn event(&mut self, event: &MemberEvent) {
         match event {
             MemberEvent::Leads { term } => self.leads = Some(*term),
@@ -103,7 +104,7 @@ impl Solitary {
         }
     }
 
-    /// The disk carries out and answers what was kept.
+    /// The disk executes and answers the requests that were held back.
     fn store(&mut self) {
         for request in std::mem::take(&mut self.kept) {
             for reply in self.disk.request(request) {
@@ -124,7 +125,7 @@ impl Solitary {
         self.rows.last().is_some_and(|row| row.is_connected)
     }
 
-    /// The disk is quick again.
+    /// The disk becomes quick again.
     fn recover(&mut self) {
         self.is_slow = false;
         self.store();
@@ -141,14 +142,14 @@ impl Solitary {
         self.handle(Input::Time);
     }
 
-    /// The messages for this server since the last call, and those for others, which are dropped.
+    /// Takes the messages for this server since the last call. Messages for others are dropped.
     fn take(&mut self, to: u8) -> Vec<PeerMessage> {
         let sent = std::mem::take(&mut self.sent).into_iter();
         sent.filter_map(|(receiver, message)| (receiver == sid(to)).then_some(message))
             .collect()
     }
 
-    /// Server 2 agrees to everything, until this member leads. Returns the term.
+    /// Server 2 agrees to everything until this member leads. Returns the term.
     fn lead(&mut self) -> Term {
         for _ in 0..STEPS {
             self.wait();
@@ -168,7 +169,7 @@ impl Solitary {
         self.member.status(self.now_ms).commit
     }
 
-    /// Server 2 answers.
+    /// Server 2 answers a message.
     fn agree(&mut self, message: PeerMessage) {
         let commit = Index(1);
         let answer = match message {
@@ -206,7 +207,8 @@ fn is_of_leader(message: &PeerMessage) -> bool {
     )
 }
 
-/// The voters of its election would be those of the list before. Its requests leave when the list is stored, so the role tells.
+/// The voters of its election would be those of the previous list. Its requests leave only when the
+/// list is stored, so look at the role.
 #[test]
 fn a_member_stands_for_no_election_while_a_committed_list_is_not_stored() {
     let mut member = Solitary::new(3);
@@ -226,7 +228,7 @@ fn a_member_stands_for_no_election_while_a_committed_list_is_not_stored() {
         member.wait();
         assert_eq!(member.member.status(member.now_ms).role, Role::Follower);
     }
-    // Nothing else keeps it from standing, and the new server has a vote.
+    // Nothing else keeps it from standing for election, and the new server has a vote.
     member.recover();
     (0..STEPS).for_each(|_| member.wait());
     let is_vote = |it: &PeerMessage| matches!(it, PeerMessage::Vote { .. });
@@ -262,7 +264,8 @@ fn a_server_that_was_being_added_gets_nothing_from_the_same_leader_in_a_later_te
     assert_eq!(member.take(4), []);
 }
 
-/// The removed server would go, and this member, which a crash makes forget the commit, would wait for its vote for ever.
+/// The removed server would leave. This member, if a crash made it forget the commit, would wait
+/// for that server's vote forever.
 #[test]
 fn a_removed_server_hears_nothing_of_it_before_the_commit_is_stored() {
     let mut member = Solitary::new(2);
@@ -271,7 +274,8 @@ fn a_removed_server_hears_nothing_of_it_before_the_commit_is_stored() {
     let (token, command) = (CommandToken(1), Command::Kick(address(sid(2))));
     member.handle(Input::Command { token, command });
     let list = before.next();
-    // After a lost connection the leader sends one append at a time. With the answer to it the next one leaves, which tells the commit.
+    // After a lost connection the leader sends one append at a time. The answer to it releases the
+    // next one, which announces the commit.
     member.handle(Input::PeerUp(sid(2)));
     let commit = Index(1);
     member.hear(2, PeerMessage::HeartbeatReply { term, commit });
@@ -319,7 +323,8 @@ fn answers(sent: Vec<PeerMessage>) -> Vec<(u64, Option<(u64, u64)>)> {
     answers.collect()
 }
 
-/// The library would acknowledge all that it has committed, also what the message did not have.
+/// The library alone would acknowledge everything committed, including entries that the message did
+/// not contain.
 #[test]
 fn a_member_acknowledges_no_entry_that_the_message_did_not_have() {
     let mut member = Solitary::new(3);
@@ -328,7 +333,7 @@ fn a_member_acknowledges_no_entry_that_the_message_did_not_have() {
     member.wait();
     assert_eq!(member.commit(), Index(10));
     assert_eq!(answers(member.take(2)), [(10, None)]);
-    // The leader sends again what it does not know to have arrived.
+    // The leader resends what it does not know to have arrived.
     for (message, answer) in [
         (append(term, (1, 1), 3, 10), (1, Some((10, 2)))),
         (append(term, (4, 2), 0, 10), (4, Some((10, 2)))),
@@ -349,7 +354,8 @@ fn a_leader_counts_no_acknowledgement_of_what_it_has_not_sent() {
     (0..10).for_each(|_| member.wait());
     let before = member.commit();
     member.sent.clear();
-    // Server 3 has answered nothing, so it is sent one message at a time; server 2 gets the new entry.
+    // Server 3 has answered nothing, so it is sent one message at a time. Server 2 gets the new
+    // entry.
     let proposals = vec![Proposal {
         eid: Eid(Uuid([5; 16])),
         data: bytes::Bytes::from_static(b"[null,{}]"),
@@ -377,7 +383,8 @@ fn a_leader_counts_no_acknowledgement_of_what_it_has_not_sent() {
     assert_eq!(member.commit(), new);
 }
 
-/// It names the entry at the member's commit index, or its own last one, so that the member can compare.
+/// The leader names the entry at the member's commit index, or its own last entry, so that the
+/// member can compare.
 #[test]
 fn a_leader_goes_on_from_where_a_member_says_that_it_has_committed() {
     for more in [0, 30] {
@@ -406,7 +413,7 @@ fn a_leader_goes_on_from_where_a_member_says_that_it_has_committed() {
             _ => None,
         });
         assert_eq!(places.collect::<Vec<_>>(), [(last, term)], "hint {hint}");
-        // It acknowledges nothing.
+        // The member's answer acknowledged nothing.
         let status = member.member.status(member.now_ms);
         let peer = status.servers.iter().find(|it| it.sid == sid(3));
         let matched = peer.expect("a member").match_index;
@@ -414,8 +421,8 @@ fn a_leader_goes_on_from_where_a_member_says_that_it_has_committed() {
     }
 }
 
-/// A client that connects then would read what is old, and lose its session when an old conversion
-/// is applied.
+/// A client that connected earlier would read old contents, and would lose its session when an old
+/// conversion is applied.
 #[test]
 fn a_member_is_connected_when_it_has_applied_what_was_committed_before() {
     let mut member = Solitary::new(3);
@@ -448,7 +455,7 @@ fn a_member_is_connected_when_it_has_applied_what_was_committed_before() {
     member.is_database_slow = true;
     member.hear(2, append(4, term, 4, Vec::new()));
     assert!(!member.is_connected(), "its database lacks entries");
-    // From then on it may lag, as any follower does.
+    // From then on it may lag, like any follower.
     member.apply();
     assert!(member.is_connected());
     member.is_database_slow = true;
@@ -472,8 +479,8 @@ fn a_sole_member_is_connected_when_it_leads() {
     assert!(!rows.iter().any(is_early), "{rows:?}");
 }
 
-/// Otherwise a follower that has everything would not know it, and say for ever that it is not
-/// connected.
+/// Otherwise a follower that has everything would not know it, and would report forever that it is
+/// not connected.
 #[test]
 fn a_leader_without_news_tells_each_follower_the_whole_commit_index() {
     let mut member = Solitary::new(3);

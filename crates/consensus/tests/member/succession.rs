@@ -5,7 +5,7 @@ use corvid_consensus::Input;
 use corvid_consensus::member::Role;
 use corvid_log::cluster::Sid;
 
-/// The time without a leader after its process was killed, ms.
+/// Time without a leader after its process was killed, ms.
 fn time_without_a_leader(count: u8, seed: u64, refuses: bool, disk_delay_ms: u64) -> u64 {
     let mut cluster = Cluster::new(count, seed);
     cluster.refuses = refuses;
@@ -39,7 +39,7 @@ fn a_leader_whose_process_is_gone_is_replaced_without_a_wait() {
             assert!(times[19] < 600, "{count} members: {times:?}");
         }
     }
-    // A machine that has lost its power refuses nothing.
+    // A machine without power refuses nothing.
     assert!(time_without_a_leader(3, 1, false, 2) > 900);
 }
 
@@ -79,7 +79,7 @@ fn a_leader_that_is_connected_is_not_gone() {
     }
     cluster.run(300);
     assert_eq!(cluster.nodes[&leader].replica.leads, term);
-    // Nor is a server that does not lead of any interest.
+    // The end of a server that does not lead changes nothing either.
     let [one, other] = followers(leader)[..] else {
         panic!("two followers")
     };

@@ -2,7 +2,7 @@
 
 use super::*;
 
-/// A member with a connection that it has dialled at the address of B, where B has answered.
+/// A member with a connection that it dialled at B's address, where B has answered.
 fn dialled_to_b() -> (Peers, ConnectionNumber) {
     let mut a = member(A, Some(cid()));
     a.set_targets(0, &[target(B)]);
@@ -13,14 +13,14 @@ fn dialled_to_b() -> (Peers, ConnectionNumber) {
     (a, number)
 }
 
-/// A process at this address connects and says that it is B.
+/// A process at this address connects and claims to be B.
 fn claim(a: &mut Peers, now_ms: u64, name: &str) -> ConnectionNumber {
     let number = a.accepted(now_ms, name);
     a.received(now_ms, number, &hello(B, A));
     number
 }
 
-/// The connection that a message to B leaves over.
+/// The connection over which a message to B leaves.
 fn way_to_b(a: &mut Peers) -> Option<ConnectionNumber> {
     outputs(a);
     a.send(0, B, &message(1));
@@ -49,7 +49,7 @@ fn a_process_elsewhere_that_claims_a_server_gets_none_of_its_messages() {
     a.time(100 + vouching::CHALLENGE_MS);
     assert!(!is_closed(&outputs(&mut a), true_one));
     assert_eq!(way_to_b(&mut a), Some(true_one));
-    // Its malformed messages end its own connection.
+    // Its malformed messages end only its own connection.
     a.refuse(1200, B, "forged");
     let events = outputs(&mut a);
     assert!(is_closed(&events, claimed) && !is_closed(&events, true_one));
@@ -85,7 +85,7 @@ fn many_claims_close_no_connection_of_the_true_server() {
         let events = outputs(&mut a);
         assert!(!is_closed(&events, true_one), "{events:?}");
     }
-    // Nor do many that claim other servers.
+    // Many processes that claim other servers do not do so either.
     for number in 0..2 * ACCEPTED_MAX {
         let sid = Sid(Uuid([number as u8 % 0xa0 + 1; 16]));
         let accepted = a.accepted(100, ELSEWHERE);

@@ -1,9 +1,11 @@
-//! Long messages: heartbeats pass them, everything else keeps its order, and their length is bounded.
+//! Long messages: heartbeats pass them, all other messages keep their order, and their length is
+//! bounded.
 
 use super::*;
 use crate::database::{ClientIdentity, Forward, ForwardMethod};
 
-/// A member with a connection of the other one, which takes messages of so many bytes.
+/// A member with a connection of another one, which accepts messages of up to `message_bytes_max`
+/// bytes.
 pub(super) fn receiver(
     own: Sid,
     other: Sid,
