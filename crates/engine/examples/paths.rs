@@ -1,11 +1,11 @@
-//! Runs one path through the engine repeatedly, for a profile by instructions: the cost of `execute()` for each kind of
-//! transaction that the benchmark sends, in memory, without a server.
+//! Runs one path through the engine repeatedly, to profile instruction counts: the cost of
+//! `execute()` for each kind of transaction that the benchmark sends, in memory, without a server.
 //!
-//! `cargo build --release -p corvid-engine --example paths`, then
-//! `valgrind --tool=callgrind --toggle-collect='corvid_engine::database::Database::execute' paths PATH SIZE COUNT`:
-//! PATH is `ports`, `balancers`, `remove`, `insert`, `update`, `set`, `map` or `rows`; SIZE the content before (ports,
-//! rows, elements; for `rows` how many one transaction inserts); COUNT how many transactions are measured. Only those
-//! go through `measured`.
+//! `cargo build --release -p corvid-engine --example paths`, then `valgrind --tool=callgrind
+//! --toggle-collect='corvid_engine::database::Database::execute' paths PATH SIZE
+//! COUNT`. PATH is `ports`, `balancers`, `remove`, `insert`, `update`, `set`, `map` or `rows`. SIZE
+//! is the initial contents: ports, rows or elements; for `rows`, how many rows one transaction
+//! inserts. COUNT is the number of transactions to measure. Only these go through `measured`.
 
 use std::hint::black_box;
 use std::time::Instant;
@@ -116,7 +116,8 @@ impl Bench {
     }
 }
 
-/// A function of its own, so that a profile can separate the measured transactions from those that prepare.
+/// A function of its own, so that a profile can separate the measured transactions from the
+/// preparation.
 #[inline(never)]
 fn measured(bench: &mut Bench, requests: &[String]) {
     for request in requests {
@@ -188,7 +189,7 @@ fn update_row(n: u64, change: u64) -> String {
     )
 }
 
-/// One element for the large column of the one row.
+/// One element for the large column of the only row.
 fn element(column: &str, n: u64) -> String {
     match column {
         "addresses" => format!(r#""element-{n:08}""#),

@@ -1,9 +1,9 @@
-//! Measures how many transactions a second one engine executes: single-row inserts, updates, mutates, selects and waits
-//! through `execute()`, in memory, on the OVN Southbound shape of a port.
+//! Measures how many transactions per second one engine executes: single-row inserts, updates,
+//! mutates, selects and waits through `execute()`, in memory, on the OVN Southbound shape of a
+//! port.
 //!
-//! `cargo run --release -p corvid-engine --example throughput [ROWS [PHASE]]`:
-//! all phases, or the inserts and those that begin with
-//! PHASE, for a profile.
+//! `cargo run --release -p corvid-engine --example throughput [ROWS [PHASE]]`: all phases, or for a
+//! profile the inserts and the phases whose names begin with PHASE.
 
 use std::fmt::Write as _;
 use std::time::Instant;

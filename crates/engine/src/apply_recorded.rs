@@ -1,5 +1,6 @@
-//! Applying a transaction read from a log (docs/spec/storage.md 4): it goes through the same transaction and commit as
-//! a client's, so a file can contain only content that a client could have written.
+//! Applies a transaction read from a log (docs/spec/storage.md 4). It goes through the same
+//! transaction and commit as a client's, so a file can contain only contents that a client could
+//! have written.
 
 use corvid_data::{
     ColumnId, ColumnType, Datum, Delta, Recorded, RecordedRow, Row, Tag, UuidSource, WireError,
@@ -18,7 +19,7 @@ mod steps;
 /// Applies `recorded` and commits.
 ///
 /// # Errors
-/// A row that does not fit, or an error of the commit; nothing changes then.
+/// A row that does not fit, or an error of the commit. Nothing changes then.
 pub(crate) fn apply_recorded(
     database: &mut Database,
     recorded: Recorded,
@@ -84,7 +85,7 @@ fn new_row(
         columns: database.layouts[usize::from(id.table.0)].defaults.clone(),
     };
     for (column, datum) in own(columns) {
-        // Differences are read without size limits, but those of an absent row are its contents.
+        // Differences are read without size limits, but for a missing row they are its contents.
         let column_type = &schema.column(column).column_type;
         if !column_type.admits(datum.len()) {
             return Err(size_error(&datum, column_type));

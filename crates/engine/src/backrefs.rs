@@ -1,7 +1,8 @@
 //! Back references: for each row of a table, the rows that refer to it weakly, and how often.
 //!
-//! Invariant between commits: exactly the weak references in the committed rows, each with its number of atoms. The
-//! commit reads them to find the holders of references to deleted rows without a scan, and updates them at its end.
+//! Invariant between commits: the map holds exactly the weak references in the committed rows, each
+//! with its number of atoms. The commit uses it to find the holders of references to deleted rows
+//! without a scan, and updates it at its end.
 
 use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
@@ -10,7 +11,8 @@ use corvid_data::Uuid;
 
 use crate::row_id::RowId;
 
-/// Weak references to the rows of one table. Ordered, so that the holders of one target are a range.
+/// Weak references to the rows of one table. Ordered, so that the holders of one target are a
+/// range.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct BackRefs {
     counts: BTreeMap<(Uuid, RowId), u32>,
@@ -50,7 +52,7 @@ impl BackRefs {
             .map(|((_, source), _)| *source)
     }
 
-    /// All weak references to rows of this table.
+    /// Number of weak references to rows of this table.
     pub(crate) fn total(&self) -> u64 {
         self.total
     }

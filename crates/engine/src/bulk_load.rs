@@ -1,10 +1,12 @@
-//! Filling an empty database from one record that inserts all its rows (docs/spec/storage.md 9), in pieces and without a journal.
+//! Fills an empty database from one record that inserts all its rows (docs/spec/storage.md 9), in
+//! pieces and without a journal.
 //!
-//! A commit of so many rows would keep a journal entry for each, only to find that every reference has its row and
-//! every key is unique. Here rows go straight into their tables, and the commit's rules are then checked on the whole.
-//! Where a commit would not simply accept them (an error, garbage, a weak reference to be dropped), the result is
-//! [`Irregular`], and the caller starts again with an ordinary transaction, which does these things and makes the
-//! error. So a [`BulkLoad`] needs no rollback: dropping it unfinished drops the database.
+//! A commit of that many rows would keep a journal entry for each, only to find that every
+//! reference has its row and every key is unique. Here rows go straight into their tables, and the
+//! commit's rules are then checked on the whole. If a commit would not simply accept the rows (an
+//! error, garbage, a weak reference to drop), the result is [`Irregular`]. The caller then starts
+//! over with an ordinary transaction, which does these things and produces the error. So a
+//! [`BulkLoad`] needs no rollback: dropping it unfinished drops the database.
 
 use corvid_data::{Arc, AtomRef, Datum, Row, TableId};
 
@@ -13,7 +15,7 @@ use crate::own_reference::{is_misplaced, is_own};
 use crate::reference::ReferenceColumn;
 use crate::row_id::RowId;
 
-/// A commit would not accept the rows as they are; the database cannot be used.
+/// A commit would not accept the rows as they are. The database is unusable.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Irregular;
 
@@ -24,7 +26,7 @@ pub struct BulkLoad {
 }
 
 impl BulkLoad {
-    /// Fills `database`, which is empty.
+    /// Fills `database`, which must be empty.
     #[must_use]
     pub fn new(database: Database) -> BulkLoad {
         assert!(database.tables.iter().all(|table| table.len() == 0));
@@ -34,7 +36,7 @@ impl BulkLoad {
     /// Adds rows.
     ///
     /// # Errors
-    /// Another row has the same identity, or the same key of an index.
+    /// Another row has the same UUID, or the same key in an index.
     pub fn add(
         &mut self,
         table: TableId,
@@ -57,7 +59,7 @@ impl BulkLoad {
         Ok(())
     }
 
-    /// The database, with every count in order.
+    /// The finished database, with all counts up to date.
     ///
     /// # Errors
     /// A commit would not accept these rows as they are.
@@ -69,6 +71,7 @@ impl BulkLoad {
             }
             self.count_references(id)?;
         }
+        // Garbage shows only once the references of all tables are counted.
         for (id, table) in schema.iter() {
             let rows = &self.database.tables[usize::from(id.0)];
             if !table.is_root && rows.rows().any(|row| rows.strong(row.uuid) == 0) {
@@ -94,7 +97,7 @@ impl BulkLoad {
             for (columns, is_strong) in [(&layout.strong, true), (&layout.weak, false)] {
                 for column in columns {
                     for target in targets(*column, row) {
-                        // A reference of a row to itself keeps nothing alive, and needs no target.
+                        // A row's reference to itself keeps nothing alive, and needs no target.
                         if is_strong && is_own(source, target.uuid) {
                             has_own_references |= is_misplaced(source, target);
                             continue;

@@ -1,14 +1,15 @@
-//! Indexes over single columns that conditions need and the schema does not declare. An index is begun when rows are
-//! first looked up by `==` on a column without an index, updated by every change, and dropped when the updates have
-//! cost more than look-ups saved.
+//! Indexes over single columns that conditions need and the schema does not declare. An index is
+//! begun when rows are first looked up by `==` on a column without one. Every change updates it. It
+//! is dropped once the updates have cost more than look-ups saved.
 //!
-//! An index is built some pages at a time, because the table may be large: rows in slots below `covered` are in it,
-//! rows above are not. Until it covers the table, look-ups walk over the table. Any number of rows may hold the same
-//! value.
+//! An index is built some pages at a time, because the table may be large: rows in slots below
+//! `covered` are in it, the other rows are not. Until it covers the table, look-ups walk the table.
+//! Any number of rows may hold the same value.
 //!
-//! Invariant: for every slot below `covered`, the chain of its row's value holds it, in the middle of a transaction
-//! too. Memory: 8 bytes for each slot and 10 for each distinct value, for at most [`INDEXES_MAX`] columns of a table.
-//! [`crate::table`] owns the indexes and reports every change to them; they know no conditions.
+//! Invariant: for every slot below `covered`, the chain of its row's value holds it, even in the
+//! middle of a transaction. Memory: 8 bytes per slot and 10 per distinct value, for at most
+//! [`INDEXES_MAX`] columns of a table. [`crate::table`] owns the indexes and reports every change
+//! to them; they know no conditions.
 
 use corvid_data::{Arc, ColumnId, Datum, HashSeed, Row};
 
@@ -16,16 +17,16 @@ use crate::hash::hash_data;
 use crate::page::{PAGE_SLOTS, Page, Slot};
 use crate::slot_chains::SlotChains;
 
-/// The most columns of one table that get an index.
+/// Limit on the columns of one table that get an index.
 const INDEXES_MAX: usize = 4;
-/// Tables below this size are walked.
+/// Smaller tables than this are walked.
 const ROWS_MIN: usize = 64;
-/// An index is dropped after so many changes for each row of the table without a look-up: they have cost more than
-/// building it again would.
+/// An index is dropped after this many changes per row of the table without a look-up: they have
+/// cost more than rebuilding it would.
 const CHANGES_PER_ROW: usize = 2;
 
-/// A column gets an index after so many operations that walked over the table for it: a single walk is cheaper than an
-/// index.
+/// A column gets an index after this many operations that walked the table for it. A single walk is
+/// cheaper than an index.
 const WALKS: u32 = 8;
 
 /// The indexes of one table.
@@ -45,12 +46,12 @@ pub(crate) struct ColumnIndex {
     chains: SlotChains,
     /// Slots below this number are in the chains.
     covered: usize,
-    /// Changes for which it is updated until the next look-up.
+    /// Changes for which the index is updated before it is dropped. A look-up resets the number.
     changes_left: usize,
 }
 
 impl ColumnIndexes {
-    /// None yet.
+    /// No indexes yet.
     pub(crate) fn new(seed: HashSeed) -> ColumnIndexes {
         ColumnIndexes {
             seed,
@@ -66,8 +67,8 @@ impl ColumnIndexes {
             .find(|index| index.column == column && index.is_complete())
     }
 
-    /// Reports that rows are about to be looked up by `column`, in a table of so many rows. Returns whether an index
-    /// was begun.
+    /// Reports that rows are about to be looked up by `column`, in a table of `rows` rows. Returns
+    /// whether an index was begun.
     pub(crate) fn want(&mut self, column: ColumnId, rows: usize) -> bool {
         let changes_left = CHANGES_PER_ROW * rows.max(ROWS_MIN);
         if let Some(index) = self.indexes.iter_mut().find(|index| index.column == column) {
@@ -87,12 +88,12 @@ impl ColumnIndexes {
         begin
     }
 
-    /// Reports that an operation is about to look for rows by `column`, in a table of so many rows. Returns whether an
-    /// index was begun.
+    /// Reports that an operation is about to search for rows by `column`, in a table of `rows`
+    /// rows. Returns whether an index was begun.
     pub(crate) fn count_walk(&mut self, column: ColumnId, rows: usize) -> bool {
         let is_there = self.indexes.iter().any(|index| index.column == column);
         if is_there || rows < ROWS_MIN {
-            // The index is there already, or the table is too small for one.
+            // The index exists already, or the table is too small for one.
             return self.want(column, rows);
         }
         let position = self.walks.iter().position(|(walked, _)| *walked == column);
@@ -108,8 +109,8 @@ impl ColumnIndexes {
         self.want(column, rows)
     }
 
-    /// Adds the rows of up to `pages_max` more pages to the first index that does not cover the table. Returns whether
-    /// work is left.
+    /// Adds the rows of up to `pages_max` more pages to the first index that does not cover the
+    /// table. Returns whether work is left.
     pub(crate) fn advance(&mut self, pages: &[Arc<Page>], pages_max: usize) -> bool {
         if let Some(index) = self.indexes.iter_mut().find(|index| !index.is_complete()) {
             index.cover(pages, pages_max);
@@ -117,7 +118,7 @@ impl ColumnIndexes {
         self.indexes.iter().any(|index| !index.is_complete())
     }
 
-    /// A row was inserted at `slot`.
+    /// Records that a row was inserted at `slot`.
     pub(crate) fn inserted(&mut self, slot: Slot, row: &Row) {
         self.indexes
             .iter_mut()
@@ -125,7 +126,7 @@ impl ColumnIndexes {
         self.drop_unused();
     }
 
-    /// The row at `slot` was removed.
+    /// Records that the row at `slot` was removed.
     pub(crate) fn removed(&mut self, slot: Slot, row: &Row) {
         self.indexes
             .iter_mut()
@@ -133,7 +134,7 @@ impl ColumnIndexes {
         self.drop_unused();
     }
 
-    /// The row at `slot` was replaced by another version.
+    /// Records that the row at `slot` was replaced by another version.
     pub(crate) fn replaced(&mut self, slot: Slot, old: &Row, new: &Row) {
         for index in &mut self.indexes {
             let (old_value, new_value) = (index.value(old), index.value(new));
@@ -145,7 +146,7 @@ impl ColumnIndexes {
         self.drop_unused();
     }
 
-    /// A column of the row at `slot` is about to change from one value to another.
+    /// Records that a column of the row at `slot` is about to change from one value to another.
     pub(crate) fn rewritten(&mut self, slot: Slot, column: ColumnId, old: &Datum, new: &Datum) {
         for index in self
             .indexes
@@ -168,7 +169,7 @@ impl ColumnIndexes {
     /// Checks the invariant against the rows of the table. For tests.
     ///
     /// # Errors
-    /// The first difference, in words.
+    /// A description of the first difference.
     pub(crate) fn check_invariants<'a, I: Iterator<Item = (Slot, &'a Arc<Row>)>>(
         &self,
         rows: impl Fn() -> I,
@@ -192,7 +193,7 @@ impl ColumnIndexes {
 }
 
 impl ColumnIndex {
-    /// The slots of rows that probably hold `value`: the hash is equal, the caller compares.
+    /// The slots of rows that probably hold `value`: the hash is equal, and the caller compares.
     pub(crate) fn candidates(&self, value: &Datum) -> impl Iterator<Item = Slot> + '_ {
         self.chains.candidates(self.hash(value))
     }
@@ -225,7 +226,7 @@ impl ColumnIndex {
             self.covered += PAGE_SLOTS;
         }
         if self.covered >= pages.len() * PAGE_SLOTS {
-            // The index covers the slots that the table will get, too.
+            // The index also covers slots that the table gets later.
             self.covered = usize::MAX;
         }
     }
@@ -284,7 +285,7 @@ mod tests {
         })
     }
 
-    /// Rows of `of_host` by the index; `None` while it is being built.
+    /// Number of rows of `of_host` according to the index; `None` while it is being built.
     fn found(table: &Table, of_host: usize) -> Option<usize> {
         let index = table.column_index(HOST)?;
         Some(index.candidates(&host(of_host)).count())
@@ -292,7 +293,8 @@ mod tests {
 
     #[test]
     fn an_index_is_correct_while_it_is_built_and_afterwards() {
-        // The check of invariants compares each row with the others of its host, so miri gets fewer of these.
+        // The invariant check compares each row with the others of its host, so miri gets fewer of
+        // these.
         let (hosts, last) = if cfg!(miri) { (50, 1110) } else { (10, 2000) };
         let mut table = table();
         for number in 0..1000 {
@@ -300,7 +302,8 @@ mod tests {
         }
         assert!(table.want_column_index(HOST) && !table.want_column_index(HOST));
         assert!(table.advance_column_indexes(2));
-        // Below and above the covered slots: a removed row, one moved to another host, a replaced one, new ones.
+        // Below and above the covered slots: a removed row, a row moved to another host, a replaced
+        // row, new rows.
         for first in [100, 900] {
             table.remove(uuid(first));
             let slot = table.find(uuid(first + 1)).unwrap();

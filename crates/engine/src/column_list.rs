@@ -8,7 +8,7 @@ use corvid_json::Reader;
 
 use crate::condition::with_column;
 
-/// Distinct columns of one table, `_uuid` and `_version` included, in the order given.
+/// Distinct columns of one table, which may include `_uuid` and `_version`, in the given order.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct ColumnList(Vec<ColumnId>);
 
@@ -20,10 +20,10 @@ impl ColumnList {
         ColumnList(standard.into_iter().chain(own).collect())
     }
 
-    /// Reads the raw text of an array of column names.
+    /// Parses the raw text of an array of column names.
     ///
     /// # Errors
-    /// A name that is no column's, one that is given twice, or an element that is no string.
+    /// A name that no column has, a repeated name, or an element that is not a string.
     pub(crate) fn parse(table: &TableSchema, raw: &[u8]) -> Result<ColumnList, WireError> {
         let distinct_expected =
             || WireError::syntax(raw, "array of distinct column names expected");
@@ -50,12 +50,12 @@ impl ColumnList {
         Ok(ColumnList(columns))
     }
 
-    /// Whether it contains `column`.
+    /// Whether the list contains `column`.
     pub(crate) fn contains(&self, column: ColumnId) -> bool {
         self.0.contains(&column)
     }
 
-    /// Whether it is empty.
+    /// Whether the list is empty.
     pub(crate) fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
@@ -100,7 +100,7 @@ impl ColumnList {
         for (position, column) in self.0.iter().enumerate() {
             let schema = table.column(*column);
             out.extend_from_slice(if position == 0 { b"\"" } else { b",\"" });
-            // Column names are identifiers: nothing in them needs escaping.
+            // Column names are identifiers, so there is nothing to escape.
             out.extend_from_slice(schema.name.as_bytes());
             out.extend_from_slice(b"\":");
             with_column(row, *column, |datum| {

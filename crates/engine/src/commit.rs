@@ -1,8 +1,10 @@
-//! The commit: an ordered pipeline over the touched rows (docs/spec/protocol.md 5.12), one step per file, that ends in a [`Delta`].
+//! The commit: an ordered pipeline over the touched rows (docs/spec/protocol.md 5.12), one file per
+//! step, that ends in a [`Delta`].
 //!
-//! Invariant: until the last step only rows are changed. Changes in counts of strong references are collected in
-//! [`Commit::strong`], and back references are not changed, so a failing step needs only the transaction's rollback.
-//! Every step's work is proportional to the touched rows and the references to them, not to a table.
+//! Invariant: until the last step only rows change. Changes in counts of strong references are
+//! collected in [`Commit::strong`], and back references stay as they are. So if a step fails, the
+//! transaction's rollback restores everything. The work of each step is proportional to the touched
+//! rows and the references to them, not to a table.
 
 mod finish;
 mod garbage;
@@ -26,19 +28,19 @@ struct Commit<'t, 'd> {
     txn: &'t mut Transaction<'d>,
     /// The change in the number of strong references to each row.
     strong: Map<RowId, i64>,
-    /// Rows deleted, explicitly or as garbage, for which the weak references to them are not dropped yet.
+    /// Rows that were deleted, explicitly or as garbage, whose weak references are not dropped yet.
     deleted: Vec<RowId>,
     /// Rows that may have become garbage and have not been checked yet.
     suspects: Vec<RowId>,
-    /// Rows to which weak references were dropped.
+    /// Missing rows to which weak references were dropped.
     dropped: &'t mut Set<RowId>,
 }
 
-/// The reasons for which a transaction is not committed.
+/// Why a transaction is not committed.
 pub(crate) enum Refusal {
-    /// It breaks a rule.
+    /// The transaction breaks a rule.
     Error(WireError),
-    /// It does not fit into the budget of its transaction.
+    /// The commit does not fit into the transaction's budget.
     TooLong,
 }
 
@@ -54,7 +56,8 @@ impl From<TooLong> for Refusal {
     }
 }
 
-/// [`commit`] within the transaction's budget. If it is too long, nothing has changed.
+/// Commits, as [`commit`] does, within the transaction's budget. If that is too small, nothing has
+/// changed.
 pub(crate) fn commit_within(
     txn: Transaction<'_>,
     uuids: &mut dyn UuidSource,
@@ -63,20 +66,21 @@ pub(crate) fn commit_within(
     run(txn, uuids, &mut dropped)
 }
 
-/// Commits, or returns the error and changes nothing. The delta has no comment and no `durable` yet. The transaction
-/// must be unlimited.
+/// Commits, or returns the error and changes nothing. The delta has neither a comment nor `durable`
+/// yet. The transaction must be unlimited.
 ///
 /// # Errors
-/// The first violation found, in the words of docs/spec/protocol.md 5.12.
+/// The first violation found, with the text of docs/spec/protocol.md 5.12.
 pub(crate) fn commit(txn: Transaction<'_>, uuids: &mut dyn UuidSource) -> Result<Delta, WireError> {
     let mut dropped = Set::with_hasher(txn.database.seed);
     commit_recording_dropped(txn, uuids, &mut dropped)
 }
 
-/// [`commit`] that adds to `dropped` the absent rows whose weak references it removed from columns.
+/// Commits, as [`commit`] does, and adds to `dropped` the missing rows whose weak references it
+/// removed from columns.
 ///
 /// # Errors
-/// As [`commit`].
+/// Those of [`commit`].
 pub(crate) fn commit_recording_dropped(
     txn: Transaction<'_>,
     uuids: &mut dyn UuidSource,
@@ -111,20 +115,28 @@ fn run(
 
 impl Commit<'_, '_> {
     fn check(&mut self) -> Result<(), Refusal> {
+        // The order decides which rows survive and which error a client sees (docs/spec/protocol.md
+        // 5.12). Rows without a net change drop out first, so that no later step sees them.
         if !self.find_net_changes() {
             return Ok(());
         }
+        // Deletions are refused before garbage is collected: references that garbage holds still
+        // count.
         self.count_strong_references()?;
         self.refuse_referenced_deletions()?;
+        // Garbage goes before the limits are checked, so it does not count towards them. Deleting
+        // it also breaks weak references, so those are dropped after it.
         self.collect_garbage()?;
         self.check_max_rows()?;
         self.drop_weak_references()?;
-        // A pair that is dropped for its weak half may hold the last strong reference to another row. That row becomes
-        // garbage, and its references go with it.
+        // A map pair that is dropped for its weak half may hold the last strong reference to
+        // another row. That row becomes garbage, and its references go with it. The loop ends,
+        // because each round deletes a row.
         while !self.suspects.is_empty() {
             self.collect_garbage()?;
             self.drop_weak_references()?;
         }
+        // Only the final state must be unique, so a transaction may swap two keys.
         self.check_indexes()?;
         Ok(())
     }

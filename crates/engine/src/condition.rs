@@ -1,8 +1,9 @@
-//! Conditions: `where` of operations (all clauses) and of monitors (any clause), docs/spec/protocol.md 5.4 and 4.7.
+//! Conditions: `where` of operations (all clauses) and of monitors (any clause),
+//! docs/spec/protocol.md 5.4 and 4.7.
 //!
-//! A condition is parsed for one table and is evaluated on rows of that table. It knows no indexes and no slots:
-//! `lookup` finds the rows. A disjunction of thousands of `==` and `includes` clauses is evaluated by hashing,
-//! not clause by clause.
+//! A condition is parsed for one table and evaluated on rows of that table. It knows no indexes and
+//! no slots: `lookup` finds the rows. A disjunction of thousands of `==` and `includes` clauses is
+//! evaluated by hashing, not clause by clause.
 
 mod disjunction;
 mod read;
@@ -16,10 +17,10 @@ pub use corvid_data::Function;
 
 pub(crate) use disjunction::Disjunction;
 
-/// Bytes of each element of an argument but the first.
+/// Bytes of each element of an argument except the first.
 const ELEMENT_BYTES: usize = 2 * size_of::<Atom>();
 
-/// Bytes of a string besides its text.
+/// Bytes of a string apart from its text.
 const STRING_BYTES: usize = 16;
 
 /// One clause.
@@ -29,17 +30,17 @@ pub enum Clause {
     Constant(bool),
     /// `[column, function, argument]`
     Compare {
-        /// The column, standard ones included.
+        /// The column, which may be a standard one.
         column: ColumnId,
         /// The comparison.
         function: Function,
-        /// The value that it is compared with.
+        /// The value to compare with.
         argument: Datum,
     },
 }
 
 impl Clause {
-    /// The memory that it takes, bytes.
+    /// The memory that the clause takes, in bytes.
     #[must_use]
     pub fn bytes(&self) -> usize {
         let Clause::Compare { argument, .. } = self else {
@@ -55,7 +56,7 @@ impl Clause {
         size_of::<Clause>() + elements + keys + values
     }
 
-    /// Whether it holds for `row`.
+    /// Whether the clause holds for `row`.
     fn holds(&self, row: &Row) -> bool {
         match self {
             Clause::Constant(constant) => *constant,
@@ -68,7 +69,7 @@ impl Clause {
     }
 }
 
-/// Calls `read` with a column of a row, `_uuid` and `_version` included.
+/// Calls `read` with a column of a row, which may be `_uuid` or `_version`.
 pub(crate) fn with_column<T>(row: &Row, column: ColumnId, read: impl FnOnce(&Datum) -> T) -> T {
     match column {
         ColumnId::UUID => read(&Datum::one(Atom::Uuid(row.uuid))),
@@ -77,13 +78,13 @@ pub(crate) fn with_column<T>(row: &Row, column: ColumnId, read: impl FnOnce(&Dat
     }
 }
 
-/// A list of clauses, not changed once made.
+/// A list of clauses, immutable once built.
 #[derive(Clone, Debug)]
 pub struct Condition {
-    /// As given.
+    /// The clauses as given.
     pub clauses: Vec<Clause>,
     seed: HashSeed,
-    /// The clauses in the form in which a disjunction is evaluated; made at first use.
+    /// The clauses in the form in which a disjunction is evaluated. Built on first use.
     disjunction: OnceLock<Box<Disjunction>>,
 }
 
@@ -98,26 +99,27 @@ impl Condition {
         }
     }
 
-    /// The condition without clauses.
+    /// The condition without clauses, which every row matches.
     #[must_use]
     pub fn always() -> Condition {
-        // There is nothing to hash, so any seed does.
+        // There is nothing to hash, so any seed will do.
         Condition::new(Vec::new(), HashSeed::FIXED)
     }
 
-    /// The seed that it was made with.
+    /// The seed that the condition was made with.
     #[must_use]
     pub fn hash_seed(&self) -> HashSeed {
         self.seed
     }
 
-    /// Every clause holds (operations); true when empty.
+    /// Whether every clause holds (operations). True without clauses.
     pub(crate) fn holds_for(&self, row: &Row) -> bool {
         self.clauses.iter().all(|clause| clause.holds(row))
     }
 
-    /// Some clause holds (monitors); true when empty. `table` is the one that the condition was parsed for. The time does not grow
-    /// with the number of `==` and one-element `includes` clauses.
+    /// Whether some clause holds (monitors). True without clauses. `table` is the table that the
+    /// condition was parsed for. The time does not grow with the number of `==` and one-element
+    /// `includes` clauses.
     #[must_use]
     pub fn matches_any(&self, _table: &TableSchema, row: &Row) -> bool {
         match &self.clauses[..] {
@@ -133,12 +135,12 @@ impl Condition {
             .get_or_init(|| Box::new(Disjunction::new(&self.clauses, self.seed)))
     }
 
-    /// The row that the condition names by `_uuid ==`, if it does.
+    /// The row that the condition names by `_uuid ==`, if any.
     pub(crate) fn named_row(&self) -> Option<corvid_data::Uuid> {
         self.equal_to(ColumnId::UUID).and_then(Datum::as_uuid)
     }
 
-    /// Columns, except for the standard ones, that some `==` clause compares, with its argument.
+    /// The non-standard columns that an `==` clause compares, each with its argument.
     pub(crate) fn equalities(&self) -> impl Iterator<Item = (ColumnId, &Datum)> {
         self.clauses.iter().filter_map(|clause| match clause {
             Clause::Compare {

@@ -1,4 +1,4 @@
-//! The inputs of an execution from outside, and its outcome.
+//! The external inputs of an execution, and its outcome.
 
 use corvid_data::uuid::UuidSource;
 use corvid_data::{Arc, Delta, RowChange, TableId};
@@ -17,7 +17,7 @@ pub trait LockOwner {
 /// A role, and the client that has it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Identity<'a> {
-    /// The role; empty: everything is allowed.
+    /// The role. An empty role allows everything.
     pub role: &'a str,
     /// Common name of the client's certificate.
     pub client_id: Option<&'a str>,
@@ -29,11 +29,11 @@ pub struct Context<'a> {
     pub elapsed_ms: u64,
     /// Operations that write are refused (docs/spec/protocol.md 7.3).
     pub read_only: bool,
-    /// The roles under which the transaction is judged: each must allow it. None: no RBAC.
+    /// The identities that must all allow the transaction. Empty: no RBAC.
     pub identities: &'a [Identity<'a>],
     /// False for offline tools: an unsatisfied `wait` is `not supported`.
     pub can_wait: bool,
-    /// Source of row identities and versions.
+    /// Source of row UUIDs and versions.
     pub uuids: &'a mut dyn UuidSource,
     /// Lock ownership of the session.
     pub locks: &'a dyn LockOwner,
@@ -42,29 +42,32 @@ pub struct Context<'a> {
 /// The outcome of one execution attempt.
 #[derive(Debug)]
 pub enum Outcome {
-    /// Finished, in success or failure.
+    /// The transaction finished, successfully or not.
     Done {
         /// The `result` array as JSON text (docs/spec/protocol.md 5.1).
         result: Vec<u8>,
-        /// The selections that are missing in it because they are long
+        /// The selections that the result lacks because they are long
         /// ([`WorkBudget::with_select_steps`](crate::WorkBudget::with_select_steps)).
         deferred_selections: Vec<DeferredSelection>,
-        /// Of a transaction with changes: the length in bytes of the deferred selections that repeat earlier ones.
+        /// For a transaction with changes: the length in bytes of the deferred selections that
+        /// repeat earlier ones.
         deferred_bytes: usize,
-        /// The changes, already applied to the database; `None` when there are none (failure, reads only, no net
-        /// change).
+        /// The changes, already applied to the database; `None` if there are none (failure, reads
+        /// only, no net change).
         delta: Option<Arc<Delta>>,
-        /// A `commit` with `durable: true` was among the operations of a successful transaction.
+        /// A successful transaction included a `commit` with `durable: true`.
         durable: bool,
         /// The counts of its operations, and its error.
         tally: Tally,
     },
-    /// An unsatisfied `wait`: nothing changed; try again after the next commit or at the deadline.
+    /// A `wait` is unsatisfied. Nothing changed; try again after the next commit or at the
+    /// deadline.
     Blocked {
-        /// Milliseconds since the request's arrival after which to try again; `None`: no deadline.
+        /// Milliseconds since the request's arrival after which to try again; `None` without a
+        /// deadline.
         deadline_ms: Option<u64>,
-        /// The state that the attempt read. Another attempt before the deadline cannot succeed until a part of it
-        /// changes.
+        /// The state that the attempt read. Before the deadline, another attempt cannot succeed
+        /// until part of this state changes.
         reads: ReadSet,
     },
 }
@@ -72,7 +75,7 @@ pub enum Outcome {
 /// The state on which the outcome of a blocked attempt depends.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ReadSet {
-    /// Rows of tables; a table may be named several times.
+    /// Rows of tables. A table may occur several times.
     Rows(SmallVec<[RowsRead; 4]>),
     /// More than rows: locks, or the permissions of a role.
     Anything,
@@ -83,12 +86,12 @@ pub enum ReadSet {
 pub struct RowsRead {
     /// The table.
     pub table: TableId,
-    /// The rows that match it; `None`: all rows.
+    /// The condition that the rows match; `None` for all rows.
     condition: Option<Box<Condition>>,
 }
 
-/// The most changes of a commit that are compared with a condition; a commit with more changes of the table counts as
-/// relevant.
+/// Limit on the changes of a commit that are compared with a condition. A commit with more changes
+/// of the table counts as relevant.
 const COMPARED_MAX: usize = 64;
 
 impl ReadSet {
@@ -102,7 +105,7 @@ impl ReadSet {
         }
     }
 
-    /// The memory that it takes, bytes.
+    /// The memory that the set takes, in bytes.
     #[must_use]
     pub fn bytes(&self) -> usize {
         let ReadSet::Rows(read) = self else {
@@ -116,7 +119,8 @@ impl ReadSet {
         read.iter().map(of_read).sum()
     }
 
-    /// Whether another attempt may have another outcome after these changes of one commit, all of `table`.
+    /// Whether another attempt may have another outcome after these changes of one commit, all of
+    /// `table`.
     #[must_use]
     pub fn are_affected_by(&self, table: TableId, changes: &[RowChange]) -> bool {
         match self {

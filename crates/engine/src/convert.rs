@@ -1,10 +1,11 @@
-//! A database's content under another schema (docs/spec/protocol.md 4.15), from a snapshot, with the commits that the
-//! source makes meanwhile.
+//! Converts a snapshot of a database to another schema (docs/spec/protocol.md 4.15), then applies
+//! the commits that the source makes meanwhile.
 //!
-//! Invariant of [`Converted`]: its content is that of a conversion of the source as of the last delta carried over.
-//! Carrying over applies a change to the converted content, from which the new schema may have removed rows (garbage)
-//! and references (without a row). Where such a removed thing could matter for a later commit,
-//! [`Converted::carry_over`] refuses rather than guesses, and the caller converts the source anew.
+//! Invariant of [`Converted`]: its contents equal a conversion of the source as of the last delta
+//! carried over. Carrying over applies a change to the converted contents. The new schema may have
+//! removed rows (garbage) and references (without a row) from these. If such a removal could matter
+//! for a later commit, [`Converted::carry_over`] refuses instead of guessing, and the caller
+//! converts the source anew.
 
 use corvid_data::{Arc, Delta, Row, RowChange, Schema, TableId, UuidSource, WireError};
 
@@ -16,7 +17,8 @@ use crate::row_id::RowId;
 use crate::snapshot::Snapshot;
 use crate::transaction::{Transaction, Written};
 
-/// A database made from a snapshot of another; the other's later commits can be carried over to it. `Send`.
+/// A database made from a snapshot of another. Later commits of that one can be carried over to it.
+/// `Send`.
 #[derive(Debug)]
 pub struct Converted {
     mapping: Mapping,
@@ -24,35 +26,38 @@ pub struct Converted {
     losses: Losses,
 }
 
-/// The reasons for which a commit of the source cannot be carried over. A conversion of the source as a whole may still
+/// Why a commit of the source cannot be carried over. A conversion of the whole source may still
 /// succeed.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum Misfit {
-    /// The change by itself breaks a rule of the new schema, or concerns something that the conversion has removed.
+    /// The change violates a rule of the new schema, or concerns something that the conversion has
+    /// removed.
     #[error("{0}")]
     Violation(WireError),
-    /// A row appeared to which references were dropped.
+    /// A row was inserted to which references had been dropped.
     #[error("a row appears to which references were dropped")]
     Reappeared,
-    /// A row was deleted to which content that the conversion has removed may refer.
+    /// A row was deleted to which contents that the conversion has removed may refer.
     #[error("a row was deleted to which dropped content may refer")]
     Referenced,
-    /// Whether a table exceeds its limit of rows depends on the time at which garbage is collected.
+    /// Whether a table exceeds its limit of rows depends on when garbage is collected.
     #[error("a limit of rows depends on garbage")]
     Limited,
 }
 
-/// Things that the conversion has removed and that a conversion of a later state might keep, or fail on.
+/// Things that the conversion has removed, and that a conversion of a later state might keep or
+/// fail on.
 #[derive(Debug)]
 struct Losses {
-    /// Rows to which weak references were dropped here while the source still has them.
+    /// Rows to which weak references were dropped here, while the source still has the references.
     references: Set<RowId>,
-    /// Tables of the new schema with rows that are garbage there and still exist in the source.
+    /// Tables of the new schema that lost rows as garbage, which still exist in the source.
     garbage: TrustedSet<TableId>,
 }
 
-/// Builds a new database of `schema` with every table and column that both have; all commit checks see every row as inserted.
+/// Builds a new database of `schema` with every table and column that both schemas have. All commit
+/// checks see every row as inserted.
 ///
 /// # Errors
 /// The first datum that does not fit its new type, or the error of the commit.
@@ -93,7 +98,7 @@ pub(crate) fn convert(
 }
 
 impl Converted {
-    /// The content so far.
+    /// The contents so far.
     #[must_use]
     pub fn database(&self) -> &Database {
         &self.database
@@ -105,18 +110,21 @@ impl Converted {
         self.database
     }
 
-    /// Applies the next commit of the source, as one transaction under all checks of the new schema. `delta` is of the source's
-    /// schema and continues where the snapshot, or the last delta carried over, ended. Returns the commit under the new schema,
-    /// empty when the change touches nothing that the new schema has; comment and durability are those of `delta`.
+    /// Applies the next commit of the source as one transaction, with all checks of the new schema.
+    /// `delta` has the source's schema, and continues from the snapshot or the last delta carried
+    /// over. Returns the commit under the new schema, which is empty if the change touches nothing
+    /// that the new schema has. Comment and durability are those of `delta`.
     ///
     /// # Errors
-    /// When the result might differ from a conversion of the source as it is after the commit. Nothing changes then;
-    /// later commits cannot be carried over either.
+    /// The result might differ from a conversion of the source after the commit. Nothing changes
+    /// then, and later commits cannot be carried over either.
     pub fn carry_over(
         &mut self,
         delta: &Delta,
         uuids: &mut dyn UuidSource,
     ) -> Result<Delta, Misfit> {
+        // Checked before anything changes, because it depends only on the delta and the losses so
+        // far.
         self.check_losses(delta)?;
         let mut dropped = Set::with_hasher(self.database.seed);
         let mut txn = Transaction::begin(&mut self.database);
@@ -128,10 +136,12 @@ impl Converted {
         }
         let carried =
             commit_recording_dropped(txn, uuids, &mut dropped).map_err(Misfit::Violation)?;
+        // Only the commit shows which rows it inserted, so this check follows it and undoes it.
         if self.brings_back(&carried) {
             self.database.undo(&carried);
             return Err(Misfit::Reappeared);
         }
+        // Losses are recorded only for commits that stay.
         self.losses.references.extend(dropped);
         self.record_garbage(delta, &carried);
         Ok(Delta {
@@ -141,8 +151,9 @@ impl Converted {
         })
     }
 
-    /// Refuses changes for which removed content would matter: a conversion checks strong references of garbage, and of
-    /// pairs whose other half dangles, before it drops them, and it counts rows before it has collected all garbage.
+    /// Refuses changes for which removed contents would matter. Before a conversion drops garbage,
+    /// and pairs whose other half dangles, it checks their strong references. It also counts rows
+    /// before it has collected all garbage.
     fn check_losses(&self, delta: &Delta) -> Result<(), Misfit> {
         if self.losses.garbage.is_empty() && self.losses.references.is_empty() {
             return Ok(());
@@ -162,7 +173,7 @@ impl Converted {
         Ok(())
     }
 
-    /// Whether a new row is one to which references were dropped: a conversion would have kept them.
+    /// Whether references had been dropped to a new row: a conversion would have kept them.
     fn brings_back(&self, carried: &Delta) -> bool {
         let losses = &self.losses.references;
         !losses.is_empty()
@@ -171,7 +182,7 @@ impl Converted {
             })
     }
 
-    /// Records the tables that lost rows which the source keeps.
+    /// Records the tables that lost rows that the source keeps.
     fn record_garbage(&mut self, delta: &Delta, carried: &Delta) {
         let mut deleted = Set::with_hasher(self.database.seed);
         for change in &delta.changes {
@@ -224,7 +235,8 @@ fn apply(
             let columns = mapping.changed_columns(table, row, &change.diffs)?;
             txn.write(table, slot, columns.into_iter().map(Written::from));
         }
-        // Inserted, or garbage here so far: unless something refers to it now, the commit collects it again.
+        // The row was inserted, or was garbage here so far. Unless something refers to it now, the
+        // commit collects it again.
         (None, Some(row)) => insert(txn, mapping, table, row, uuids)?,
         (Some(slot), None) => txn.delete(table, slot),
         // The row was garbage here.
@@ -234,9 +246,9 @@ fn apply(
 }
 
 impl Snapshot {
-    /// This content under another schema (docs/spec/protocol.md 4.15), everything checked as if freshly inserted. It
-    /// runs on any thread while the writer continues; the commits made meanwhile are applied with
-    /// [`Converted::carry_over`].
+    /// Converts these contents to another schema (docs/spec/protocol.md 4.15). Everything is
+    /// checked as if freshly inserted. Runs on any thread while the writer continues;
+    /// [`Converted::carry_over`] applies the commits made meanwhile.
     ///
     /// # Errors
     /// The datum or commit error of the first misfit.

@@ -1,7 +1,8 @@
-//! A database: schema and tables. It owns every committed row.
+//! A database: its schema and tables. It owns every committed row.
 //!
-//! A single writer owns it and calls everything here; other threads read through [`Snapshot`]. Between calls the tables
-//! are exactly as of the last commit, and [`Database::check_invariants`] succeeds.
+//! A single writer owns the database and calls everything here; other threads read through
+//! [`Snapshot`]. Between calls the tables hold exactly the last commit, and
+//! [`Database::check_invariants`] succeeds.
 
 use corvid_data::wire::StringCache;
 use corvid_data::{
@@ -14,20 +15,21 @@ use crate::table::Table;
 use crate::{Context, Converted, Outcome, Snapshot, TooLong, WorkBudget};
 use crate::{apply_recorded, execution, invariants, lookup, undo};
 
-/// One database in memory. A single writer owns it.
+/// One database in memory, owned by a single writer.
 #[derive(Debug)]
 pub struct Database {
     pub(crate) schema: Arc<Schema>,
     pub(crate) seed: HashSeed,
-    /// One per table, in order of their ids.
+    /// One layout per table, in the order of table ids.
     pub(crate) layouts: Box<[Layout]>,
-    /// One per table, in order of their ids.
+    /// One table per schema table, in the order of table ids.
     pub(crate) tables: Box<[Table]>,
-    /// Strings of recent transactions, to be shared with later ones.
+    /// Strings of recent transactions, to share with later ones.
     pub(crate) strings: StringCache,
-    /// Some transaction added a strong reference to another table that holds the UUID of its own row.
+    /// Some transaction added a strong reference to another table that holds the UUID of its own
+    /// row.
     pub(crate) has_own_references: bool,
-    /// Indexes over columns were begun and do not cover their tables yet.
+    /// Some indexes over columns were begun and do not cover their tables yet.
     is_indexing: bool,
 }
 
@@ -47,20 +49,21 @@ impl Database {
         }
     }
 
-    /// Its schema.
+    /// The schema.
     #[must_use]
     pub fn schema(&self) -> &Arc<Schema> {
         &self.schema
     }
 
-    /// The seed of its hashes, for other structures of the same database.
+    /// The seed of the hashes, for other structures of the same database.
     #[must_use]
     pub fn hash_seed(&self) -> HashSeed {
         self.seed
     }
 
-    /// Executes one attempt of a `transact` request. `params` is the raw text of the `params` array, a valid JSON array whose
-    /// first element (the database name) is skipped. On success the changes are applied.
+    /// Executes one attempt of a `transact` request. `params` is the raw text of the `params`
+    /// array, a valid JSON array whose first element (the database name) is skipped. On success the
+    /// changes are applied.
     pub fn execute(&mut self, params: &[u8], context: &mut Context<'_>) -> Outcome {
         let mut unlimited = WorkBudget::unlimited();
         match execution::execute(self, params, context, &mut unlimited) {
@@ -69,10 +72,11 @@ impl Database {
         }
     }
 
-    /// The same within a budget, of which the work is spent.
+    /// Executes an attempt, as [`Database::execute`] does, within a budget. Subtracts the work from
+    /// it.
     ///
     /// # Errors
-    /// It would take longer; nothing has changed.
+    /// The attempt needs more than the budget; nothing has changed.
     pub fn execute_within(
         &mut self,
         params: &[u8],
@@ -82,21 +86,21 @@ impl Database {
         execution::execute(self, params, context, budget)
     }
 
-    /// Undoes a commit that could not be stored; deltas are undone newest first.
+    /// Undoes a commit that could not be stored. Deltas must be undone newest first.
     pub fn undo(&mut self, delta: &Delta) {
         undo::undo(self, delta);
     }
 
-    /// Applies again a commit that was undone; the last one that was undone comes first.
+    /// Applies an undone commit again. The delta that was undone last comes first.
     pub fn redo(&mut self, delta: &Delta) {
         undo::redo(self, delta);
     }
 
-    /// Applies a transaction read from a log, under all checks of a commit.
+    /// Applies a transaction read from a log, with all checks of a commit.
     ///
     /// # Errors
-    /// The errors of a commit, or `transaction deletes row U that does not exist` (docs/spec/storage.md 4.1). Nothing
-    /// changes then.
+    /// The errors of a commit, and `transaction deletes row U that does not exist`
+    /// (docs/spec/storage.md 4.1). Nothing changes then.
     pub fn apply_recorded(
         &mut self,
         recorded: Recorded,
@@ -105,7 +109,8 @@ impl Database {
         apply_recorded::apply_recorded(self, recorded, uuids)
     }
 
-    /// This content under another schema (docs/spec/protocol.md 4.15), everything checked as if freshly inserted.
+    /// Converts the contents to another schema (docs/spec/protocol.md 4.15). Everything is checked
+    /// as if freshly inserted.
     ///
     /// # Errors
     /// The datum or commit error of the first misfit.
@@ -119,13 +124,13 @@ impl Database {
             .map(Converted::into_database)
     }
 
-    /// A frozen view; it costs one pointer for each page.
+    /// A frozen view. Costs one pointer per page.
     #[must_use]
     pub fn snapshot(&self) -> Snapshot {
         Snapshot::of(self)
     }
 
-    /// A row by identity.
+    /// Looks up a row by UUID.
     #[must_use]
     pub fn get(&self, table: TableId, uuid: Uuid) -> Option<&Arc<Row>> {
         self.table(table).get(uuid)
@@ -136,14 +141,14 @@ impl Database {
         self.table(table).rows()
     }
 
-    /// Rows in a table.
+    /// Number of rows in a table.
     #[must_use]
     pub fn row_count(&self, table: TableId) -> usize {
         self.table(table).len()
     }
 
-    /// Calls `visit` for every row that matches *any* clause (monitor semantics), through an index or `_uuid` where clauses
-    /// allow it, each row once.
+    /// Calls `visit` for every row that matches *any* clause (monitor semantics), each row once.
+    /// Uses an index or `_uuid` if the clauses allow it.
     pub fn for_each_matching_any(
         &self,
         table: TableId,
@@ -154,16 +159,16 @@ impl Database {
         lookup::for_each_matching_any(table, condition, &mut |slot| visit(table.at(slot)));
     }
 
-    /// The number of rows that [`Database::for_each_matching_any`] looks at; when that is not a whole table, counted up
-    /// to `max`.
+    /// The number of rows that [`Database::for_each_matching_any`] visits. If that is less than a
+    /// whole table, it is counted only up to `max`.
     #[must_use]
     pub fn rows_visited(&self, table: TableId, condition: &crate::Condition, max: usize) -> usize {
         lookup::rows_visited(self.table(table), condition, max)
     }
 
-    /// Reports that rows that match any clause of `condition` are about to be visited, possibly again and again.
-    /// Columns by which they would be found get an index, if they have none. [`Database::index`] builds it, not this
-    /// call.
+    /// Reports that rows that match any clause of `condition` are about to be visited, possibly
+    /// repeatedly. Columns that would find these rows get an index if they have none.
+    /// [`Database::index`] builds it, not this call.
     pub fn want_index(&mut self, table: TableId, condition: &crate::Condition) {
         let table = &mut self.tables[usize::from(table.0)];
         for column in lookup::columns_wanted(table, condition) {
@@ -171,8 +176,8 @@ impl Database {
         }
     }
 
-    /// Reports that an operation is about to search for rows that match all clauses of `condition`. A column by which
-    /// operations search repeatedly gets an index too.
+    /// Reports that an operation is about to search for rows that match all clauses of `condition`.
+    /// A column by which operations search repeatedly gets an index too.
     pub(crate) fn count_walk(&mut self, table: TableId, condition: &crate::Condition) {
         let table = &mut self.tables[usize::from(table.0)];
         if let Some(column) = lookup::column_walked(table, condition) {
@@ -193,13 +198,13 @@ impl Database {
         self.is_indexing = tables.any(|table| table.advance_column_indexes(pages_max));
     }
 
-    /// Atoms held, `_uuid` and `_version` counted (docs/spec/protocol.md 4.9, history).
+    /// Number of atoms held, including `_uuid` and `_version` (docs/spec/protocol.md 4.9, history).
     #[must_use]
     pub fn atom_count(&self) -> u64 {
         self.tables.iter().map(Table::atoms).sum()
     }
 
-    /// Weak references held, for `memory/show`.
+    /// Number of weak references held, for `memory/show`.
     #[must_use]
     pub fn weak_reference_count(&self) -> u64 {
         self.tables.iter().map(|table| table.backrefs.total()).sum()
@@ -208,14 +213,14 @@ impl Database {
     /// Recomputes every count, index and back reference from the rows and compares. For tests.
     ///
     /// # Errors
-    /// The first difference, in words.
+    /// A description of the first difference.
     #[doc(hidden)]
     pub fn check_invariants(&self) -> Result<(), String> {
         invariants::check(self)
     }
 
-    /// Pairs of entries, in all tables and indexes, whose look-ups begin in the same bucket. For tests: it walks over
-    /// all entries.
+    /// Pairs of entries, in all tables and indexes, whose look-ups begin in the same bucket. For
+    /// tests: it visits all entries.
     #[doc(hidden)]
     #[must_use]
     pub fn hash_collisions(&self) -> u64 {

@@ -1,12 +1,12 @@
-//! Rows that differ in a list of columns: `select` without `_uuid` returns only such rows, and `wait` compares sets of
-//! them.
+//! Rows that differ in a list of columns: `select` without `_uuid` returns only such rows, and
+//! `wait` compares sets of them.
 
 use corvid_data::{HashSeed, Row};
 use hashbrown::HashTable;
 
 use crate::column_list::ColumnList;
 
-/// A set of rows in order of arrival, compared by some columns only.
+/// A set of rows in order of insertion, compared only by some columns.
 pub(crate) struct Distinct<'r> {
     columns: &'r ColumnList,
     seed: HashSeed,
@@ -25,7 +25,7 @@ impl<'r> Distinct<'r> {
         }
     }
 
-    /// Adds a row; `false` when the set has one that equals it in the columns.
+    /// Adds a row. Returns false if the set has a row that is equal in the columns.
     pub(crate) fn insert(&mut self, row: &'r Row) -> bool {
         if self.find(row).is_some() {
             return false;
@@ -55,7 +55,7 @@ impl<'r> Distinct<'r> {
         self.rows.len()
     }
 
-    /// The rows, in order of arrival.
+    /// The rows, in order of insertion.
     pub(crate) fn into_rows(self) -> Vec<&'r Row> {
         self.rows
     }

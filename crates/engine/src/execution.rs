@@ -1,7 +1,9 @@
-//! One attempt at a `transact` request: operations in order, then the commit, and the text of the result (docs/spec/protocol.md 5.1).
+//! One attempt at a `transact` request: operations in order, then the commit, and the text of the
+//! result (docs/spec/protocol.md 5.1).
 //!
-//! Every attempt starts from nothing, so a request that waits can be tried again with the same parameters. With any
-//! outcome the database is as before or as after the commit, never between.
+//! Every attempt starts from scratch, so a request that waits can be tried again with the same
+//! parameters. After any outcome the database is in the state before or after the commit, never
+//! between.
 
 use corvid_data::{Arc, ColumnId, Delta, Row, TableId, Tag, WireError};
 use smallvec::SmallVec;
@@ -20,20 +22,21 @@ use crate::tally::Tally;
 use crate::transaction::Transaction;
 use crate::work_budget::{self, TooLong, WorkBudget};
 
-/// A transaction with changes may defer repeated selections up to this length, in bytes. Measuring so much takes some
-/// 100 ms, during which the database does nothing else.
+/// Limit on the length of deferred repeated selections in a transaction with changes, in bytes.
+/// Measuring that much takes about 100 ms, during which the database does nothing else.
 const MEASURED_BYTES_MAX: usize = 32 << 20;
 
-/// The most that is allocated for a result in advance: operations are seldom shorter than their results.
+/// Limit on the bytes allocated for a result in advance: operations are seldom shorter than their
+/// results.
 const RESULT_BYTES: usize = 1024;
 
 /// The properties of the requesting session.
 pub(crate) struct Requester<'a> {
-    /// Time since the request arrived.
+    /// Milliseconds since the request arrived.
     pub(crate) elapsed_ms: u64,
-    /// Operations of writing kind fail.
+    /// Operations that write are refused.
     pub(crate) is_read_only: bool,
-    /// Each of them must allow the operations.
+    /// Each of these identities must be allowed the operations.
     pub(crate) identities: &'a [Identity<'a>],
     /// The request may be kept until a `wait` is satisfied.
     pub(crate) can_wait: bool,
@@ -42,7 +45,7 @@ pub(crate) struct Requester<'a> {
 }
 
 impl Requester<'_> {
-    /// Whether permissions of a role decide about operations that write.
+    /// Whether the permissions of a role decide about operations that write.
     fn has_role(&self) -> bool {
         let mut identities = self.identities.iter();
         identities.any(|identity| !identity.role.is_empty())
@@ -57,9 +60,9 @@ pub(crate) struct Execution<'e, 'd> {
     pub(crate) names: Names<'e>,
     /// The requesting session.
     pub(crate) requester: Requester<'e>,
-    /// Texts of `comment` operations so far, joined by LF.
+    /// Texts of the `comment` operations so far, joined by LF.
     pub(crate) comment: String,
-    /// A `commit` with `durable: true` was among the operations.
+    /// The operations so far include a `commit` with `durable: true`.
     pub(crate) is_durable: bool,
     /// The smallest `timeout` of the waits so far.
     pub(crate) deadline_ms: Option<u64>,
@@ -67,22 +70,22 @@ pub(crate) struct Execution<'e, 'd> {
     pub(crate) reads: ReadSet,
     /// The result so far.
     pub(crate) out: Vec<u8>,
-    /// The selections that are missing in it.
+    /// The selections that are missing in the result.
     pub(crate) deferred_selections: Vec<DeferredSelection>,
-    /// Tables that were selected from.
+    /// Tables from which rows were selected.
     selected: SmallVec<[TableId; 4]>,
     /// Bytes of the result so far that repeat a selection from the same table.
     repeated_bytes: usize,
     tally: Tally,
 }
 
-/// The reasons for which an operation does not succeed.
+/// Why an operation does not succeed.
 pub(crate) enum Failure {
-    /// It failed, and with it the transaction.
+    /// The operation failed, and with it the transaction.
     Error(WireError),
-    /// It waits for the database to change.
+    /// The operation waits for the database to change.
     Blocked,
-    /// It does not fit into its budget.
+    /// The operation does not fit into the budget.
     TooLong,
 }
 
@@ -105,14 +108,15 @@ pub(crate) fn execute(
     context: &mut Context<'_>,
     budget: &mut WorkBudget,
 ) -> Result<Outcome, TooLong> {
-    // A transaction that is certainly too long is not begun.
+    // A transaction that is certainly too long is not started. The exact number of operations costs
+    // a pass over the text, so it is counted only if the upper bound does not fit.
     if budget
         .check_least_cost(Operations::count_max(params), params.len())
         .is_err()
     {
         budget.check_least_cost(Operations::count(params), params.len())?;
     }
-    // Moved out for the time of the execution, which borrows the rest of the database.
+    // Moved out, because the execution borrows the rest of the database.
     let mut strings = std::mem::take(&mut database.strings);
     let seed = database.seed;
     let mut txn = Transaction::begin(database);
@@ -149,7 +153,7 @@ fn too_much_selected() -> WireError {
 }
 
 impl Execution<'_, '_> {
-    /// The steps used are subtracted from `budget`.
+    /// Runs the operations and commits. Subtracts the work from `budget`.
     fn run(
         mut self,
         mut operations: Operations<'_>,
@@ -160,6 +164,8 @@ impl Execution<'_, '_> {
             if operations.number() > 1 {
                 self.out.push(b',');
             }
+            // A failed operation's partial result is cut off at `start`, and its error takes that
+            // place.
             let start = self.out.len();
             let outcome = self.run_one(&mut operations);
             *budget = self.txn.budget;
@@ -194,6 +200,8 @@ impl Execution<'_, '_> {
         let kind = operation.kind();
         self.tally.operations[kind as usize] += 1;
         let is_writing = kind.is_writing();
+        // Recorded before the execution: a later `wait` may block the transaction, and the outcome
+        // of the next attempt depends on every operation up to that wait.
         let depends_on_role = is_writing && self.requester.has_role();
         if depends_on_role || kind.effect() == Effect::Asserts {
             self.reads = ReadSet::Anything;
@@ -201,6 +209,7 @@ impl Execution<'_, '_> {
             self.reads.add(table, None);
         }
         operation.execute(self)?;
+        // Checked last, because all other errors of the operation have precedence.
         if is_writing && self.requester.is_read_only {
             let name = kind.name();
             let details =
@@ -230,10 +239,13 @@ impl Execution<'_, '_> {
     }
 
     fn commit(mut self, count: usize) -> Result<Outcome, TooLong> {
+        // Measured before the commit. Once the changes are committed, the reply can no longer
+        // refuse them.
         let deferred_bytes = match self.measure_deferred() {
             Ok(bytes) => bytes,
             Err(error) => {
-                // The selections are too long for a reply: the transaction fails as if its first operation did.
+                // The selections are too long for a reply: the transaction fails as if its first
+                // operation did.
                 self.deferred_selections.clear();
                 self.out.truncate(1);
                 return Ok(self.fail(&error, count - 1));
@@ -253,6 +265,7 @@ impl Execution<'_, '_> {
             Ok(delta) if delta.is_empty() => (None, is_durable),
             Ok(delta) => {
                 let delta = Delta {
+                    // The commit does not know these two: they come from operations.
                     comment,
                     durable: is_durable,
                     ..delta
@@ -281,7 +294,7 @@ impl Execution<'_, '_> {
         })
     }
 
-    /// Records a selection from a table. Returns whether there was one before.
+    /// Records a selection from a table. Returns whether there was an earlier one.
     pub(crate) fn record_selection(&mut self, table: TableId) -> bool {
         let is_repeated = self.selected.contains(&table);
         if !is_repeated {
@@ -293,7 +306,7 @@ impl Execution<'_, '_> {
     /// Counts the bytes of a selection that was just written, from `start` in the result.
     ///
     /// # Errors
-    /// The result is too long, or the part of it that repeats earlier selections.
+    /// The result is too long, or the part of it that repeats earlier selections is.
     pub(crate) fn count_selected(
         &mut self,
         start: usize,
@@ -311,7 +324,7 @@ impl Execution<'_, '_> {
     /// Counts bytes of the result that repeat an earlier selection.
     ///
     /// # Errors
-    /// They are too many together.
+    /// Together the repeated bytes are too many.
     fn count_repeated(&mut self, bytes: usize) -> Result<(), WireError> {
         self.repeated_bytes += bytes;
         if self.repeated_bytes > self.txn.budget.repeated_bytes() {
@@ -320,10 +333,10 @@ impl Execution<'_, '_> {
         Ok(())
     }
 
-    /// The length of the deferred selections that repeat others, in a transaction with changes: once it is committed,
-    /// its result cannot be refused any more.
+    /// Measures the deferred selections that repeat others, in bytes. Only in a transaction with
+    /// changes: once it is committed, its result can no longer be refused.
     ///
-    /// # Errors
+    /// The selections are too long.
     /// They are too long.
     fn measure_deferred(&mut self) -> Result<usize, WireError> {
         if self.deferred_selections.is_empty() || self.txn.journal.rows().is_empty() {
@@ -338,7 +351,7 @@ impl Execution<'_, '_> {
         Ok(bytes)
     }
 
-    /// Reads the `where` of an operation.
+    /// Parses the `where` of an operation.
     pub(crate) fn read_condition(
         &mut self,
         table: TableId,
@@ -352,7 +365,7 @@ impl Execution<'_, '_> {
     /// The rows that a condition matches now.
     ///
     /// # Errors
-    /// Finding them needs more than the budget.
+    /// Finding the rows needs more than the budget.
     pub(crate) fn matching(
         &mut self,
         table: TableId,
@@ -374,7 +387,7 @@ impl Execution<'_, '_> {
     /// Spends a step for every atom of the rows at `slots`, and `each` for every row.
     ///
     /// # Errors
-    /// They are too many steps.
+    /// The budget has fewer steps.
     pub(crate) fn spend_on(
         &mut self,
         table: TableId,
@@ -392,10 +405,11 @@ impl Execution<'_, '_> {
         Ok(())
     }
 
-    /// Spends the cost of changing the rows at `slots`, and of reading the elements of these `columns`.
+    /// Spends the cost of changing the rows at `slots`, and of reading the elements of these
+    /// `columns`.
     ///
     /// # Errors
-    /// They are too many steps.
+    /// The budget has fewer steps.
     pub(crate) fn spend_on_columns(
         &mut self,
         table: TableId,

@@ -1,7 +1,9 @@
-//! The hash index behind one schema `indexes` entry: enforces uniqueness at commit and answers equality `where`.
+//! The hash index for one entry of a schema's `indexes`. It enforces uniqueness at commit, and
+//! answers `where` with equality.
 //!
-//! Invariant: it holds exactly one entry for each row of the table, in the middle of a transaction too; several rows
-//! may have equal keys until the commit checks them. It stores hashes and slots only; keys are read from the rows.
+//! Invariant: the index holds exactly one entry per row of the table, even in the middle of a
+//! transaction. Several rows may have equal keys until the commit checks them. The index stores
+//! only hashes and slots; keys are read from the rows.
 
 use corvid_data::{ColumnId, Datum, HashSeed, Row, TableSchema};
 use smallvec::SmallVec;
@@ -10,10 +12,11 @@ use crate::hash::hash_data;
 use crate::page::Slot;
 use crate::slot_table::SlotTable;
 
-/// The hashes of a row's keys, one for each index of its table.
+/// The hashes of a row's keys, one per index of its table.
 pub(crate) type Keys = SmallVec<[u64; 1]>;
 
-/// The columns of a table's indexes. Those over `_uuid` or `_version` cannot be violated and get no structure.
+/// The columns of a table's indexes. Indexes over `_uuid` or `_version` cannot be violated and get
+/// no structure.
 pub(crate) fn indexed(schema: &TableSchema) -> impl Iterator<Item = &[ColumnId]> {
     let all = schema.indexes.iter().map(Vec::as_slice);
     all.filter(|columns| columns.iter().all(|column| !column.is_standard()))
@@ -49,7 +52,7 @@ impl Index {
         }
     }
 
-    /// The columns of its key.
+    /// The columns of the key.
     pub(crate) fn columns(&self) -> &[ColumnId] {
         &self.columns
     }
@@ -79,12 +82,13 @@ impl Index {
         self.slots.insert(hash, slot);
     }
 
-    /// Removes the row at `slot`, whose content is (still) `row`.
+    /// Removes the row at `slot`, which must still have the contents of `row`.
     pub(crate) fn remove(&mut self, slot: Slot, row: &Row) {
         self.slots.remove(self.hash(row), slot);
     }
 
-    /// The slots of rows whose key probably equals `key`: the hash is equal, the caller compares.
+    /// The slots of rows whose key probably equals `key`: the hash is equal, and the caller
+    /// compares.
     pub(crate) fn candidates<'a>(
         &'a self,
         key: impl Iterator<Item = &'a Datum>,
@@ -97,8 +101,8 @@ impl Index {
         self.slots.candidates(hash)
     }
 
-    /// Whether a row other than the one at `slot` has the key of `row`, which has this hash; `at` returns the row of a
-    /// slot.
+    /// Whether a row other than the one at `slot` has the key of `row`, which has this hash. `at`
+    /// returns the row of a slot.
     pub(crate) fn has_duplicate<'a>(
         &self,
         hash: u64,
@@ -110,12 +114,12 @@ impl Index {
         others.any(|other| self.same_key(at(other), row))
     }
 
-    /// [`SlotTable::collisions`].
+    /// See [`SlotTable::collisions`].
     pub(crate) fn collisions(&self) -> u64 {
         self.slots.collisions()
     }
 
-    /// The number of rows in it.
+    /// The number of rows in the index.
     pub(crate) fn len(&self) -> usize {
         self.slots.len()
     }

@@ -1,4 +1,5 @@
-//! The invariants of a database, recomputed from its rows the slow way. For tests: the work is the size of the database.
+//! Recomputes the invariants of a database from its rows, the slow way. For tests: the work is
+//! proportional to the size of the database.
 
 use corvid_data::{AtomRef, Datum, RefType, Row, TableId};
 
@@ -13,7 +14,7 @@ use crate::row_id::RowId;
 /// Compares counts of strong references, back references, slots, indexes and atoms with the rows.
 ///
 /// # Errors
-/// The first difference, in words.
+/// A description of the first difference.
 pub(crate) fn check(database: &Database) -> Result<(), String> {
     let (strong, weak) = references(database)?;
     for (id, schema) in database.schema.iter() {

@@ -1,7 +1,9 @@
-//! The journal of a transaction: the rows that it has touched, each with its version before the first touch.
+//! The journal of a transaction: the rows that it has touched, each with its version before the
+//! first touch.
 //!
-//! Invariant: one entry per touched row, in the order of first touches. Tables are changed in place; a rollback
-//! restores the journal's versions, and the commit compares with them. It knows no table.
+//! Invariant: one entry per touched row, in the order of first touches. Tables are changed in
+//! place; a rollback restores the journal's versions, and the commit compares with them. The
+//! journal knows no table.
 
 use corvid_data::{Arc, ColumnDiff, ColumnId, Datum, HashSeed, Row};
 
@@ -9,7 +11,7 @@ use crate::hash::Map;
 use crate::page::Slot;
 use crate::row_id::RowId;
 
-/// Up to so many rows are searched one by one; more are found by hash.
+/// Up to this many rows are searched linearly; more are found by hash.
 const LINEAR_MAX: usize = 8;
 
 /// The effect of a transaction on a touched row, as the commit finds it.
@@ -19,7 +21,7 @@ pub(crate) enum Effect {
     None,
     /// The row is new.
     Inserted,
-    /// Changed in the columns of [`Touched::diffs`].
+    /// The row changed in the columns of [`Touched::diffs`].
     Modified,
     /// The row was deleted.
     Deleted,
@@ -30,26 +32,27 @@ pub(crate) enum Effect {
 pub(crate) struct Touched {
     /// The row.
     pub(crate) id: RowId,
-    /// Its slot, unless it was deleted.
+    /// The row's slot; `None` if the transaction deleted the row.
     pub(crate) slot: Option<Slot>,
-    /// The version before the transaction; `None` when the row did not exist.
+    /// The version before the transaction; `None` if the row did not exist.
     pub(crate) old: Option<Arc<Row>>,
-    /// Strong references to it at the last commit.
+    /// Strong references to the row at the last commit.
     pub(crate) strong: u32,
-    /// The effect on it; the commit sets and updates it.
+    /// The effect on the row. The commit sets and updates it.
     pub(crate) effect: Effect,
-    /// The differences of a modified row, sorted by column; the commit sets and updates them. Before the commit: the
-    /// differences, in any order, that writers of columns supplied.
+    /// The differences of a modified row, sorted by column. The commit sets and updates them.
+    /// Before the commit: the differences that writers of columns supplied, in any order.
     pub(crate) diffs: Vec<ColumnDiff>,
 }
 
 impl Touched {
-    /// Records that `column`, whose value is `now`, is about to change; `diff` is the difference, if the writer knows
-    /// it.
+    /// Records that `column`, whose value is `now`, is about to change. `diff` is the difference,
+    /// if the writer knows it.
     pub(crate) fn record_write(&mut self, column: ColumnId, now: &Datum, diff: Option<Datum>) {
         let Some(old) = &self.old else { return };
         self.diffs.retain(|known| known.column != column);
-        // After an earlier change it would not be the difference from the value before the transaction.
+        // After an earlier change, `diff` is not the difference from the value before the
+        // transaction.
         let is_first = || old.columns[usize::from(column.0)].ptr_eq(now);
         if let Some(diff) = diff.filter(|_| is_first()) {
             self.diffs.push(ColumnDiff { column, diff });
@@ -61,12 +64,12 @@ impl Touched {
 #[derive(Debug)]
 pub(crate) struct Journal {
     rows: Vec<Touched>,
-    /// The positions of all rows, when there are more than [`LINEAR_MAX`].
+    /// The positions of all rows, if there are more than [`LINEAR_MAX`].
     positions: Map<RowId, usize>,
 }
 
 impl Journal {
-    /// No rows yet.
+    /// An empty journal.
     pub(crate) fn new(seed: HashSeed) -> Journal {
         Journal {
             rows: Vec::new(),
@@ -74,8 +77,8 @@ impl Journal {
         }
     }
 
-    /// Adds the row at `slot` before its first change; `before` returns its version then, with its count of strong
-    /// references.
+    /// Adds the row at `slot` before its first change. `before` returns its version at that time,
+    /// with its count of strong references.
     pub(crate) fn touch(
         &mut self,
         id: RowId,
@@ -99,7 +102,7 @@ impl Journal {
         &mut self.rows[position]
     }
 
-    /// Adds a row that was not touched before and returns its position.
+    /// Adds a row that was not touched before. Returns its position.
     fn add(&mut self, row: Touched) -> usize {
         let position = self.rows.len();
         self.rows.push(row);

@@ -1,7 +1,7 @@
-//! Facts that the engine derives from a table schema once: default columns, columns with references, columns that an
-//! insert must give.
+//! Facts that the engine derives once from a table schema: default columns, columns with
+//! references, and columns that an insert must give.
 //!
-//! Derived from the schema alone and shared by everything that holds the schema; never changes.
+//! Derived from the schema alone, and shared by everything that holds the schema. Never changes.
 
 use corvid_data::{ColumnId, Datum, RefType, Schema, TableSchema, WireError};
 
@@ -10,9 +10,10 @@ use crate::reference::ReferenceColumn;
 /// The derived facts of one table.
 #[derive(Clone, Debug)]
 pub(crate) struct Layout {
-    /// The content of a row for which an insert gives no columns.
+    /// The contents of a row for which an insert gives no columns.
     pub(crate) defaults: Box<[Datum]>,
-    /// Columns whose default breaks their own constraints, with the error of an `insert` that does not give them.
+    /// Columns whose default violates their own constraints, each with the error of an `insert`
+    /// that omits it.
     pub(crate) required: Box<[(ColumnId, WireError)]>,
     /// Columns with strong references.
     pub(crate) strong: Box<[ReferenceColumn]>,
@@ -21,7 +22,7 @@ pub(crate) struct Layout {
 }
 
 impl Layout {
-    /// The layouts of all tables, in order of their ids.
+    /// The layouts of all tables, in the order of their ids.
     pub(crate) fn of_schema(schema: &Schema) -> Box<[Layout]> {
         schema.tables().iter().map(Layout::of_table).collect()
     }

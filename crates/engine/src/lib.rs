@@ -1,25 +1,32 @@
-//! The transaction engine: tables in copy-on-write pages, operations, references, commit. A commit yields a
-//! [`corvid_data::Delta`], its only output.
+//! The transaction engine: tables in copy-on-write pages, operations, references, commit. A commit
+//! yields a [`corvid_data::Delta`], its only output.
 //!
 //! Its files, in the order in which a request flows through them:
 //!
 //! ```text
-//! database       owns the tables; the entry of every call; context has its inputs and outcome, work_budget its limit
+//! database       owns the tables; the entry of every call
+//!                context: inputs and outcome; work_budget: limit
 //! execution      one attempt: operations split off one by one, then the commit
-//! operation      one file for each kind: row_input, condition, mutation (both by triple) and names read its members, rbac checks it
+//! operation      one file per kind; row_input, condition, mutation (both by triple) and names
+//!                read its members, rbac checks it
 //! lookup         finds the rows of a condition
 //! transaction    changes tables in place; the journal keeps the old rows
-//! table          page (rows), slot_table (by UUID), index (of the schema), column_index (slot_chains), backrefs
-//! commit         the ordered checks, garbage, weak references => delta; undo takes one back
-//! selection      results of `select`: column_list, distinct; long_result in slices (slice, merge_sort)
+//! table          page (rows), slot_table (by UUID), index (of the schema),
+//!                column_index (slot_chains), backrefs
+//! commit         the ordered checks, garbage, weak references => delta; undo reverts one
+//! selection      results of `select`: column_list, distinct; long_result in slices
+//!                (slice, merge_sort)
 //! snapshot       a commit, frozen, for other threads
 //! ```
 //!
-//! Logs come in through `apply_recorded` (prepared by `row_builder`), new schemas through `convert` (`mapping`), and both end in the same
-//! commit; `bulk_load` fills an empty database and checks the same rules on the whole. `row_slots` are for recordings, `invariants` is for
-//! tests. The cost of a commit is proportional to the rows and elements that it touches, not to the size of a table or a set.
+//! Logs enter through `apply_recorded` (prepared by `row_builder`) and new schemas through
+//! `convert` (`mapping`); both end in the same commit. `bulk_load` fills an empty database and
+//! checks the same rules on the whole. `row_slots` serves recordings, and `invariants` serves
+//! tests. The cost of a commit is proportional to the rows and elements that it touches, not to the
+//! size of a table or a set.
 //!
-//! This crate knows no sessions, monitors, files, sockets, clocks or random sources: those arrive through [`Context`].
+//! This crate knows no sessions, monitors, files, sockets, clocks or random sources. What it needs
+//! of them arrives through [`Context`].
 
 mod apply_recorded;
 mod backrefs;

@@ -1,10 +1,11 @@
 //! The result of a transaction with deferred selections, written slice by slice.
 //!
-//! For each selection the matching rows are found, sorted if the request says so, deduplicated unless they differ
-//! anyway, and written; the text is cut into pieces between rows. The work can pause after any row. A row's number is
-//! its index among the rows found, or its slot.
+//! For each selection the matching rows are found, sorted if the request says so, deduplicated
+//! unless they differ anyway, and written. The text is cut into pieces between rows. The work can
+//! pause after any row. A row's number is its index among the rows found, or its slot.
 //!
-//! Invariant: the text equals the one that [`crate::selection::Form::write`] writes, with any slices on any threads.
+//! Invariant: the text equals that of [`crate::selection::Form::write`], whatever the slices and
+//! threads.
 
 use std::sync::Arc as StdArc;
 
@@ -16,20 +17,21 @@ use crate::page::{PAGE_SLOTS, Slot};
 use crate::selection::{DeferredSelection, Rows, Selection};
 use crate::slice::{Resumable, Slice};
 
-/// Length of a piece of a long result, bytes: large enough that a piece is worth a system call, small enough for the
-/// cache.
+/// Length of a piece of a long result in bytes: large enough to be worth a system call, small
+/// enough for the cache.
 const PIECE_BYTES: usize = 256 << 10;
 
-/// Clauses that are evaluated in one step.
+/// Number of clauses that are evaluated in one step.
 const CLAUSES: usize = 4;
 
 /// Steps to find out whether a row equals another in the selected columns.
 const DEDUPLICATION_STEPS: u64 = 8;
 
-/// Decides whether so many bytes more may be written; true for those that repeat an earlier selection of the same table.
+/// Decides whether this many more bytes may be written. The flag is true for bytes that repeat an
+/// earlier selection of the same table.
 pub type Meter<'m> = &'m dyn Fn(usize, bool) -> bool;
 
-/// The whole text in pieces; `None` when it is too long.
+/// The whole text in pieces; `None` if it is too long.
 type Pieces = Option<Vec<StdArc<[u8]>>>;
 
 /// A result with deferred selections. It is written once.
@@ -41,7 +43,7 @@ pub struct LongResult {
 }
 
 impl LongResult {
-    /// A result of the parts that an execution yields.
+    /// A result made of the parts that an execution yields.
     #[must_use]
     pub fn new(around: Vec<u8>, deferred_selections: Vec<DeferredSelection>) -> LongResult {
         assert!(
@@ -60,13 +62,14 @@ impl LongResult {
         &mut self.around
     }
 
-    /// The whole text in pieces. The time is proportional to the size of the selected tables, except for slices written
-    /// before.
+    /// The whole text in pieces. The time is proportional to the size of the selected tables,
+    /// except for slices written earlier.
     pub fn text(&self) -> &[StdArc<[u8]>] {
         self.text_within(&|_, _| true)
     }
 
-    /// The same, unless `meter`, which is called as the text grows, forbids it. There are no pieces then.
+    /// The whole text, unless `meter`, which is called as the text grows, forbids it: then there
+    /// are no pieces.
     pub fn text_within(&self, meter: Meter<'_>) -> &[StdArc<[u8]>] {
         let text = self
             .text
@@ -74,7 +77,8 @@ impl LongResult {
         text.as_deref().unwrap_or_default()
     }
 
-    /// Writes a slice more. Returns about how many rows are left; 0: [`LongResult::text_within`] returns at once.
+    /// Writes another slice. Returns the approximate number of rows left; 0 means that
+    /// [`LongResult::text_within`] returns at once.
     pub fn advance(&self, meter: Meter<'_>, slice: &mut Slice) -> usize {
         let mut rows_left = 0;
         let is_written = self.text.advance(|writer| {
@@ -91,7 +95,7 @@ impl LongResult {
         self.text.get().is_some()
     }
 
-    /// The most rows that are looked at to write it. O(selections).
+    /// Upper bound on the rows to visit to write the text. O(selections).
     #[must_use]
     pub fn rows(&self) -> usize {
         let selections = self
@@ -121,8 +125,8 @@ enum Stage {
         found: Vec<u32>,
     },
     Sorting(MergeSort),
-    /// The rows before `from` have been compared; `seen` has the indexes in `found`, each with the hash of the row's
-    /// selected columns.
+    /// The rows before `from` have been compared. `seen` has the indexes in `found`, each with the
+    /// hash of the row's selected columns.
     Deduplicating {
         rows: Vec<u32>,
         from: usize,
@@ -146,7 +150,7 @@ impl Default for Stage {
 }
 
 impl Writer {
-    /// Continues for a slice. Returns the text when it is complete, or too long.
+    /// Continues for a slice. Returns the text once it is complete, or found to be too long.
     fn advance(
         &mut self,
         result: &LongResult,
@@ -170,7 +174,7 @@ impl Writer {
         Some(is_allowed.then(|| std::mem::take(&mut self.pieces)))
     }
 
-    /// About how many rows are left.
+    /// The approximate number of rows left.
     fn rows_left(&self, result: &LongResult) -> usize {
         let mut selections = result.deferred_selections.iter().skip(self.number);
         let present = selections.next().map_or(0, |deferred_selections| {
@@ -180,7 +184,8 @@ impl Writer {
         present + later.sum::<usize>()
     }
 
-    /// Continues the present selection: true when it is written, false when it is too long, `None` when it pauses.
+    /// Continues the current selection. Returns true once it is written, false if it is too long,
+    /// and `None` if it pauses.
     fn select(
         &mut self,
         result: &LongResult,
@@ -230,7 +235,7 @@ impl Writer {
 }
 
 impl Stage {
-    /// About how many rows are left.
+    /// The approximate number of rows left.
     fn rows_left(&self, selection: &Selection) -> usize {
         match self {
             Stage::Finding { .. } => selection.row_count(),
@@ -240,7 +245,7 @@ impl Stage {
         }
     }
 
-    /// The stage after this one; `None` when it pauses.
+    /// The stage after this one; `None` if it pauses.
     fn prepare(&mut self, selection: &Selection, slice: &mut Slice) -> Option<Stage> {
         let form = &selection.form;
         let row = |number: u32| selection.row(number);
@@ -295,8 +300,8 @@ impl Stage {
         Some(Stage::deduplicate(selection, rows))
     }
 
-    /// The stage that follows for these rows, in order. Rows of one table differ in `_uuid`, so two can be equal only
-    /// without that column.
+    /// The next stage for these rows, which are in order. Rows of one table differ in `_uuid`, so
+    /// two can be equal only without that column.
     fn deduplicate(selection: &Selection, mut rows: Vec<u32>) -> Stage {
         let columns = &selection.form.columns;
         if columns.contains(ColumnId::UUID) {
@@ -316,7 +321,7 @@ impl Stage {
 }
 
 impl Selection {
-    /// The most rows that are looked at for it.
+    /// Upper bound on the rows to visit for the selection.
     fn row_count(&self) -> usize {
         match &self.rows {
             Rows::Found(rows) => rows.len(),
@@ -324,7 +329,7 @@ impl Selection {
         }
     }
 
-    /// The row with that number.
+    /// The row with this number.
     fn row(&self, number: u32) -> &Row {
         match &self.rows {
             Rows::Found(rows) => &rows[number as usize],
@@ -336,7 +341,7 @@ impl Selection {
         }
     }
 
-    /// Appends the numbers of rows that match, from the slot `from` on; `None` when it pauses.
+    /// Appends the numbers of matching rows, from the slot `from` on; `None` if it pauses.
     fn find(&self, from: &mut usize, found: &mut Vec<u32>, slice: &mut Slice) -> Option<()> {
         let (pages, condition) = match &self.rows {
             Rows::Found(rows) => {

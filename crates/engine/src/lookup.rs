@@ -1,7 +1,7 @@
-//! Finding the rows that match a condition: by `_uuid`, by a schema index, by an index that conditions brought about
-//! ([`crate::column_index`]), or by a walk over the table.
+//! Finds the rows that match a condition: by `_uuid`, by a schema index, by an index that
+//! conditions requested ([`crate::column_index`]), or by walking the table.
 //!
-//! The choice affects the cost only: the whole condition is evaluated on every candidate.
+//! The choice affects only the cost: the whole condition is evaluated on every candidate.
 
 use corvid_data::{ColumnId, Datum, Uuid};
 use smallvec::SmallVec;
@@ -13,14 +13,15 @@ use crate::page::Slot;
 use crate::table::Table;
 use crate::work_budget::{TooLong, WorkBudget};
 
-/// Slots of rows; mostly one.
+/// Slots of rows, usually one.
 pub(crate) type Slots = SmallVec<[Slot; 4]>;
 
-/// An index is used if at most one row in so many has the value; if more have it, a walk is quicker, because it reads
-/// memory in order.
+/// An index is used if at most one row in this many has the value. If more rows have it, a walk is
+/// faster, because it reads memory in order.
 const WALK_SHARE: usize = 8;
 
-/// The rows for which every clause holds, if `_uuid` or an index of the schema finds them, in slot order.
+/// The rows for which every clause holds, in slot order, if `_uuid` or an index of the schema finds
+/// them.
 pub(crate) fn matching_by_key(table: &Table, condition: &Condition) -> Option<Slots> {
     let holds = |slot: &Slot| condition.holds_for(table.at(*slot));
     let mut found = Slots::new();
@@ -42,7 +43,7 @@ pub(crate) fn matching_by_key(table: &Table, condition: &Condition) -> Option<Sl
 /// The rows for which every clause holds, in slot order.
 ///
 /// # Errors
-/// More rows must be looked at than `budget` has steps.
+/// More rows must be visited than `budget` has steps.
 pub(crate) fn matching_all(
     table: &Table,
     condition: &Condition,
@@ -65,8 +66,8 @@ pub(crate) fn matching_all(
     Ok(found)
 }
 
-/// The matching rows, in slot order, by the index of a column that an `==` clause names; `None` when there is no such
-/// index, or when many rows have the value.
+/// The matching rows, in slot order, found by the index of a column that an `==` clause names.
+/// `None` if there is no such index, or if many rows have the value.
 fn matching_by_column(table: &Table, condition: &Condition) -> Option<Slots> {
     let (index, value) = condition
         .equalities()
@@ -95,7 +96,8 @@ fn has_key(table: &Table, condition: &Condition) -> bool {
     condition.named_row().is_some() || key_demanded(table, condition).is_some()
 }
 
-/// The column by which the rows that match all clauses would be found if it had an index; `None` when a key finds them.
+/// The column that would find the rows that match all clauses if it had an index; `None` if a key
+/// finds them.
 pub(crate) fn column_walked(table: &Table, condition: &Condition) -> Option<ColumnId> {
     if has_key(table, condition) {
         return None;
@@ -128,7 +130,7 @@ pub(crate) fn for_each_matching_any(
     });
 }
 
-/// The number of rows that [`for_each_matching_any`] looks at, counted up to `max`.
+/// The number of rows that [`for_each_matching_any`] visits, counted up to `max`.
 pub(crate) fn rows_visited(table: &Table, condition: &Condition, max: usize) -> usize {
     let disjunction = condition.as_disjunction();
     let Some(finders) = finders(table, disjunction) else {
@@ -141,8 +143,8 @@ pub(crate) fn rows_visited(table: &Table, condition: &Condition, max: usize) -> 
     disjunction.uuids.len() + found.take(max).count()
 }
 
-/// The columns for which indexes would find the rows that match any clause, except for those with an index in the
-/// schema.
+/// The columns for which indexes would find the rows that match any clause, except those that an
+/// index of the schema covers.
 pub(crate) fn columns_wanted(table: &Table, condition: &Condition) -> Vec<ColumnId> {
     let disjunction = condition.as_disjunction();
     let are_few = |lookups: usize| lookups < table.len();
@@ -178,14 +180,14 @@ impl<'t> Finder<'t> {
     }
 }
 
-/// The index of the schema over this column alone.
+/// The schema's index over this column alone.
 fn declared_index(table: &Table, column: ColumnId) -> Option<&Index> {
     let mut indexes = table.indexes().iter();
     indexes.find(|index| index.columns() == [column])
 }
 
-/// The index of each column with `==` clauses. `None` when a column has none, and when a walk is cheaper: the table has
-/// fewer rows than the condition has values.
+/// The index of each column with `==` clauses. `None` if a column has none, or if a walk is cheaper
+/// because the table has fewer rows than the condition has values.
 fn finders<'t>(table: &'t Table, disjunction: &Disjunction) -> Option<Vec<Finder<'t>>> {
     disjunction
         .lookups()

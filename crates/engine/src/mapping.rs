@@ -1,8 +1,8 @@
-//! The mapping from one schema to another: the target of each table and column, and how its data are converted
+//! Maps one schema to another: the target of each table and column, and how its data are converted
 //! (docs/spec/protocol.md 4.15).
 //!
-//! Derived from the two schemas alone; never changes. Tables and columns are matched by name. [`crate::convert`] is its
-//! only user. Rows are arguments of its functions.
+//! Derived from the two schemas alone; never changes. Tables and columns are matched by name. Only
+//! [`crate::convert`] uses it. Rows are arguments of its functions.
 
 use corvid_data::{
     Arc, BaseType, ColumnDiff, ColumnId, ColumnType, Datum, Row, Schema, TableId, TableSchema,
@@ -20,8 +20,8 @@ pub(crate) struct Mapping {
     tables: Box<[Option<TableMapping>]>,
     /// For each table of the old schema, in order: its target.
     targets: Box<[Option<TableId>]>,
-    /// For each table of the new schema, in order: whether some column refers to it strongly whose source column did
-    /// not do so in the old schema.
+    /// For each table of the new schema, in order: whether some column refers to it strongly whose
+    /// source column did not do so in the old schema.
     unguarded: Box<[bool]>,
 }
 
@@ -29,7 +29,7 @@ pub(crate) struct Mapping {
 #[derive(Clone, Debug)]
 struct TableMapping {
     table: TableId,
-    /// For each column of the new table, in order; `None` when it is new.
+    /// For each column of the new table, in order; `None` if the column is new.
     columns: Box<[Option<ColumnSource>]>,
 }
 
@@ -80,13 +80,14 @@ impl Mapping {
         self.targets[usize::from(table.0)]
     }
 
-    /// Whether rows of a new table may be deleted under the old schema while a column that the new one makes a strong reference
-    /// still names them.
+    /// Whether the old schema allows deleting rows of a new table that are still named by a column
+    /// that is a strong reference only in the new schema.
     pub(crate) fn is_unguarded(&self, table: TableId) -> bool {
         self.unguarded[usize::from(table.0)]
     }
 
-    /// The columns of a row of the new `table`, from a row of its source. New columns have defaults.
+    /// The columns of a row of the new `table`, converted from a row of its source. New columns
+    /// have their defaults.
     ///
     /// # Errors
     /// The first datum that does not fit its new type.
@@ -103,7 +104,7 @@ impl Mapping {
         Ok(columns)
     }
 
-    /// The columns of `row` that `diffs` names and the new `table` has.
+    /// The columns of `row` that `diffs` names and that the new `table` has.
     ///
     /// # Errors
     /// The first datum that does not fit its new type.
@@ -193,7 +194,8 @@ impl Mapping {
         )
     }
 
-    /// Whether `base` of the old schema refers strongly to the table that is `target` in the new schema.
+    /// Whether `base` of the old schema refers strongly to the table that is `target` in the new
+    /// schema.
     fn guards(&self, base: &BaseType, target: TableId) -> bool {
         base.reference.as_ref().is_some_and(|reference| {
             reference.ref_type == corvid_data::RefType::Strong
@@ -216,8 +218,8 @@ fn column_sources(old: &TableSchema, new: &TableSchema) -> Box<[Option<ColumnSou
         .collect()
 }
 
-/// Whether two types have the same values. The targets of references are not compared: only the commit uses them, and
-/// tables may have other numbers in the new schema.
+/// Whether two types have the same values. The targets of references are not compared: only the
+/// commit uses them, and tables may have other numbers in the new schema.
 fn holds_same_values(from: &ColumnType, to: &ColumnType) -> bool {
     let same_base = |a: &BaseType, b: &BaseType| {
         a.atom == b.atom && a.enumeration == b.enumeration && a.bounds == b.bounds

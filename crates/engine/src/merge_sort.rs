@@ -1,8 +1,8 @@
-//! Sorting in slices: a `select` with `sort` may find all rows of a large table.
+//! Sorts in slices: a `select` with `sort` may find all rows of a large table.
 //!
-//! A stable bottom-up merge sort. First runs of [`RUN`] items are sorted, each at once; then passes merge pairs of
-//! runs, from `items` into `merged`, until one run is left. It can pause between two runs of the first part, and
-//! between any two items of the second.
+//! A stable bottom-up merge sort. First it sorts runs of [`RUN`] items, each at once. Then passes
+//! merge pairs of runs, from `items` into `merged`, until one run is left. It can pause between two
+//! runs in the first part, and between any two items in the second.
 
 use std::cmp::Ordering;
 
@@ -11,10 +11,10 @@ use crate::slice::Slice;
 /// Items of a run that is sorted at once.
 const RUN: usize = 256;
 
-/// Steps that an item of a run takes.
+/// Steps per item of a run.
 const RUN_STEPS: u64 = 16;
 
-/// Steps that merging an item takes.
+/// Steps to merge an item.
 const MERGE_STEPS: u64 = 4;
 
 /// Items that are being sorted: numbers of rows.
@@ -51,7 +51,7 @@ impl MergeSort {
         self.items.len()
     }
 
-    /// Continues for a slice. Returns the items when they are in order.
+    /// Continues for a slice. Returns the items once they are in order.
     pub(crate) fn advance(
         &mut self,
         slice: &mut Slice,
@@ -79,7 +79,7 @@ impl MergeSort {
         Some(std::mem::take(&mut self.items))
     }
 
-    /// Merges pairs of runs; false if it pauses.
+    /// Merges pairs of runs. Returns false if it pauses.
     fn merge(&mut self, slice: &mut Slice, compare: &impl Fn(u32, u32) -> Ordering) -> bool {
         let length = self.items.len();
         while self.merged.len() < length {
@@ -132,7 +132,7 @@ mod tests {
                 break;
             }
             let items: Vec<u32> = (0..length).map(|_| draw()).collect();
-            // Many are equal, so that an unstable sort is noticed.
+            // Many items are equal, so an unstable sort would be noticed.
             let compare = |a: u32, b: u32| (a % 64).cmp(&(b % 64));
             let mut expected = items.clone();
             expected.sort_by(|a, b| compare(*a, *b));

@@ -1,7 +1,8 @@
-//! Mutations: `[COLUMN, MUTATOR, VALUE]`, read for a table and applied to a datum (docs/spec/protocol.md 5.5).
+//! Mutations: `[COLUMN, MUTATOR, VALUE]`, parsed for a table and applied to a datum
+//! (docs/spec/protocol.md 5.5).
 //!
-//! A mutation of a large set by a small argument costs O(log n): the old and the new datum share the rest. Arithmetic
-//! is exact: a result that does not fit is an error; values do not wrap.
+//! Mutating a large set by a small argument costs O(log n): the old and the new datum share the
+//! rest. Arithmetic is exact: a result that does not fit is an error, and values do not wrap.
 
 use corvid_data::{
     Atom, AtomRef, AtomType, BaseType, ColumnId, ColumnSchema, ColumnType, Datum, DatumBuilder,
@@ -16,7 +17,7 @@ use crate::triple::Triple;
 /// One mutation of an operation.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Mutation {
-    /// The column it changes, never a standard one.
+    /// The column that it changes, never a standard one.
     pub(crate) column: ColumnId,
     mutator: Mutator,
     argument: Datum,
@@ -24,7 +25,7 @@ pub(crate) struct Mutation {
     is_by_key: bool,
 }
 
-/// The mutations of one operation; mostly one.
+/// The mutations of one operation, usually one.
 pub(crate) type Mutations = SmallVec<[Mutation; 2]>;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -74,10 +75,10 @@ impl Mutator {
     }
 }
 
-/// Reads the raw text of a `mutations` array.
+/// Parses the raw text of a `mutations` array.
 ///
 /// # Errors
-/// The first table of docs/spec/protocol.md 5.5.
+/// Those of the first table in docs/spec/protocol.md 5.5.
 pub(crate) fn read_mutations(
     table: &TableSchema,
     raw: &[u8],
@@ -152,7 +153,8 @@ fn read_mutation(
     })
 }
 
-/// The fast path for the argument of a mutator of sets; `None` for another mutator, and for a wrong argument.
+/// The fast path for the argument of a mutator of sets; `None` for any other mutator, and for a
+/// wrong argument.
 fn read_usual(
     mutator: Mutator,
     column_type: &ColumnType,
@@ -210,11 +212,11 @@ fn read_argument(
 }
 
 impl Mutation {
-    /// Changes `datum`, a value of `column`. Returns the difference if the argument itself is it: all of it was added,
-    /// or all of it removed.
+    /// Changes `datum`, a value of `column`. Returns the argument if it equals the difference: all
+    /// of it was added, or all of it was removed.
     ///
     /// # Errors
-    /// The second table of docs/spec/protocol.md 5.5. `datum` must not be used then.
+    /// Those of the second table in docs/spec/protocol.md 5.5. `datum` must not be used then.
     pub(crate) fn apply(
         &self,
         column: &ColumnSchema,
@@ -304,7 +306,8 @@ impl Mutator {
         Ok(())
     }
 
-    /// `None` when the result does not fit. Division truncates and the remainder has the sign of the dividend, as in C.
+    /// `None` if the result does not fit. Division truncates, and the remainder has the sign of the
+    /// dividend, as in C.
     fn compute_integer(self, x: i64, y: i64) -> Option<i64> {
         match self {
             Mutator::Add => x.checked_add(y),
@@ -316,7 +319,7 @@ impl Mutator {
         }
     }
 
-    /// Not finite when the result does not fit; reals have no remainder.
+    /// Not finite if the result does not fit. Reals have no remainder.
     fn compute_real(self, x: f64, y: f64) -> f64 {
         match self {
             Mutator::Add => x + y,

@@ -1,8 +1,10 @@
-//! Names of rows within one execution: `uuid-name` and `["named-uuid", NAME]` (docs/spec/protocol.md 2.6, 5.2).
+//! Names of rows within one execution: `uuid-name` and `["named-uuid", NAME]`
+//! (docs/spec/protocol.md 2.6, 5.2).
 //!
-//! Invariant: a name means one UUID throughout an execution, in operations before its insert as well as after. If the
-//! insert also gives `uuid`, the name means that one, before the insert too; to know it, the operations are searched
-//! once, when a name is first mentioned before its insert.
+//! Invariant: a name means one UUID throughout an execution, in operations before its insert as
+//! well as after. If the insert also gives `uuid`, the name means that UUID, even before the
+//! insert. To know it, the operations are searched once, when a name is first mentioned before its
+//! insert.
 
 use corvid_data::members::{self, is_id};
 use corvid_data::wire::{Content, StringCache};
@@ -12,7 +14,7 @@ use corvid_json::Reader;
 use crate::hash::Map;
 use crate::operations::Operations;
 
-/// The names of one execution, the source of fresh UUIDs and the strings that executions share.
+/// The names of one execution, the source of fresh UUIDs, and the strings that executions share.
 pub(crate) struct Names<'a> {
     uuids: &'a mut dyn UuidSource,
     strings: &'a mut StringCache,
@@ -44,8 +46,8 @@ impl<'a> Names<'a> {
         }
     }
 
-    /// Binds the name of an `insert` and returns the row's UUID; `None` when an earlier `insert` has the name. `given` is the `uuid`
-    /// member, if there is one.
+    /// Binds the name of an `insert` and returns the row's UUID; `None` if an earlier `insert` has
+    /// the name. `given` is the `uuid` member, if there is one.
     pub(crate) fn insert(&mut self, name: &str, given: Option<Uuid>) -> Option<Uuid> {
         if let Some(known) = self.bound.get_mut(name) {
             if known.is_inserted {
@@ -110,8 +112,8 @@ impl Symbols for Names<'_> {
     }
 }
 
-/// The names that operations of `params` bind to a UUID that they give. Malformed operations are skipped; their
-/// execution reports them.
+/// The names that operations of `params` bind to a UUID that they give. Malformed operations are
+/// skipped; their execution reports them.
 fn announcements(params: &[u8], seed: HashSeed) -> Map<Box<str>, Uuid> {
     let mut first = Map::with_hasher(seed);
     let mut operations = Operations::new(params);
@@ -148,7 +150,7 @@ fn announcement(operation: &[u8]) -> Option<(Box<str>, Option<Uuid>)> {
     Some((name.into(), uuid.and_then(|uuid| Uuid::parse(&uuid))))
 }
 
-/// Lends an optional symbol table once more.
+/// Reborrows an optional symbol table.
 pub(crate) fn reborrow<'s>(
     symbols: &'s mut Option<&mut dyn Symbols>,
 ) -> Option<&'s mut dyn Symbols> {

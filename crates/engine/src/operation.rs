@@ -1,8 +1,8 @@
-//! Operations: the one table of their kinds, and how their members are read (docs/spec/protocol.md
-//! 5.1). A file for each executes it.
+//! Operations: the single table of their kinds, and how their members are parsed
+//! (docs/spec/protocol.md 5.1). Each kind has a file that executes it.
 //!
-//! An operation is read completely, unexpected members included, before it is executed, because errors of its members
-//! have precedence over errors of its execution.
+//! An operation is parsed completely, including unexpected members, before it is executed: errors
+//! of its members have precedence over errors of its execution.
 
 mod control;
 mod delete;
@@ -29,27 +29,27 @@ use wait::Wait;
 /// Members of an operation, raw.
 pub(crate) type OperationMembers<'a> = Members<'a, &'a [u8]>;
 
-/// The effect that an operation may have. Every rule that treats operations differently reads it:
+/// The effect that an operation may have. Every rule that distinguishes operations uses it:
 /// read-only sessions, roles, followers and relays, the audit trail.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Effect {
-    /// It changes rows. The words name the change in the error of a role: `prohibit WORDS table
-    /// "T"`.
+    /// The operation changes rows. The text names the change in the error of a role:
+    /// `prohibit TEXT table "T"`.
     Changes(&'static str),
-    /// It has the record synced before the reply. It changes no row, but read-only sessions refuse
-    /// it.
+    /// The operation has the record synced before the reply. It changes no row, but read-only
+    /// sessions refuse it.
     Commits,
-    /// It only reads rows.
+    /// The operation only reads rows.
     Reads,
-    /// It may block until rows change.
+    /// The operation may block until rows change.
     Waits,
-    /// It depends on the owner of a lock.
+    /// The operation depends on the owner of a lock.
     Asserts,
-    /// It touches neither rows nor locks.
+    /// The operation touches neither rows nor locks.
     Nothing,
 }
 
-/// Makes the kinds of operations, and the operations with their members, from one table.
+/// Generates the kinds of operations, and the operations with their members, from one table.
 macro_rules! operations {
     ($($kind:ident($name:literal, $effect:expr, $members:ty);)*) => {
         /// A kind of operation. Its number is its index in [`OperationKind::ALL`].
@@ -71,7 +71,7 @@ macro_rules! operations {
                 None
             }
 
-            /// Its name on the wire.
+            /// The kind's name on the wire.
             #[must_use]
             pub const fn name(self) -> &'static str {
                 match self {
@@ -79,7 +79,7 @@ macro_rules! operations {
                 }
             }
 
-            /// The effect that it may have.
+            /// The effect that operations of this kind may have.
             #[must_use]
             pub const fn effect(self) -> Effect {
                 match self {
@@ -88,35 +88,36 @@ macro_rules! operations {
             }
         }
 
-        /// One operation, its members checked for presence and kind. Values are still raw text.
+        /// One operation, with its members checked for presence and kind. Values are still raw
+        /// text.
         pub(crate) enum Operation<'a> {
             $($kind($members),)*
         }
 
         impl<'a> Operation<'a> {
-            /// Reads the members of an operation of this kind, but for `op`.
+            /// Parses the members of an operation of this kind, except `op`.
             fn read(kind: OperationKind, source: &mut Source<'a, '_>) -> Result<Self, WireError> {
                 Ok(match kind {
                     $(OperationKind::$kind => Operation::$kind(<$members>::parse(source)?),)*
                 })
             }
 
-            /// Its kind.
+            /// The operation's kind.
             pub(crate) fn kind(&self) -> OperationKind {
                 match self {
                     $(Operation::$kind(_) => OperationKind::$kind,)*
                 }
             }
 
-            /// The table whose rows decide whether it succeeds. A `select` always succeeds, and a
-            /// `wait` records its rows itself.
+            /// The table whose rows decide whether the operation succeeds. `None` for `select`,
+            /// which always succeeds, and for `wait`, which records its rows itself.
             pub(crate) fn depends_on(&self) -> Option<TableId> {
                 match self {
                     $(Operation::$kind(operation) => operation.depends_on(),)*
                 }
             }
 
-            /// Executes it and appends its result.
+            /// Executes the operation and appends its result.
             pub(crate) fn execute(self, execution: &mut Execution<'_, '_>) -> Result<(), Failure> {
                 match self {
                     $(Operation::$kind(operation) => operation.execute(execution),)*
@@ -139,9 +140,9 @@ operations! {
     Assert("assert", Effect::Asserts, Assert<'a>);
 }
 
-/// The members of one kind of operation, read and not yet executed.
+/// The members of one kind of operation, parsed and not yet executed.
 trait Executable<'a>: Sized {
-    /// Reads the members.
+    /// Parses the members.
     ///
     /// # Errors
     /// The first fault in the order of the table in docs/spec/protocol.md 5.1.
@@ -152,11 +153,11 @@ trait Executable<'a>: Sized {
         None
     }
 
-    /// Executes it and appends its result.
+    /// Executes the operation and appends its result.
     fn execute(self, execution: &mut Execution<'_, '_>) -> Result<(), Failure>;
 }
 
-/// Reads the members that name tables.
+/// Reads the members that several kinds share.
 struct Source<'a, 's> {
     schema: &'s Schema,
     what: Subject<'a>,
@@ -167,7 +168,7 @@ impl OperationKind {
     /// The number of kinds.
     pub const COUNT: usize = OperationKind::ALL.len();
 
-    /// The words for its change of rows in the error of a role; `None`: it changes no rows.
+    /// The text for the kind's change of rows in the error of a role; `None` if it changes no rows.
     #[must_use]
     pub const fn action(self) -> Option<&'static str> {
         match self.effect() {
@@ -176,7 +177,8 @@ impl OperationKind {
         }
     }
 
-    /// Whether read-only sessions and databases refuse it, also when it would change nothing.
+    /// Whether read-only sessions and databases refuse operations of this kind, even those that
+    /// would change nothing.
     #[must_use]
     pub const fn is_writing(self) -> bool {
         matches!(self.effect(), Effect::Changes(_) | Effect::Commits)
@@ -184,10 +186,11 @@ impl OperationKind {
 }
 
 impl<'a> Operation<'a> {
-    /// Reads the members of the operation.
+    /// Parses the members of the operation.
     ///
     /// # Errors
-    /// The first fault in the order of the table in docs/spec/protocol.md 5.1; unexpected members last.
+    /// The first fault in the order of the table in docs/spec/protocol.md 5.1; unexpected members
+    /// last.
     pub(crate) fn parse(
         schema: &Schema,
         what: Subject<'a>,

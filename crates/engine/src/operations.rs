@@ -1,7 +1,9 @@
-//! The operations of a request, one after the other. The pass that splits an operation into members also finds its end.
+//! The operations of a request, one after the other. A single pass splits an operation into members
+//! and finds its end.
 //!
-//! Invariant: the text was validated before, as part of its message. An operation is read only when those before it
-//! were executed, so their number is not known. It is counted only for errors, and where it may matter for a budget.
+//! Invariant: the text was validated before, as part of its message. An operation is read only once
+//! those before it were executed, so the number of operations is unknown. They are counted only for
+//! errors, and where the number may matter for a budget.
 
 use corvid_data::members::{self, Subject};
 use corvid_data::{Members, WireError};
@@ -9,20 +11,20 @@ use corvid_json::Reader;
 
 use crate::operation::OperationMembers;
 
-/// The length in bytes of the shortest valid operation.
+/// The length of the shortest valid operation, in bytes.
 const BYTES_MIN: usize = 10;
 
 /// The rest of the array of a request.
 pub(crate) struct Operations<'a> {
     params: &'a [u8],
     reader: Reader<'a>,
-    /// The number of the present operation, from 1; 0 before the first.
+    /// The number of the current operation, from 1; 0 before the first.
     number: usize,
 }
 
 impl<'a> Operations<'a> {
-    /// The operations of `params`, behind the name of the database. A text that is no JSON array has none; framing has
-    /// refused it before.
+    /// The operations of `params`, after the name of the database. A text that is not a JSON array
+    /// has none; framing has refused it before.
     pub(crate) fn new(params: &'a [u8]) -> Operations<'a> {
         let mut reader = Reader::trusted(params);
         if reader.begin_array().is_ok() && matches!(reader.next_element(), Ok(true)) {
@@ -35,12 +37,12 @@ impl<'a> Operations<'a> {
         }
     }
 
-    /// An upper bound of their number, cheaper than counting.
+    /// Upper bound on the number of operations, cheaper than counting.
     pub(crate) fn count_max(params: &[u8]) -> usize {
         params.len() / BYTES_MIN
     }
 
-    /// Their number. Reads all of them.
+    /// The number of operations. Reads all of them.
     pub(crate) fn count(params: &[u8]) -> usize {
         members::elements(params).saturating_sub(1)
     }
@@ -52,12 +54,12 @@ impl<'a> Operations<'a> {
         is_there
     }
 
-    /// The number of the present operation, from 1.
+    /// The number of the current operation, from 1.
     pub(crate) fn number(&self) -> usize {
         self.number
     }
 
-    /// The name of the present operation in errors.
+    /// The name of the current operation in errors.
     pub(crate) fn what(&self) -> Subject<'a> {
         Subject::Operation {
             number: self.number,
@@ -65,14 +67,15 @@ impl<'a> Operations<'a> {
         }
     }
 
-    /// Splits the present operation and passes it. Returns its members, and its length in bytes.
+    /// Splits the current operation and moves past it. Returns its members, and its length in
+    /// bytes.
     pub(crate) fn split(&mut self) -> (Result<OperationMembers<'a>, WireError>, usize) {
         let start = self.reader.offset();
         let members = Members::read(self.what(), self.params, &mut self.reader);
         (members, self.reader.offset() - start)
     }
 
-    /// The number of operations behind the present one.
+    /// The number of operations after the current one.
     #[cold]
     pub(crate) fn untried(&self) -> usize {
         Operations::count(self.params).saturating_sub(self.number)

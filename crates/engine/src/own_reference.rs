@@ -1,8 +1,9 @@
-//! References of a row to its own UUID, and those of them in columns that refer to another table.
+//! Finds references of a row to its own UUID, and those among them in columns that refer to another
+//! table.
 //!
-//! A strong reference that holds the UUID of its own row does not count: it needs no target and keeps nothing alive
-//! (docs/spec/protocol.md 5.12). The reference compares UUIDs only, so this holds even where the column refers to rows
-//! of *another* table:
+//! A strong reference that holds the UUID of its own row does not count: it needs no target and
+//! keeps nothing alive (docs/spec/protocol.md 5.12). The reference implementation compares only
+//! UUIDs, so this holds even if the column refers to rows of *another* table:
 //!
 //! ```text
 //! table A, column b: a strong reference to rows of table B
@@ -10,21 +11,21 @@
 //! A row 2222: b = 1111        refused, unless B has a row 1111
 //! ```
 //!
-//! Files hold such rows, so the engine has the same rule. They are mistakes of their writers, so the server logs them
-//! when it opens a file ([`Database::own_references`]).
+//! Files contain such rows, so the engine follows the same rule. They are mistakes of their
+//! writers, so the server logs them when it opens a file ([`Database::own_references`]).
 
 use corvid_data::{AtomRef, ColumnId, TableId, Uuid};
 
 use crate::database::Database;
 use crate::row_id::RowId;
 
-/// Whether a strong reference is one of a row to itself, and so does not count.
+/// Whether a strong reference names its own row, and so does not count.
 #[inline]
 pub(crate) fn is_own(source: RowId, target: Uuid) -> bool {
     source.uuid == target
 }
 
-/// Whether it is one of those in a column that refers to another table.
+/// Whether such a reference is in a column that refers to another table.
 #[inline]
 pub(crate) fn is_misplaced(source: RowId, target: RowId) -> bool {
     source.uuid == target.uuid && source.table != target.table
@@ -44,8 +45,8 @@ pub struct OwnReference {
 }
 
 impl Database {
-    /// Strong references to other tables that hold the UUID of their own rows. This costs nothing unless one was ever
-    /// added; then it looks at all rows.
+    /// Strong references to other tables that hold the UUID of their own rows. Costs nothing unless
+    /// one was ever added; then it visits all rows.
     #[must_use]
     pub fn own_references(&self) -> Vec<OwnReference> {
         let mut found = Vec::new();

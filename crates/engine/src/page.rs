@@ -1,10 +1,13 @@
-//! Pages hold the rows: 256 slots, shared with snapshots, copied by the writer once for each snapshot.
+//! Pages hold the rows: 256 slots, shared with snapshots, which the writer copies once per
+//! snapshot.
 //!
-//! A page knows no uuid, no index and no schema; [`crate::table::Table`] is its only user, [`crate::Snapshot`] its only reader.
+//! A page knows no UUID, no index and no schema. Only [`crate::table::Table`] uses it, and only
+//! [`crate::Snapshot`] reads it.
 
 use corvid_data::{Arc, Row};
 
-/// Slots of a page: 2 KiB of pointers, so that copying one after a snapshot costs well under a microsecond.
+/// Slots of a page: 2 KiB of pointers, so that copying one after a snapshot costs well under a
+/// microsecond.
 pub(crate) const PAGE_SLOTS: usize = 256;
 
 /// The number of a slot in the pages of one table.
@@ -14,22 +17,22 @@ pub(crate) struct Slot(u32);
 impl Slot {
     /// The slot `number` of a table.
     ///
-    /// Four thousand million rows are beyond any memory, so running out is a bug.
+    /// Four billion rows do not fit into any memory, so running out is a bug.
     pub(crate) fn new(number: usize) -> Slot {
         Slot(u32::try_from(number).expect("a table has fewer than 2^32 rows"))
     }
 
-    /// Its number in the table.
+    /// The slot's number in the table.
     pub(crate) fn number(self) -> usize {
         self.0 as usize
     }
 
-    /// The index of its page.
+    /// The index of the slot's page.
     pub(crate) fn page(self) -> usize {
         self.0 as usize / PAGE_SLOTS
     }
 
-    /// Its offset in the page.
+    /// The slot's offset in its page.
     pub(crate) fn offset(self) -> usize {
         self.0 as usize % PAGE_SLOTS
     }
@@ -59,12 +62,12 @@ impl Page {
         &mut self.slots[offset]
     }
 
-    /// The rows it holds, in slot order.
+    /// The rows in the page, in slot order.
     pub(crate) fn rows(&self) -> impl Iterator<Item = &Arc<Row>> + '_ {
         self.slots.iter().flatten()
     }
 
-    /// Its slots, in order.
+    /// The slots, in order.
     pub(crate) fn slots(&self) -> &[Option<Arc<Row>>; PAGE_SLOTS] {
         &self.slots
     }

@@ -1,7 +1,8 @@
-//! Role-based access control: whether a client's role lets it change given rows (docs/spec/protocol.md 7.2).
+//! Role-based access control: whether a client's role lets it change given rows
+//! (docs/spec/protocol.md 7.2).
 //!
-//! The rules are rows of the database itself and are read as the transaction sees them. Costs one row lookup and the columns named,
-//! per operation, and nothing at all for sessions without a role.
+//! The rules are rows of the database itself, and are read as the transaction sees them. Costs one
+//! row look-up and the named columns per operation, and nothing for sessions without a role.
 
 mod guards;
 
@@ -25,17 +26,17 @@ pub(crate) type Columns = SmallVec<[ColumnId; 8]>;
 
 /// The part of the rows that an operation changes.
 pub(crate) enum Access {
-    /// Whole rows, which it adds or removes.
+    /// Whole rows, which the operation inserts or deletes.
     Rows,
     /// These columns.
     Columns(Columns),
 }
 
-/// Checks an operation on `rows`: for an insert the new row, otherwise the rows before the
+/// Checks an operation on `rows`: the new row for an insert, otherwise the rows before the
 /// operation. Each role of the requester must allow it.
 ///
 /// # Errors
-/// `permission error`, of the first role that does not.
+/// `permission error`, for the first role that does not allow the operation.
 pub(crate) fn check<'r>(
     execution: &Execution<'_, '_>,
     kind: OperationKind,
@@ -94,11 +95,11 @@ fn denial(
     )
 }
 
-/// The row with the permissions of a role for a table.
+/// The row with a role's permissions for a table.
 struct Permission<'t> {
     schema: &'t TableSchema,
     row: &'t Row,
-    /// The table that the permissions are for.
+    /// The table that the permissions apply to.
     target: &'t TableSchema,
 }
 
@@ -135,8 +136,8 @@ impl<'t> Permission<'t> {
         mut rows: impl Iterator<Item = &'r Row>,
     ) -> bool {
         match access {
-            // Checks that depend on no row are made also where no row matches: an operation that
-            // the role does not have is refused whenever it is tried.
+            // Checks that do not depend on rows are made even if no row matches: an operation that
+            // the role lacks is always refused.
             Access::Rows => {
                 self.may_insert_and_delete() && rows.all(|row| self.authorizes(row, client_id))
             }
@@ -152,8 +153,8 @@ impl<'t> Permission<'t> {
         }
     }
 
-    /// Whether some element of `authorization` authorizes the client: empty, a string column that holds its id, or
-    /// `COLUMN:KEY`.
+    /// Whether some element of `authorization` authorizes the client: the empty string, a string
+    /// column that holds the client's id, or `COLUMN:KEY`.
     fn authorizes(&self, row: &Row, client_id: &str) -> bool {
         let Some(rules) = self.strings("authorization") else {
             return false;

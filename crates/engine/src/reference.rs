@@ -1,7 +1,9 @@
-//! The columns of a table that hold references, and the changes of references from one version of a row to the next.
+//! The columns of a table that hold references, and the changes of references from one version of a
+//! row to the next.
 //!
-//! [`ReferenceColumn::changes`] yields the changes for both reference counts (strong) and back references (weak),
-//! forwards at commit and backwards when a commit is undone. Nothing else interprets reference columns.
+//! [`ReferenceColumn::changes`] yields the changes for both reference counts (strong) and back
+//! references (weak), forwards at commit and backwards when a commit is undone. Nothing else
+//! interprets reference columns.
 
 use corvid_data::diff::{self, Change};
 use corvid_data::{
@@ -41,14 +43,15 @@ impl ReferenceColumn {
             .collect()
     }
 
-    /// This column of a row; nothing when there is no row.
+    /// This column of a row; empty if there is no row.
     fn datum<'a>(&self, row: Option<&'a Row>) -> &'a Datum {
         row.map_or(&NOTHING, |row| &row.columns[usize::from(self.column.0)])
     }
 
-    /// Calls `visit` with each reference that one version has and the other lacks: `1` for added, `-1` for removed.
-    /// `diffs` are the differences of all columns, in either direction, if both versions exist and have been compared;
-    /// then the work is proportional to the difference, otherwise to the column.
+    /// Calls `visit` with each reference that one version has and the other lacks: `1` for added,
+    /// `-1` for removed. `diffs` are the differences of all columns, in either direction, if both
+    /// versions exist and have been compared. With them the work is proportional to the difference,
+    /// otherwise to the column.
     #[inline]
     pub(crate) fn changes(
         &self,
@@ -59,13 +62,13 @@ impl ReferenceColumn {
     ) {
         let diffs = diffs.filter(|_| old.is_some() && new.is_some());
         let (old, new) = (self.datum(old), self.datum(new));
-        // Most columns are shared, and so are all that a new row leaves empty.
+        // Most columns are shared, including all those that a new row leaves empty.
         if !old.ptr_eq(new) {
             self.column_changes(old, new, diffs, visit);
         }
     }
 
-    /// The same for data that are not shared.
+    /// Visits the changes of data that are not shared.
     fn column_changes(
         &self,
         old: &Datum,
@@ -83,8 +86,9 @@ impl ReferenceColumn {
         }
     }
 
-    /// The same for two data of this column; `diff` is their difference, if it names every key that was added, removed
-    /// or given another value, as in columns of several elements.
+    /// Visits the changes between two data of this column. `diff` is their difference, if it names
+    /// every key that was added, removed or given another value. That holds in columns of several
+    /// elements.
     pub(crate) fn datum_changes(
         &self,
         old: &Datum,
@@ -116,7 +120,8 @@ impl ReferenceColumn {
             });
             return;
         };
-        // If the lengths differ by the whole difference, all of it was added, or all of it removed.
+        // If the lengths differ by the whole difference, all of it was added or all of it was
+        // removed.
         let all = match (old.len(), new.len()) {
             (before, after) if before + diff.len() == after => Some(1),
             (before, after) if after + diff.len() == before => Some(-1),
@@ -124,7 +129,7 @@ impl ReferenceColumn {
         };
         for (key, value) in diff {
             if value.is_none() {
-                // An element of a set is in one of the two, so one search decides in which.
+                // An element of a set is in one of the two, so one search tells in which.
                 let searched = || if old.contains(key) { -1 } else { 1 };
                 count_pair(Some(key), None, all.unwrap_or_else(searched));
                 continue;

@@ -1,11 +1,12 @@
 //! Builds rows from records of a log, on threads without access to the database.
 //!
-//! Only the thread that applies a record knows whether it inserts a row or changes one. Here it is guessed: a record
-//! with most columns of its table is built as a row, with the hashes of its keys, which then only has to be inserted. A
-//! wrong guess costs turning the row back into a record ([`NewRow::into_recorded`]) and has no other effect.
+//! Only the thread that applies a record knows whether it inserts a row or changes one. The builder
+//! guesses: it turns a record with most columns of its table into a row with the hashes of its
+//! keys, which then only has to be inserted. A wrong guess costs turning the row back into a record
+//! ([`NewRow::into_recorded`]), and has no other effect.
 //!
-//! Invariant: the data of a [`NewRow`] have the sizes that their columns allow. The loader of a log calls it; it knows
-//! no table's contents.
+//! Invariant: the data of a [`NewRow`] have sizes that their columns allow. The loader of a log
+//! calls this file, which knows no table's contents.
 
 use corvid_data::{
     Arc, ColumnId, Datum, HashSeed, Recorded, RecordedRow, Row, Schema, TableId, Uuid, UuidSource,
@@ -33,9 +34,9 @@ pub struct Prepared {
 
 #[derive(Debug)]
 pub(crate) enum PreparedRow {
-    /// As recorded.
+    /// A row as recorded.
     Recorded(RecordedRow),
-    /// Probably inserted.
+    /// A row that is probably inserted.
     New(NewRow),
 }
 
@@ -62,8 +63,8 @@ impl RowBuilder {
         }
     }
 
-    /// The row that `recorded` inserts, with a fresh version. The data must have allowed sizes, and no column may occur
-    /// twice. `None` when the record deletes a row.
+    /// The row that `recorded` inserts, with a fresh version; `None` if the record deletes a row.
+    /// The data must have allowed sizes, and no column may occur twice.
     pub fn row(&self, recorded: RecordedRow, uuids: &mut dyn UuidSource) -> Option<Arc<Row>> {
         let defaults = &self.layouts[usize::from(recorded.table.0)].defaults;
         let given = recorded.columns?;
@@ -85,7 +86,7 @@ impl RowBuilder {
         }))
     }
 
-    /// Prepares a transaction. `guesses` says whether to guess that rows are new.
+    /// Prepares a transaction. `guesses` tells whether to guess that rows are new.
     pub fn prepare(
         &self,
         recorded: Recorded,
@@ -128,7 +129,8 @@ impl RowBuilder {
         })
     }
 
-    /// The columns that a record gives, if they are most columns of the table and have sizes that a new row may have.
+    /// The columns that a record gives, if they are most columns of the table and have sizes that a
+    /// new row may have.
     fn given(&self, recorded: &RecordedRow) -> Option<Given> {
         let columns = recorded.columns.as_ref()?;
         let described = self.schema.table(recorded.table).columns();
@@ -162,7 +164,7 @@ impl PreparedRow {
         }
     }
 
-    /// The record.
+    /// The row as a record.
     pub(crate) fn into_recorded(self) -> RecordedRow {
         match self {
             PreparedRow::Recorded(row) => row,

@@ -1,13 +1,13 @@
-//! The identity of a row in a database: its table and its UUID there (a UUID is unique within one table only).
+//! Identifies a row in a database by its table and its UUID. A UUID is unique only within a table.
 
 use corvid_data::{TableId, Uuid};
 
-/// A row, present or not.
+/// A row, which may or may not exist.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(crate) struct RowId {
-    /// Its table.
+    /// The row's table.
     pub(crate) table: TableId,
-    /// Its UUID there.
+    /// The row's UUID.
     pub(crate) uuid: Uuid,
 }
 

@@ -1,4 +1,5 @@
-//! Row objects of operations: column names and values from a client (docs/spec/protocol.md 5.2, 5.6, 5.7).
+//! Row objects of operations: column names and values from a client (docs/spec/protocol.md 5.2,
+//! 5.6, 5.7).
 
 use corvid_data::{ColumnId, Datum, Symbols, TableSchema, WireError, wire};
 use corvid_json::Reader;
@@ -6,14 +7,14 @@ use smallvec::SmallVec;
 
 use crate::triple::unknown_column;
 
-/// The columns that a row object names, `_uuid` and `_version` included, each once.
+/// The columns that a row object names, which may include `_uuid` and `_version`, each once.
 pub(crate) type Given = SmallVec<[(ColumnId, Datum); 8]>;
 
-/// Reads the raw text of a row object; the caller has seen that it is an object.
+/// Parses the raw text of a row object. The caller has checked that it is an object.
 ///
 /// # Errors
-/// An unknown column, or a value that does not fit its column. With several faults, the first of those that no later member of
-/// the same name replaces.
+/// An unknown column, or a value that does not fit its column. Of several faults, the first one
+/// that no later member of the same name replaces.
 pub(crate) fn read_row(
     table: &TableSchema,
     raw: &[u8],
@@ -28,7 +29,7 @@ pub(crate) fn read_row(
         let Some(column) = table.column_named(&name) else {
             return Err(unknown_column(table, &name, raw));
         };
-        // Of repeated members the last counts; earlier ones are dropped, faults included.
+        // The last of repeated members counts. Earlier ones are dropped, including their faults.
         if given.iter().any(|(id, _)| *id == column) {
             given.retain(|(id, _)| *id != column);
         }

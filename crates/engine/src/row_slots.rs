@@ -1,10 +1,12 @@
-//! The slots of a database's rows, so that another database can hold the same rows in the same slots.
+//! The slots of a database's rows, so that another database can hold the same rows in the same
+//! slots.
 //!
-//! Results list rows in the order of their slots, and which slot the next row gets depends on those that were freed. So a recording of a
-//! database begins with the slots of its rows ([`Database::row_slots`]), and a replay restores them ([`Database::restore`]).
+//! Results list rows in the order of their slots, and the slot of the next row depends on those
+//! that were freed. So a recording of a database begins with the slots of its rows
+//! ([`Database::row_slots`]), and a replay restores them ([`Database::restore`]).
 //!
-//! Invariant: a restored database answers every transaction as the original does. Both functions visit all rows;
-//! nothing calls them for each commit.
+//! Invariant: a restored database answers every transaction as the original does. Both functions
+//! visit all rows; they are not called for every commit.
 
 use corvid_data::{
     Arc, ColumnId, Datum, HashSeed, Recorded, RecordedRow, Row, Schema, Uuid, UuidSource, WireError,
@@ -19,11 +21,11 @@ use crate::table::Table;
 pub struct RowSlots {
     /// Slots of the rows, in the order of [`Database::rows`].
     pub rows: Vec<u32>,
-    /// Free slots; the last one is used next.
+    /// Free slots. The last one is used next.
     pub free: Vec<u32>,
 }
 
-/// The versions that rows already have, in their order, as a source of versions.
+/// A source of versions that returns the ones that rows already have, in order.
 struct Versions(std::vec::IntoIter<Uuid>);
 
 impl UuidSource for Versions {
@@ -33,7 +35,7 @@ impl UuidSource for Versions {
 }
 
 impl Database {
-    /// The slots of its rows, table by table.
+    /// The slots of the rows, table by table.
     #[must_use]
     pub fn row_slots(&self) -> Vec<RowSlots> {
         let number = |slot: Slot| u32::try_from(slot.number()).unwrap_or(u32::MAX);
@@ -87,8 +89,8 @@ impl Database {
 }
 
 impl Table {
-    /// Gives an empty table the pages for these slots, whose rows are inserted next, in order. False when a slot occurs
-    /// twice.
+    /// Gives an empty table the pages for these slots, whose rows are inserted next, in order.
+    /// Returns false if a slot occurs twice.
     fn assign_slots(&mut self, slots: &RowSlots) -> bool {
         let all = || {
             slots

@@ -1,8 +1,9 @@
-//! The result of a `select` as text: written at once, or deferred and written later ([`crate::LongResult`]).
+//! The result of a `select` as text: written at once, or deferred and written later
+//! ([`crate::LongResult`]).
 //!
-//! A deferred selection holds the rows as they were when the operation was executed, changes of its own transaction
-//! included. It shares them with the database, as a snapshot does. So the time and the thread of writing make no
-//! difference to the text.
+//! A deferred selection holds the rows as they were when the operation was executed, including the
+//! changes of its own transaction. It shares them with the database, as a snapshot does. So the
+//! time and thread of writing make no difference to the text.
 
 use corvid_data::{Arc, ColumnId, HashSeed, Row, Schema, TableId, TableSchema};
 
@@ -23,8 +24,8 @@ pub(crate) struct Form {
 }
 
 impl Form {
-    /// Appends `{"rows":[...]}`. `after_row` is called with the text after each row and returns whether to go on.
-    /// Returns false when it stopped.
+    /// Appends `{"rows":[...]}`. Calls `after_row` with the text after each row, and stops if it
+    /// returns false. Returns false if it stopped.
     pub(crate) fn write<'r>(
         &'r self,
         table: &TableSchema,
@@ -81,7 +82,7 @@ pub struct Selection {
 pub(crate) enum Rows {
     /// These rows.
     Found(Vec<Arc<Row>>),
-    /// The rows of these pages that match.
+    /// The rows of these pages that match the condition.
     Matching(Vec<Arc<Page>>, Condition),
 }
 
@@ -100,7 +101,8 @@ impl Selection {
         self.form.write(table, rows, out, after_row)
     }
 
-    /// Adds its length in bytes to `sum`; stops when that exceeds `max`. Takes as long as writing it.
+    /// Adds the selection's length in bytes to `sum`. Stops once that exceeds `max`. Takes as long
+    /// as writing it.
     fn measure(&self, sum: &mut usize, max: usize) {
         let mut out = Vec::new();
         self.write(&mut out, |out| {
@@ -115,15 +117,15 @@ impl Selection {
 /// A selection that is not written in the result yet.
 #[derive(Debug)]
 pub struct DeferredSelection {
-    /// Its offset in the text of the result, in bytes.
+    /// The selection's offset in the text of the result, in bytes.
     pub(crate) at: usize,
     /// An earlier operation of the transaction selects from the same table.
     pub(crate) is_repeated: bool,
     pub(crate) selection: Selection,
 }
 
-/// The length in bytes of the selections that repeat earlier ones; somewhat more than `max` if they are longer than
-/// that.
+/// The length in bytes of the selections that repeat earlier ones. If they are longer than `max`,
+/// the result is somewhat more than `max`.
 pub(crate) fn repeated_bytes(deferred_selections: &[DeferredSelection], max: usize) -> usize {
     let mut sum = 0;
     let repeated = deferred_selections

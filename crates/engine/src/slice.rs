@@ -1,9 +1,9 @@
-//! Slices of long work: the amount that is done before other work has its turn, and work that resumes where its last
-//! slice ended.
+//! Slices of long work: the amount done before other work gets its turn, and work that resumes
+//! where its last slice ended.
 //!
-//! Work is counted in steps of some 20 ns, as [`crate::WorkBudget`] counts them: a row that is looked at is one, and so are sixteen bytes
-//! that are written. The writers of long results here, and of contents and updates in `monitor`, use it; the caller
-//! decides which work has the next slice.
+//! Work is counted in steps of about 20 ns, as [`crate::WorkBudget`] counts them: visiting a row is
+//! one step, and so is writing sixteen bytes. The writers of long results here, and of contents and
+//! updates in `monitor`, use slices. The caller decides which work gets the next slice.
 
 use std::fmt::{self, Debug, Formatter};
 use std::sync::{Mutex, OnceLock, PoisonError};
@@ -11,14 +11,15 @@ use std::sync::{Mutex, OnceLock, PoisonError};
 /// Bytes that are written in one step.
 const BYTES: usize = 16;
 
-/// Steps that may be done before the work pauses. Indivisible work, a row for instance, may exceed them.
+/// Steps that may be done before the work pauses. Indivisible work, for example a row, may exceed
+/// them.
 #[derive(Debug)]
 pub struct Slice {
     left: u64,
 }
 
 impl Slice {
-    /// A slice of so many steps.
+    /// A slice of this many steps.
     #[must_use]
     pub fn new(steps: u64) -> Slice {
         Slice { left: steps }
@@ -30,7 +31,7 @@ impl Slice {
         Slice::new(u64::MAX)
     }
 
-    /// Counts so many steps and bytes written.
+    /// Spends this many steps and bytes written.
     pub fn spend(&mut self, steps: u64, bytes: usize) {
         self.left = self.left.saturating_sub(steps + (bytes / BYTES) as u64);
     }
@@ -42,17 +43,18 @@ impl Slice {
     }
 }
 
-/// Work with an outcome, done in slices by any thread. A thread that needs the outcome at once does the rest of the
-/// work.
+/// Work with an outcome, done in slices by any thread. A thread that needs the outcome at once does
+/// the rest of the work.
 ///
-/// Invariant: `outcome` is set only by the holder of `work`, with the last slice, and `work` is dropped then.
+/// Invariant: `outcome` is set only by the holder of `work`, with the last slice, and `work` is
+/// dropped then.
 pub struct Resumable<W, T> {
     work: Mutex<Option<W>>,
     outcome: OnceLock<T>,
 }
 
 impl<W, T> Resumable<W, T> {
-    /// Work that is not begun.
+    /// Work that has not begun.
     pub fn new(work: W) -> Resumable<W, T> {
         Resumable {
             work: Mutex::new(Some(work)),
@@ -65,8 +67,8 @@ impl<W, T> Resumable<W, T> {
         self.outcome.get()
     }
 
-    /// Does one slice; `advance` returns the outcome with the last one. Returns whether the work is finished. Waits
-    /// while another thread does a slice.
+    /// Does one slice. `advance` returns the outcome with the last slice. Returns whether the work
+    /// is finished. Blocks while another thread does a slice.
     pub fn advance(&self, advance: impl FnOnce(&mut W) -> Option<T>) -> bool {
         if self.outcome.get().is_some() {
             return true;

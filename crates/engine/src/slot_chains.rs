@@ -1,14 +1,16 @@
-//! Chains of slots by hash, for keys that many rows may share: a [`SlotTable`] holds the first slot of each chain, and links lead
-//! to the others. Adding and removing a slot takes the same time however long its chain is; in the table alone a thousand equal
-//! hashes would be a thousand entries to search.
+//! Chains of slots by hash, for keys that many rows may share. A [`SlotTable`] holds the first slot
+//! of each chain, and links lead to the others. Adding and removing a slot takes constant time,
+//! however long its chain is. In the table alone, a thousand equal hashes would be a thousand
+//! entries to search.
 //!
 //! ```text
 //! heads   hash of "ingress" -> slot 9          links   slot 9 <-> slot 4 <-> slot 2
 //! ```
 //!
-//! Invariant: a slot is in at most one chain, and the caller removes it with the hash that it was added with. Half of the hash
-//! decides the chain, so one chain may hold slots of several keys; [`crate::column_index`], the only caller, reads the keys from the
-//! rows. Memory: 8 bytes for each slot up to the last one used, and some 10 for each distinct key.
+//! Invariant: a slot is in at most one chain, and the caller removes it with the hash that it was
+//! added with. Half of the hash decides the chain, so one chain may hold slots of several keys. The
+//! only caller, [`crate::column_index`], reads the keys from the rows. Memory: 8 bytes per slot up
+//! to the last one used, and about 10 per distinct key.
 
 use crate::page::Slot;
 use crate::slot_table::SlotTable;
@@ -16,9 +18,9 @@ use crate::slot_table::SlotTable;
 /// Slots by hash.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct SlotChains {
-    /// The first slot of each chain: no two entries have the same hash.
+    /// The first slot of each chain. No two entries have the same hash.
     heads: SlotTable,
-    /// By number of the slot.
+    /// Indexed by the number of the slot.
     links: Vec<Link>,
 }
 
@@ -29,7 +31,7 @@ struct Link {
     after: u32,
 }
 
-/// No slot: a table has fewer slots.
+/// No slot: a table has fewer slots than this.
 const NONE: u32 = u32::MAX;
 
 const ALONE: Link = Link {
@@ -91,7 +93,8 @@ impl SlotChains {
         }
     }
 
-    /// The slots that were added with this hash or with another that has the same stored half; the latest first.
+    /// The slots that were added with this hash, or with another hash that has the same stored
+    /// half; the latest first.
     pub(crate) fn candidates(&self, hash: u64) -> impl Iterator<Item = Slot> + '_ {
         self.chain(self.heads.candidates(hash).next())
     }
@@ -103,7 +106,7 @@ impl SlotChains {
         })
     }
 
-    /// The number of slots. For tests: it walks over all chains.
+    /// The number of slots. For tests: it visits all chains.
     pub(crate) fn len(&self) -> usize {
         let heads = self.heads.iter();
         heads.map(|head| self.chain(Some(head)).count()).sum()

@@ -1,10 +1,12 @@
-//! A hash table from keys that are read from the rows to the slots of these rows. It stores half of each key's hash and no key: 8
-//! bytes an entry, so the table grows without reading the rows, and a miss rarely reads one.
+//! A hash table from keys that are read from the rows to the slots of these rows. It stores half of
+//! each key's hash and no key, in 8 bytes per entry. So the table grows without reading the rows,
+//! and a miss rarely reads one.
 //!
-//! Invariant: the table holds the entries that were added and not removed; several may have the same hash. The caller decides what a
-//! key is, and whether a candidate's key is the one that is sought. A table maps UUIDs to slots by it ([`crate::table`]), and so do
-//! the schema's indexes with their keys ([`crate::index`]): few rows share a hash there. Keys that many rows may share are chained
-//! over the same table ([`crate::slot_chains`]).
+//! Invariant: the table holds the entries that were added and not removed. Several may have the
+//! same hash. The caller decides what a key is, and whether a candidate has the key that it wants.
+//! A table maps UUIDs to slots with it ([`crate::table`]), and the schema's indexes map their keys
+//! ([`crate::index`]): few rows share a hash there. For keys that many rows may share, the table is
+//! combined with chains ([`crate::slot_chains`]).
 
 use hashbrown::HashTable;
 
@@ -22,7 +24,8 @@ struct Entry {
     slot: Slot,
 }
 
-/// The 64 bits that the hash table needs, from the 32 that are stored; a bijection of the low half, mixed into the top bits.
+/// The 64 bits that the hash table needs, from the 32 that are stored: a bijection of the low half,
+/// mixed into the top bits.
 fn spread(hash: u32) -> u64 {
     u64::from(hash).wrapping_mul(0x9e37_79b9_7f4a_7c15)
 }
@@ -57,7 +60,8 @@ impl SlotTable {
         }
     }
 
-    /// The slots that were added with this hash or with another that has the same stored half.
+    /// The slots that were added with this hash, or with another hash that has the same stored
+    /// half.
     pub(crate) fn candidates(&self, hash: u64) -> impl Iterator<Item = Slot> + '_ {
         let hash = fold(hash);
         self.entries
@@ -66,7 +70,8 @@ impl SlotTable {
             .map(|entry| entry.slot)
     }
 
-    /// One slot of those that [`SlotTable::candidates`] yields, to be exchanged for another with the same hash.
+    /// One of the slots that [`SlotTable::candidates`] yields, to be exchanged for another with the
+    /// same hash.
     pub(crate) fn candidate_mut(&mut self, hash: u64) -> Option<&mut Slot> {
         let hash = fold(hash);
         let entry = self
@@ -75,12 +80,12 @@ impl SlotTable {
         entry.map(|entry| &mut entry.slot)
     }
 
-    /// Every slot, in no order. For tests.
+    /// Every slot, in no particular order. For tests.
     pub(crate) fn iter(&self) -> impl Iterator<Item = Slot> + '_ {
         self.entries.iter().map(|entry| entry.slot)
     }
 
-    /// Pairs of entries whose look-ups begin in the same bucket. For tests: it walks over all entries.
+    /// Pairs of entries whose look-ups begin in the same bucket. For tests: it visits all entries.
     pub(crate) fn collisions(&self) -> u64 {
         let mask = self.entries.num_buckets().wrapping_sub(1) as u64;
         let mut buckets: Vec<u64> = self

@@ -1,6 +1,7 @@
 //! A frozen view of a database, which any thread may read while the writer continues.
 //!
-//! Invariant: it shows exactly one commit. The writer copies a page before it changes one that a snapshot holds.
+//! Invariant: a snapshot shows exactly one commit. The writer copies a page before it changes one
+//! that a snapshot holds.
 
 use corvid_data::{Arc, HashSeed, Row, Schema, TableId};
 
@@ -15,7 +16,7 @@ pub struct Snapshot {
     tables: Arc<[Frozen]>,
 }
 
-/// One table of it.
+/// One table of the snapshot.
 #[derive(Clone, Debug)]
 struct Frozen {
     pages: Vec<Arc<Page>>,
@@ -57,8 +58,8 @@ impl Snapshot {
         pages.iter().flat_map(|page| page.rows())
     }
 
-    /// The rows of a table from the slot `from` on, in order of slots, each with the next slot, from which the caller
-    /// can continue after a pause. The first slot is 0.
+    /// The rows of a table from the slot `from` on, in the order of slots. Each comes with the next
+    /// slot, from which the caller can continue after a pause. The first slot is 0.
     pub fn rows_from(
         &self,
         table: TableId,
@@ -74,7 +75,7 @@ impl Snapshot {
         })
     }
 
-    /// Rows in a table.
+    /// Number of rows in a table.
     #[must_use]
     pub fn row_count(&self, table: TableId) -> usize {
         self.tables[usize::from(table.0)].row_count

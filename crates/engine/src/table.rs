@@ -1,11 +1,11 @@
-//! A table in memory: rows in copy-on-write pages, found by identity and by the schema's indexes, each with the number of strong
-//! references to it.
+//! A table in memory: rows in copy-on-write pages, found by UUID and by the schema's indexes, each
+//! with the number of strong references to it.
 //!
-//! Invariants: every row is in exactly one slot, and that slot is in `slots_by_uuid` and in every index; the count of
-//! strong references of a free slot is zero; `atoms` counts the atoms of the rows. This holds after each call, in the
-//! middle of a transaction too. Counts of strong references and back references are those of the last commit:
-//! [`crate::commit`] alone changes them. A table knows nothing of transactions, of the rules of schemas, or of other
-//! tables.
+//! Invariants: every row is in exactly one slot, and that slot is in `slots_by_uuid` and in every
+//! index. The count of strong references of a free slot is zero. `atoms` counts the atoms of the
+//! rows. All this holds after each call, even in the middle of a transaction. Counts of strong
+//! references and back references are those of the last commit: only [`crate::commit`] changes
+//! them. A table knows nothing of transactions, of the rules of schemas, or of other tables.
 
 use corvid_data::{Arc, ColumnId, Datum, HashSeed, Row, TableSchema, Uuid};
 
@@ -23,8 +23,8 @@ pub(crate) struct Table {
     seed: HashSeed,
     /// By the hash of the row's UUID.
     slots_by_uuid: SlotTable,
-    /// The number of strong references of other rows to the row in each slot. It ends at the last slot that ever had
-    /// any, so it is empty for tables without references to them.
+    /// The number of strong references from other rows to the row in each slot. Ends at the last
+    /// slot that ever had any, so it is empty for tables without references to them.
     strong: Vec<u32>,
     free: Vec<Slot>,
     indexes: Box<[Index]>,
@@ -64,7 +64,7 @@ impl Table {
         self.slots_by_uuid.len()
     }
 
-    /// Atoms held.
+    /// Number of atoms held.
     pub(crate) fn atoms(&self) -> u64 {
         self.atoms
     }
@@ -74,7 +74,7 @@ impl Table {
         &self.pages
     }
 
-    /// Slots without rows; the last one is used next.
+    /// Slots without rows. The last one is used next.
     pub(crate) fn free(&self) -> &[Slot] {
         &self.free
     }
@@ -96,25 +96,27 @@ impl Table {
         &self.indexes
     }
 
-    /// The index over one column that conditions brought about, if it is complete.
+    /// The index over one column that conditions requested, if it is complete.
     pub(crate) fn column_index(&self, column: ColumnId) -> Option<&ColumnIndex> {
         self.column_indexes.find(column)
     }
 
-    /// Reports that rows are about to be looked up by a column without an index. Returns whether one was begun.
+    /// Reports that rows are about to be looked up by a column without an index. Returns whether an
+    /// index was begun.
     pub(crate) fn want_column_index(&mut self, column: ColumnId) -> bool {
         let rows = self.len();
         self.column_indexes.want(column, rows)
     }
 
-    /// Reports that an operation is about to search for rows by a column that may have no index. Returns whether one
-    /// was begun.
+    /// Reports that an operation is about to search for rows by a column that may have no index.
+    /// Returns whether an index was begun.
     pub(crate) fn count_column_walk(&mut self, column: ColumnId) -> bool {
         let rows = self.len();
         self.column_indexes.count_walk(column, rows)
     }
 
-    /// Continues the indexes that were begun, for so many pages. Returns whether work is left.
+    /// Continues the indexes that were begun, for up to `pages_max` pages. Returns whether work is
+    /// left.
     pub(crate) fn advance_column_indexes(&mut self, pages_max: usize) -> bool {
         self.column_indexes.advance(&self.pages, pages_max)
     }
@@ -122,12 +124,12 @@ impl Table {
     /// Compares the column indexes with the rows. For tests.
     ///
     /// # Errors
-    /// The first difference, in words.
+    /// A description of the first difference.
     pub(crate) fn check_column_indexes(&self) -> Result<(), String> {
         self.column_indexes.check_invariants(|| self.slots())
     }
 
-    /// [`SlotTable::collisions`] of all slot tables. For tests.
+    /// The sum of [`SlotTable::collisions`] over all slot tables. For tests.
     pub(crate) fn collisions(&self) -> u64 {
         let indexes = self.indexes.iter().map(Index::collisions);
         self.slots_by_uuid.collisions() + indexes.sum::<u64>()
@@ -146,8 +148,8 @@ impl Table {
             .filter_map(|(number, row)| Some((Slot::new(number), row.as_ref()?)))
     }
 
-    /// Calls `visit` with each row and its slot. For walks that search for few rows among many, where the iterator
-    /// would cost more than the comparison.
+    /// Calls `visit` with each row and its slot. For walks that search for few rows among many,
+    /// where an iterator would cost more than the comparison.
     pub(crate) fn for_each<'t>(&'t self, mut visit: impl FnMut(Slot, &'t Arc<Row>)) {
         for (number, page) in self.pages.iter().enumerate() {
             let first = number * PAGE_SLOTS;
@@ -169,14 +171,15 @@ impl Table {
         candidates.find(|slot| self.at(*slot).uuid == uuid)
     }
 
-    /// The slot that a row has if it exists, found without reading the row: sometimes that of another row.
+    /// The slot that a row has if it exists, found without reading the row. It may be the slot of
+    /// another row.
     pub(crate) fn guess(&self, uuid: Uuid) -> Option<Slot> {
         self.slots_by_uuid
             .candidates(hash_uuid(self.seed, uuid))
             .next()
     }
 
-    /// A row by identity.
+    /// Looks up a row by UUID.
     pub(crate) fn get(&self, uuid: Uuid) -> Option<&Arc<Row>> {
         self.find(uuid).map(|slot| self.at(slot))
     }
@@ -186,19 +189,19 @@ impl Table {
         self.find(uuid).is_some()
     }
 
-    /// The row at a slot that is filled.
+    /// The row at a filled slot.
     pub(crate) fn at(&self, slot: Slot) -> &Arc<Row> {
         self.pages[slot.page()]
             .get(slot.offset())
             .expect("slots come from this table and are filled")
     }
 
-    /// Strong references from other rows at the last commit; zero for absent rows.
+    /// Number of strong references from other rows at the last commit; zero for missing rows.
     pub(crate) fn strong(&self, uuid: Uuid) -> u32 {
         self.find(uuid).map_or(0, |slot| self.strong_at(slot))
     }
 
-    /// Adds `change` to the count of strong references of a row; absent rows have none to count.
+    /// Adds `change` to a row's count of strong references. A missing row has no count.
     pub(crate) fn adjust_strong(&mut self, uuid: Uuid, change: i64) {
         if let Some(slot) = self.find(uuid) {
             let now = i64::from(self.strong_at(slot)) + change;
@@ -226,13 +229,14 @@ impl Table {
         self.indexes.iter().map(|index| index.hash(row)).collect()
     }
 
-    /// Adds an absent row, with the number of strong references of other rows to it.
+    /// Adds a row that does not exist yet, with the number of strong references from other rows to
+    /// it.
     pub(crate) fn insert(&mut self, row: Arc<Row>, strong: u32) -> Slot {
         let keys = self.keys(&row);
         self.insert_keyed(row, &keys, strong)
     }
 
-    /// The same for a row whose keys have these hashes.
+    /// Adds a row, as [`Table::insert`] does, whose keys have these hashes.
     pub(crate) fn insert_keyed(&mut self, row: Arc<Row>, keys: &Keys, strong: u32) -> Slot {
         let hash = hash_uuid(self.seed, row.uuid);
         assert!(
@@ -240,7 +244,7 @@ impl Table {
             "row {} inserted twice",
             row.uuid
         );
-        // A row that is missing in an index would allow a second one with its key.
+        // A row that is missing in an index would allow a second row with its key.
         assert_eq!(
             keys.len(),
             self.indexes.len(),
@@ -267,7 +271,7 @@ impl Table {
         slot
     }
 
-    /// Removes a row; returns it with its count of strong references.
+    /// Removes a row. Returns it with its count of strong references.
     pub(crate) fn remove(&mut self, uuid: Uuid) -> Option<(Arc<Row>, u32)> {
         let slot = self.find(uuid)?;
         let strong = self.strong_at(slot);
@@ -308,8 +312,8 @@ impl Table {
         old
     }
 
-    /// Writes a column of the row at `slot`. A shared version is copied first, so that its other holders do not see the
-    /// change.
+    /// Writes a column of the row at `slot`. A shared version is copied first, so that its other
+    /// holders do not see the change.
     pub(crate) fn write_column(&mut self, slot: Slot, column: ColumnId, datum: Datum) {
         let position = usize::from(column.0);
         let Table {
@@ -330,7 +334,8 @@ impl Table {
         *atoms -= old.atom_count();
         *atoms += datum.atom_count();
         column_indexes.rewritten(slot, column, old, &datum);
-        // A key must be removed from its index before it changes, and added after.
+        // The key is removed from its index before it changes, and added afterwards: the index
+        // finds an entry by the hash of the row's current key.
         let keyed = |index: &Index| index.columns().contains(&column);
         for index in indexes.iter_mut().filter(|index| keyed(index)) {
             index.remove(slot, row);
@@ -355,7 +360,8 @@ impl Table {
         Arc::make_mut(&mut self.pages[slot.page()]).get_mut(slot.offset())
     }
 
-    /// Adds a page and returns its first slot; the others are free, the lowest to be used next.
+    /// Adds a page and returns its first slot. The other slots become free; the lowest is used
+    /// next.
     fn grow(&mut self) -> Slot {
         let first = self.pages.len() * PAGE_SLOTS;
         self.pages.push(Arc::new(Page::empty()));

@@ -1,9 +1,9 @@
 //! A transaction in progress: it changes the tables in place and keeps the old rows in its journal.
 //!
-//! Because it works in place, scans and index lookups of later operations see the changes of earlier ones without an
-//! overlay. Until the commit has passed all its checks, only rows, their slots and their index entries differ from the
-//! last commit, so restoring the old rows is a full rollback. Operations, replay and conversion change tables only
-//! through here.
+//! Because it works in place, scans and index look-ups of later operations see the changes of
+//! earlier ones without an overlay. Until the commit has passed all its checks, only rows, their
+//! slots and their index entries differ from the last commit, so restoring the old rows is a full
+//! rollback. Operations, replay and conversion change tables only through this file.
 
 use corvid_data::{Arc, ColumnId, Datum, Row, Schema, TableId, TableSchema, Uuid};
 
@@ -15,11 +15,11 @@ use crate::row_id::RowId;
 use crate::table::Table;
 use crate::work_budget::WorkBudget;
 
-/// Changes to a database that are not yet committed.
+/// Changes to a database that are not committed yet.
 pub(crate) struct Transaction<'d> {
     pub(crate) database: &'d mut Database,
     pub(crate) journal: Journal,
-    /// The work that it may still do.
+    /// The work that the transaction may still do.
     pub(crate) budget: WorkBudget,
 }
 
@@ -27,7 +27,8 @@ pub(crate) struct Transaction<'d> {
 pub(crate) struct Written {
     pub(crate) column: ColumnId,
     pub(crate) datum: Datum,
-    /// Its difference from the present value, as [`Datum::diff`] returns it, if the writer knows it.
+    /// The difference from the current value, as [`Datum::diff`] returns it, if the writer knows
+    /// it.
     pub(crate) diff: Option<Datum>,
 }
 
@@ -61,7 +62,7 @@ impl<'d> Transaction<'d> {
         self.database.schema().table(table)
     }
 
-    /// A table's derived facts.
+    /// A table's layout.
     pub(crate) fn layout(&self, table: TableId) -> &Layout {
         &self.database.layouts[usize::from(table.0)]
     }
@@ -80,8 +81,8 @@ impl<'d> Transaction<'d> {
         Some(self.table(touched.id.table).at(touched.slot?))
     }
 
-    /// Whether `uuid` is refused for a new row: a row has it now, or this transaction deleted a row with it that
-    /// existed before.
+    /// Whether `uuid` is unavailable for a new row: a row has it now, or this transaction deleted a
+    /// row with it that existed before.
     pub(crate) fn is_uuid_used(&self, table: TableId, uuid: Uuid) -> bool {
         self.table(table).contains(uuid)
             || self
@@ -120,7 +121,7 @@ impl<'d> Transaction<'d> {
         let touched = touch(&mut self.journal, content, table, slot);
         touched.slot = None;
         let removed = content.remove(touched.id.uuid);
-        // A rollback gives the row this count back.
+        // A rollback restores the row with this count.
         assert_eq!(
             removed.map(|(_, strong)| strong),
             Some(touched.strong),
@@ -128,7 +129,7 @@ impl<'d> Transaction<'d> {
         );
     }
 
-    /// Restores every row as it was.
+    /// Restores every row to its version before the transaction.
     pub(crate) fn rollback(mut self) {
         for touched in self.journal.take().into_iter().rev() {
             let table = self.table_mut(touched.id.table);

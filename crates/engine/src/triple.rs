@@ -1,7 +1,8 @@
-//! `[COLUMN, OPERATOR, ARGUMENT]`: the shape that clauses and mutations share, and the errors that go with it.
+//! `[COLUMN, OPERATOR, ARGUMENT]`: the shape that clauses and mutations share, and the errors that
+//! go with it.
 //!
-//! The shape is checked before its elements. [`crate::condition`] and [`crate::mutation`] decide which operators and
-//! arguments are valid.
+//! The shape is checked before its elements. [`crate::condition`] and [`crate::mutation`] decide
+//! which operators and arguments are valid.
 
 use std::borrow::Cow;
 
@@ -10,9 +11,9 @@ use corvid_json::Reader;
 
 /// A clause or mutation of a known column.
 pub(crate) struct Triple<'a> {
-    /// A reader at its start; read again only for errors.
+    /// A reader at the triple's start; read again only for errors.
     whole: Reader<'a>,
-    /// The column, standard ones included.
+    /// The column, which may be a standard one.
     pub(crate) column: ColumnId,
     /// The name of a function or mutator.
     pub(crate) operator: Cow<'a, [u8]>,
@@ -24,7 +25,7 @@ impl<'a> Triple<'a> {
     /// Reads the next value of `reader`, which is valid JSON.
     ///
     /// # Errors
-    /// The error of `malformed` for another shape; [`unknown_column`].
+    /// The error of `malformed` for another shape, or that of [`unknown_column`].
     pub(crate) fn read(
         table: &TableSchema,
         reader: &mut Reader<'a>,
@@ -45,9 +46,9 @@ impl<'a> Triple<'a> {
         })
     }
 
-    /// The fast path of reading the next value of `reader`: `read` gets the column and the operator, and reads the
-    /// argument or refuses. `None` if anything is unusual or wrong; then the reader has not moved, and [`Triple::read`]
-    /// makes the error.
+    /// The fast path for the next value of `reader`. `read` gets the column and the operator, and
+    /// parses the argument or declines. `None` if anything is unusual or wrong: then the reader has
+    /// not moved, and [`Triple::read`] makes the error.
     pub(crate) fn read_usual<T>(
         table: &TableSchema,
         reader: &mut Reader<'a>,
@@ -69,7 +70,7 @@ impl<'a> Triple<'a> {
         Some(value)
     }
 
-    /// Its raw text, for errors.
+    /// The triple's raw text, for errors.
     pub(crate) fn raw(&self) -> &'a [u8] {
         text(self.whole.clone())
     }
@@ -79,7 +80,7 @@ impl<'a> Triple<'a> {
         String::from_utf8_lossy(&self.operator)
     }
 
-    /// `Type mismatch: ...`: the operator is not for columns like `column`.
+    /// `Type mismatch: ...`: the operator is not defined for columns like `column`.
     pub(crate) fn type_mismatch(&self, column: &ColumnSchema) -> WireError {
         let details = format!(
             "Type mismatch: \"{}\" operator may not be applied to column {} of type {}.",
@@ -91,7 +92,7 @@ impl<'a> Triple<'a> {
     }
 }
 
-/// `No column C in table T.`, with the clause, mutation or row it was found in.
+/// `No column C in table T.`, with the clause, mutation or row in which it was found.
 pub(crate) fn unknown_column(table: &TableSchema, name: &[u8], fragment: &[u8]) -> WireError {
     let name = String::from_utf8_lossy(name);
     WireError::new(
@@ -101,11 +102,11 @@ pub(crate) fn unknown_column(table: &TableSchema, name: &[u8], fragment: &[u8]) 
     .with_fragment(fragment)
 }
 
-/// Two strings and the raw text of something else.
+/// Two strings and the raw text of a third element.
 type Elements<'a> = (Cow<'a, [u8]>, Cow<'a, [u8]>, &'a [u8]);
 
-/// The elements of an array of two strings and something else; `None` for anything else; the reader cannot be used
-/// then.
+/// The elements of an array of two strings and something else; `None` for anything else. The reader
+/// is unusable then.
 fn elements<'a>(reader: &mut Reader<'a>) -> Option<Elements<'a>> {
     reader.begin_array().ok()?;
     let name = next(reader, Reader::string)?;

@@ -1,5 +1,5 @@
-//! Undoes a commit whose record could not be stored, or that must not show for a moment: applies its delta backwards. Redoing applies the
-//! backwards delta backwards.
+//! Undoes a commit whose record could not be stored, or that must be hidden for a moment: applies
+//! its delta backwards. Redoing applies the inverse delta backwards.
 
 use corvid_data::{Delta, RowChange};
 
@@ -7,7 +7,7 @@ use crate::commit::references;
 use crate::database::Database;
 use crate::hash::Map;
 
-/// Restores the state before `delta`, which must be the newest commit not yet undone.
+/// Restores the state before `delta`, which must be the newest commit that is not undone.
 pub(crate) fn undo(database: &mut Database, delta: &Delta) {
     let mut strong = Map::with_hasher(database.seed);
     for change in delta.changes.iter().rev() {
@@ -16,10 +16,12 @@ pub(crate) fn undo(database: &mut Database, delta: &Delta) {
         references::count_strong(database, &backwards, &mut strong);
         references::apply_weak(database, &backwards);
     }
+    // Counts come last, when every target exists again: a count for a missing row would be lost.
     references::apply_strong(database, &strong);
 }
 
-/// Restores the state after `delta`, which is that of the last undo not redone yet.
+/// Restores the state after `delta`, which must be the commit that was undone last and not redone
+/// yet.
 pub(crate) fn redo(database: &mut Database, delta: &Delta) {
     let changes = delta.changes.iter().rev().map(backwards).collect();
     let inverse = Delta {
@@ -63,7 +65,8 @@ fn restore(database: &mut Database, change: &RowChange) {
             table.remove(change.uuid);
         }
         (None, Some(old)) => {
-            // No row referred to it when it was deleted; references that are restored with it are counted below.
+            // No row referred to this one when it was deleted. References that are restored with it
+            // are counted later.
             table.insert(old.clone(), 0);
         }
         (None, None) => unreachable!("a change has at least one version"),

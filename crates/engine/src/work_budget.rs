@@ -1,9 +1,10 @@
-//! The work that an execution may do before it is given up. A thread with little time can try a transaction with a
-//! small budget, and leave the transaction to another thread when it proves too long.
+//! The work that an execution may do before it gives up. A thread with little time can try a
+//! transaction with a small budget, and leave the transaction to another thread if it proves too
+//! long.
 //!
-//! Work is counted in *steps*; one step is about the time to look at one row during a walk over a table (some 20 ns).
-//! Work is charged before it is done wherever its length is known (a walk, for instance), so that little work is
-//! wasted.
+//! Work is counted in *steps*. One step is about the time to visit one row during a walk of a table
+//! (about 20 ns). Work is charged before it is done if its length is known (for example a walk), so
+//! that little work is wasted.
 
 /// The execution needs more than its budget; it has been rolled back.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -13,7 +14,8 @@ pub struct TooLong;
 #[derive(Clone, Copy, Debug)]
 pub struct WorkBudget {
     left: u64,
-    /// Steps that `select` operations may use; a selection that needs more is deferred ([`crate::Selection`]).
+    /// Steps that `select` operations may use. A selection that needs more is deferred
+    /// ([`crate::Selection`]).
     for_selects: u64,
     /// Bytes of the result that may repeat a selection from the same table.
     repeated_bytes: usize,
@@ -29,13 +31,13 @@ pub(crate) const CHANGE: u64 = 32;
 const BYTES: usize = 8;
 
 impl WorkBudget {
-    /// No limit.
+    /// A budget without a limit.
     #[must_use]
     pub const fn unlimited() -> WorkBudget {
         WorkBudget::new(u64::MAX)
     }
 
-    /// A limit of so many steps.
+    /// A limit of this many steps.
     #[must_use]
     pub const fn new(steps: u64) -> WorkBudget {
         WorkBudget {
@@ -52,7 +54,7 @@ impl WorkBudget {
         self.left
     }
 
-    /// The same, but no more than so many steps.
+    /// This budget, limited to this many steps.
     #[must_use]
     pub const fn at_most(self, steps: u64) -> WorkBudget {
         WorkBudget {
@@ -61,8 +63,8 @@ impl WorkBudget {
         }
     }
 
-    /// The same, with so many of the steps for all `select` operations together; selections that need more are deferred
-    /// ([`crate::Selection`]).
+    /// This budget, with this many steps for all `select` operations together. Selections that need
+    /// more are deferred ([`crate::Selection`]).
     #[must_use]
     pub const fn with_select_steps(self, steps: u64) -> WorkBudget {
         WorkBudget {
@@ -71,8 +73,8 @@ impl WorkBudget {
         }
     }
 
-    /// The same, but a result may have only so many bytes of selections from tables that the transaction has selected
-    /// from before.
+    /// This budget, with a limit on the bytes of selections from tables from which the transaction
+    /// has already selected.
     #[must_use]
     pub const fn with_repeated_bytes(self, bytes: usize) -> WorkBudget {
         WorkBudget {
@@ -86,7 +88,8 @@ impl WorkBudget {
         self.repeated_bytes
     }
 
-    /// The same, but a result may have no more than so many bytes by the end of any selection that is not deferred.
+    /// This budget, with a limit on the bytes of a result by the end of any selection that is not
+    /// deferred.
     #[must_use]
     pub const fn with_result_bytes(self, bytes: usize) -> WorkBudget {
         WorkBudget {
@@ -100,7 +103,8 @@ impl WorkBudget {
         self.result_bytes
     }
 
-    /// Spends `steps` of the share of `select` operations. False when they are too many; then none are spent.
+    /// Spends `steps` of the share of `select` operations. Returns false if too few are left, and
+    /// spends none then.
     pub(crate) fn spend_on_select(&mut self, steps: u64) -> bool {
         if self.for_selects == u64::MAX {
             return true;
@@ -113,7 +117,7 @@ impl WorkBudget {
     /// Spends `steps`.
     ///
     /// # Errors
-    /// There are fewer steps left; then all of them are spent.
+    /// Fewer steps are left; all of them are spent then.
     pub(crate) fn spend(&mut self, steps: u64) -> Result<(), TooLong> {
         if self.left == u64::MAX {
             return Ok(());
@@ -123,8 +127,8 @@ impl WorkBudget {
         enough.then_some(()).ok_or(TooLong)
     }
 
-    /// Checks whether the budget covers the least cost of a transaction of so many operations and so many bytes. Spends
-    /// nothing.
+    /// Checks whether the budget covers the least cost of a transaction of this many operations and
+    /// bytes. Spends nothing.
     ///
     /// # Errors
     /// The budget is too small.
@@ -133,10 +137,10 @@ impl WorkBudget {
         (steps <= self.left).then_some(()).ok_or(TooLong)
     }
 
-    /// Spends the cost of reading a text of so many bytes.
+    /// Spends the cost of reading a text of this many bytes.
     ///
     /// # Errors
-    /// As [`WorkBudget::spend`].
+    /// Those of [`WorkBudget::spend`].
     pub(crate) fn read(&mut self, bytes: usize) -> Result<(), TooLong> {
         self.spend((bytes / BYTES) as u64)
     }

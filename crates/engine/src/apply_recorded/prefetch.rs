@@ -1,12 +1,12 @@
-//! Prefetching: reads the rows that records concern a little before the records are applied.
+//! Prefetching: reads the rows that records concern shortly before the records are applied.
 //!
-//! The path to a column leads through the slot table, the page, the row and the memory of the datum. Each step is
-//! likely a cache miss, and its address comes from the step before. Applying records one by one waits for each of these
-//! misses in turn. Here each step is done for several records before the next step, so that the processor waits for
-//! their misses together.
+//! The path to a column leads through the slot table, the page, the row and the memory of the
+//! datum. Each step is likely a cache miss, and its address depends on the previous step. Applying
+//! records one by one waits for each of these misses in turn. Here each step is done for several
+//! records before the next step, so that the processor waits for their misses together.
 //!
-//! Invariant: it changes nothing, and nothing depends on what it finds, which may change before a record is applied.
-//! The loader of a log calls it.
+//! Invariant: prefetching changes nothing, and nothing depends on what it finds, which may change
+//! before a record is applied. The loader of a log calls it.
 
 use std::hint::black_box;
 
@@ -17,13 +17,13 @@ use crate::page::Slot;
 use crate::row_builder::{Prepared, PreparedRow};
 use crate::table::Table;
 
-/// Rows that are read together. More would gain nothing: a processor waits for a limited number of misses at the same
-/// time.
+/// Rows that are read together. More would gain nothing: a processor waits for a limited number of
+/// misses at once.
 const TOGETHER: usize = 8;
 
 impl Database {
-    /// Reads the rows that some transactions concern, or a few of them if there are many. Returns how many rows exist
-    /// that were guessed to be new.
+    /// Reads the rows that some transactions concern, or a few of them if there are many. Returns
+    /// how many rows exist that were guessed to be new.
     pub fn prefetch<'r>(&self, transactions: impl Iterator<Item = &'r Prepared>) -> usize {
         let rows = transactions.flat_map(|prepared| &prepared.rows);
         let found: SmallVec<[(&Table, &PreparedRow, Option<Slot>); TOGETHER]> = rows

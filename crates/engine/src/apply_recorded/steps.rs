@@ -1,14 +1,16 @@
-//! Loading: applies a transaction read from a log without making a delta.
+//! Loading: applies a transaction read from a log without building a delta.
 //!
-//! A commit compares each touched row with a copy of what it was and makes a delta of the differences. A record names
-//! the columns that differ, and the differences, so here rows are changed in place and only the replaced data are kept.
-//! The commit's rules are then checked on the touched rows. Where a commit would do more than accept (an error, a
-//! deletion, garbage, a weak reference to be dropped), the steps are turned into the journal of an ordinary
-//! transaction, and the ordinary commit continues: rules, consequences and messages are the same.
+//! A commit compares each touched row with a copy of its former version and builds a delta of the
+//! differences. A record already names the differing columns and their differences. So here rows
+//! are changed in place, and only the replaced data are kept. Then the commit's rules are checked
+//! on the touched rows. Sometimes a commit would do more than accept: an error, a deletion,
+//! garbage, a weak reference to drop. Then the steps are turned into the journal of an ordinary
+//! transaction, and the ordinary commit continues, so rules, consequences and messages are the
+//! same.
 //!
-//! Invariant: as for any transaction, counts of references change only when nothing can fail any more; until then
-//! restoring the old data is a full rollback. Work is proportional to the elements of the record, not to the size of a
-//! row's sets.
+//! Invariant: as in any transaction, counts of references change only when nothing can fail any
+//! more. Until then restoring the old data is a full rollback. Work is proportional to the elements
+//! of the record, not to the size of a row's sets.
 
 use corvid_data::{
     Arc, ColumnId, Datum, Recorded, RecordedRow, Row, TableId, Uuid, UuidSource, WireError,
@@ -36,7 +38,7 @@ struct Step {
 enum StepKind {
     /// An inserted row, with the hashes of its keys.
     Inserted(Keys),
-    /// Columns, and their data before.
+    /// A written row: its columns, and their previous data.
     Written(SmallVec<[(ColumnId, Datum); 4]>),
 }
 
@@ -44,9 +46,9 @@ enum StepKind {
 #[derive(Default)]
 struct Steps {
     steps: SmallVec<[Step; 1]>,
-    /// Changes in the number of strong references to a row, without those of a row to itself.
+    /// Changes in the number of strong references to a row, except those from the row to itself.
     strong: SmallVec<[(RowId, i64); 2]>,
-    /// Whether a reference of a row to itself is in a column that refers to another table.
+    /// Whether a row's reference to itself is in a column that refers to another table.
     has_own_references: bool,
     /// Changes in weak references: target, source, 1 or -1.
     weak: SmallVec<[(RowId, RowId, i64); 1]>,
@@ -56,11 +58,12 @@ struct Steps {
 struct Irregular;
 
 impl Database {
-    /// Applies a transaction read from a log like [`Database::replay`], without returning the changes. Rows that it
-    /// modifies keep their `_version`, so it is for databases that are not served yet.
+    /// Applies a transaction read from a log, as [`Database::apply_recorded`] does, without
+    /// returning the changes. Rows that it modifies keep their `_version`, so this is for databases
+    /// that are not served yet.
     ///
     /// # Errors
-    /// As [`Database::replay`].
+    /// Those of [`Database::apply_recorded`].
     pub fn load(
         &mut self,
         recorded: Recorded,
@@ -69,10 +72,10 @@ impl Database {
         self.load_prepared(recorded.into(), uuids)
     }
 
-    /// The same for a prepared transaction.
+    /// Applies a prepared transaction, as [`Database::load`] does.
     ///
     /// # Errors
-    /// As [`Database::replay`].
+    /// Those of [`Database::apply_recorded`].
     pub fn load_prepared(
         &mut self,
         prepared: Prepared,
@@ -87,7 +90,7 @@ impl Database {
             let outcome = if !is_deleted {
                 steps.step(self, row, is_diff, uuids)
             } else {
-                // From the first deletion on it is an ordinary transaction.
+                // From the first deletion on, the transaction continues as an ordinary one.
                 let mut txn = steps.into_transaction(self);
                 let mut applied = apply(&mut txn, row.into_recorded(), is_diff, uuids);
                 for row in rows {
@@ -107,6 +110,7 @@ impl Database {
                 return Err(error);
             }
         }
+        // The counts change only after every check has passed, and then nothing can fail.
         match steps.check(self) {
             Ok(()) => {
                 steps.count(self);
@@ -213,7 +217,8 @@ impl Steps {
         }
     }
 
-    /// Records the changes in the references of a column; the work is proportional to `diff`, if there is one.
+    /// Records the changes in the references of a column. If there is a `diff`, the work is
+    /// proportional to it.
     fn record_column(
         &mut self,
         database: &Database,
@@ -275,7 +280,8 @@ impl Steps {
         Ok(())
     }
 
-    /// Checks that every reference has its row, and that every row outside the root set has a reference.
+    /// Checks that every referenced row exists, and that every row outside the root set has a
+    /// reference.
     fn check_references(&mut self, database: &Database) -> Result<(), Irregular> {
         let exists =
             |target: &RowId| database.tables[usize::from(target.table.0)].contains(target.uuid);
@@ -301,6 +307,8 @@ impl Steps {
                 return Err(Irregular);
             }
         }
+        // A new row can only have references from this transaction, which `strong` lists. A sum of
+        // zero was refused above.
         for step in &self.steps {
             if matches!(step.kind, StepKind::Written(_))
                 || database.schema.table(step.id.table).is_root
@@ -339,8 +347,8 @@ impl Steps {
 
     /// Turns the steps into a transaction, for a commit or a rollback.
     fn into_transaction(self, database: &mut Database) -> Transaction<'_> {
-        // From the last step to the first, so that the original of a row with several steps is its version before the
-        // first of them.
+        // From the last step to the first, so that the original of a row with several steps is its
+        // version before the first of them.
         let mut originals: Map<RowId, Option<Arc<Row>>> = Map::with_hasher(database.seed);
         for step in self.steps.iter().rev() {
             let table = &database.tables[usize::from(step.id.table.0)];

@@ -1,4 +1,5 @@
-//! The last steps: fresh versions, the delta, and the update of counts and back references. Nothing here can fail.
+//! The last steps: fresh versions, the delta, and the update of counts and back references. Nothing
+//! here can fail.
 
 use corvid_data::uuid::UuidSource;
 use corvid_data::{Delta, RowChange};
@@ -30,7 +31,8 @@ impl Commit<'_, '_> {
                 && let Some(slot) = row.slot
             {
                 if row.diffs.is_empty() {
-                    // It lost a dangling reference that this transaction had added, and so equals its original.
+                    // The row lost a dangling reference that this transaction had added, so it
+                    // equals its original.
                     table.replace(slot, row.old.expect("a modified row was there before"));
                     continue;
                 }
@@ -39,6 +41,7 @@ impl Commit<'_, '_> {
             let new = row.slot.map(|slot| table.at(slot).clone());
             changes.extend(row_change(row, new));
         }
+        // Stable, so within a table rows stay in the order of their first touch.
         changes.sort_by_key(|change| change.table);
         references::apply_strong(database, &strong);
         for change in &changes {
@@ -60,7 +63,7 @@ fn row_change(row: Touched, new: Option<corvid_data::Arc<corvid_data::Row>>) -> 
         Effect::Modified => (true, true),
         Effect::Deleted => (true, false),
     };
-    // An undo and every reader of the delta rely on it.
+    // Undo and every reader of the delta rely on this.
     assert_eq!(
         (row.old.is_some(), new.is_some()),
         versions,

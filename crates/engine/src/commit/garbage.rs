@@ -1,8 +1,8 @@
-//! Step 4: rows of non-root tables to which no other row refers strongly are deleted, and with them their own
-//! references, recursively.
+//! Step 4: deletes rows of non-root tables to which no other row refers strongly. This releases
+//! their own references, and so on recursively.
 //!
-//! Only rows whose counts may have changed are checked. Cycles of two or more rows are not collected: their counts
-//! never reach zero.
+//! Only rows whose counts may have changed are checked. Cycles of two or more rows are not
+//! collected: their counts never reach zero.
 
 use super::Commit;
 use crate::journal::Effect;
@@ -12,7 +12,7 @@ use crate::table;
 use crate::work_budget::{self, TooLong};
 
 impl Commit<'_, '_> {
-    /// Empties the list of suspects.
+    /// Checks all suspects and deletes the garbage among them.
     ///
     /// # Errors
     /// There is more garbage than the budget allows to delete.
@@ -28,9 +28,13 @@ impl Commit<'_, '_> {
             };
             let row = table.at(slot).clone();
             let steps = work_budget::CHANGE + table::row_atoms(&row);
+            // The budget is spent per deleted row, because one transaction may release any number
+            // of rows.
             self.txn.budget.spend(steps)?;
             self.txn.delete(id.table, slot);
             self.record_deletion(id);
+            // The targets of the deleted row become suspects. Example: A -> B -> C, and the last
+            // reference to A was dropped. Deleting A makes B a suspect, and deleting B makes C one.
             self.release(id, &row, None);
         }
         Ok(())

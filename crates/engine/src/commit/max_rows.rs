@@ -6,7 +6,7 @@ use super::Commit;
 use crate::journal::Effect;
 
 impl Commit<'_, '_> {
-    /// Checks the tables of inserted rows: only an insertion can bring a table over its limit.
+    /// Checks the tables of inserted rows: only an insertion can exceed a table's limit.
     pub(super) fn check_max_rows(&mut self) -> Result<(), WireError> {
         let mut checked = None;
         for touched in self.txn.journal.rows() {

@@ -1,4 +1,5 @@
-//! Step 1: the net changes. Rows that equal their originals, and rows that were inserted and deleted again, drop out.
+//! Step 1: the net changes. Rows that equal their originals, and rows that were inserted and
+//! deleted again, drop out.
 
 use corvid_data::{ColumnDiff, ColumnId, Datum, Row, TableSchema};
 
@@ -11,8 +12,8 @@ use crate::journal::Effect;
 type Differences = SmallVec<[ColumnDiff; 8]>;
 
 impl Commit<'_, '_> {
-    /// Decides the effect on every touched row; `false` when nothing changed. Unchanged rows get their old version
-    /// back, so that their `_version`, and everything that shares them, stays.
+    /// Determines the effect on every touched row; false if nothing changed. Unchanged rows get
+    /// their old version back, so that their `_version` stays, and everything that shares them.
     pub(super) fn find_net_changes(&mut self) -> bool {
         let database = &mut *self.txn.database;
         let mut any = false;
@@ -32,7 +33,8 @@ impl Commit<'_, '_> {
                         table.replace(slot, old.clone());
                         Effect::None
                     } else {
-                        // Exactly as many as needed: the delta keeps them while it is in the history of monitors.
+                        // Allocated exactly: the delta keeps the differences as long as the
+                        // monitors' history keeps it.
                         touched.diffs = Vec::with_capacity(diffs.len());
                         touched.diffs.extend(diffs.drain(..));
                         Effect::Modified
@@ -51,8 +53,8 @@ impl Commit<'_, '_> {
     }
 }
 
-/// Adds the differing columns of two versions, in order. Columns that share their memory are not compared, nor are
-/// those whose difference is `known`.
+/// Adds the differing columns of two versions, in order. Skips the comparison for columns that
+/// share their memory and for those whose difference is `known`.
 fn find_differences(
     diffs: &mut Differences,
     schema: &TableSchema,

@@ -1,4 +1,5 @@
-//! Updates counts of strong references and back references after a commit, and reverts them when the commit is undone.
+//! Updates counts of strong references and back references after a commit, and reverts them when
+//! the commit is undone.
 
 use corvid_data::RowChange;
 
@@ -14,8 +15,8 @@ pub(crate) fn apply_strong(database: &mut Database, counts: &Map<RowId, i64>) {
     }
 }
 
-/// Adds the changes in strong references that a change of a row brings. References of a row to itself do not count:
-/// they keep nothing alive.
+/// Adds the changes in strong references that a row's change brings. A row's references to itself
+/// do not count: they keep nothing alive.
 pub(crate) fn count_strong(database: &Database, change: &RowChange, counts: &mut Map<RowId, i64>) {
     let id = RowId::new(change.table, change.uuid);
     for column in &*database.layouts[usize::from(id.table.0)].strong {
@@ -32,7 +33,7 @@ pub(crate) fn count_strong(database: &Database, change: &RowChange, counts: &mut
     }
 }
 
-/// Updates the back references after a change of a row.
+/// Updates the back references after a row's change.
 pub(crate) fn apply_weak(database: &mut Database, change: &RowChange) {
     let id = RowId::new(change.table, change.uuid);
     let Database {

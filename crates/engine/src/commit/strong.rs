@@ -1,5 +1,5 @@
-//! Steps 2 and 3: every added strong reference must refer to an existing row; no strong reference to a deleted row may
-//! be left.
+//! Steps 2 and 3: every added strong reference must refer to an existing row, and no strong
+//! reference to a deleted row may remain.
 
 use corvid_data::{ColumnId, Row, Tag, WireError};
 
@@ -13,8 +13,8 @@ impl Commit<'_, '_> {
     /// Counts the changes in strong references of every changed row.
     ///
     /// # Errors
-    /// An added reference to an absent row. A reference to a row that existed before and is deleted by this transaction
-    /// passes here: the next step refuses it.
+    /// An added reference to a missing row. A reference to a row that existed before and is deleted
+    /// by this transaction passes here; the next step refuses it.
     pub(super) fn count_strong_references(&mut self) -> Result<(), WireError> {
         let Commit {
             txn,
@@ -40,7 +40,7 @@ impl Commit<'_, '_> {
                     if sign > 0 && !txn.is_uuid_used(table, uuid) {
                         dangling.get_or_insert(target);
                     }
-                    // In order of their first mention: the map's own order depends on its seed.
+                    // In the order of their first mention: the map's own order depends on its seed.
                     *strong.entry(target).or_insert_with(|| {
                         suspects.push(target);
                         0
@@ -55,8 +55,8 @@ impl Commit<'_, '_> {
         Ok(())
     }
 
-    /// Refuses deletions of rows to which others still refer. It runs before garbage is collected, so references of
-    /// rows that are about to be collected count.
+    /// Refuses deletions of rows to which others still refer. Runs before garbage is collected, so
+    /// references from rows that are about to be collected count.
     pub(super) fn refuse_referenced_deletions(&mut self) -> Result<(), WireError> {
         for touched in self.txn.journal.rows() {
             if touched.effect != Effect::Deleted {
@@ -79,7 +79,8 @@ impl Commit<'_, '_> {
         Ok(())
     }
 
-    /// Counts the references that a row lost after the first count, and makes their targets suspects.
+    /// Counts the references that a row lost after the first count, and makes their targets
+    /// suspects.
     pub(super) fn release(&mut self, id: RowId, old: &Row, new: Option<&Row>) {
         let Commit {
             txn,

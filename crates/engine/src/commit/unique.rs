@@ -1,4 +1,5 @@
-//! Step 7: no two rows of a table may be equal in all columns of an index. The check is of the final state.
+//! Step 7: no two rows of a table may be equal in all columns of an index. Only the final state is
+//! checked.
 
 use std::cmp::Ordering;
 
@@ -75,7 +76,7 @@ impl Commit<'_, '_> {
     /// Whether the search found `a` before `b`.
     fn found_before(&self, table: TableId, a: &Row, b: &Row) -> bool {
         let position = |row: &Row| self.txn.journal.position(RowId::new(table, row.uuid));
-        // An untouched row has no position in the journal, which sorts first: it was there before.
+        // An untouched row has no position in the journal, which sorts first: it existed before.
         position(a) < position(b)
     }
 
@@ -85,7 +86,8 @@ impl Commit<'_, '_> {
             .txn
             .journal
             .find(RowId::new(table, row.uuid))
-            // A modified row without differences lost dangling references that this transaction had added to it.
+            // A modified row without differences lost dangling references that this transaction had
+            // added to it.
             .filter(|touched| touched.effect == Effect::Inserted || !touched.diffs.is_empty());
         match touched.map(|touched| (touched, &touched.old)) {
             None => "existed in the database before this transaction and was not modified by the transaction".into(),
@@ -104,7 +106,7 @@ impl Commit<'_, '_> {
     }
 }
 
-/// Whether a touched row is new or its key differs from the one before.
+/// Whether a touched row is new, or its key differs from its previous one.
 fn has_new_key(touched: &Touched, index: &Index) -> bool {
     touched.effect == Effect::Inserted
         || touched
@@ -113,7 +115,8 @@ fn has_new_key(touched: &Touched, index: &Index) -> bool {
             .any(|diff| index.columns().contains(&diff.column))
 }
 
-/// Orders rows by their columns in order of name, leaving out those that hold uuids: a stable choice of the first row.
+/// Orders rows by their columns in the order of column names, ignoring columns that hold UUIDs.
+/// This makes the choice of the first row stable.
 fn compare_contents(schema: &TableSchema, a: &Row, b: &Row) -> Ordering {
     let has_uuids = |column: &ColumnSchema| {
         let column_type = &column.column_type;

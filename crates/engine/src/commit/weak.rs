@@ -1,7 +1,9 @@
-//! Step 6: weak references to deleted rows, and to rows that never existed, are removed from every row of the database.
+//! Step 6: removes weak references to deleted rows, and to rows that never existed, from every row
+//! of the database.
 //!
-//! The references come from two sources: those that changed rows added, and the back references of deleted rows. Both
-//! are processed in full, so the order in which rows were touched makes no difference.
+//! The references come from two sources: those that changed rows added, and the back references of
+//! deleted rows. Both are processed completely, so the order in which rows were touched makes no
+//! difference.
 
 use std::collections::BTreeMap;
 
@@ -21,13 +23,16 @@ use crate::work_budget;
 type Holders = BTreeMap<RowId, Set<RowId>>;
 
 impl Commit<'_, '_> {
-    /// Removes every dangling weak reference; rows that lost a strong reference with it become suspects.
+    /// Removes every dangling weak reference. Rows that lose a strong reference with it become
+    /// suspects.
     pub(super) fn drop_weak_references(&mut self) -> Result<(), Refusal> {
         let mut holders = Holders::new();
         self.find_dangling_additions(&mut holders);
         if holders.is_empty() && self.deleted.is_empty() {
             return Ok(());
         }
+        // The back references are those of the last commit. They may name a row that this
+        // transaction has changed or deleted since; `purge` looks at the row's current contents.
         for target in self.deleted.drain(..) {
             let Transaction {
                 database, budget, ..
@@ -66,8 +71,8 @@ impl Commit<'_, '_> {
         }
     }
 
-    /// Removes the references of `source` to rows that are `missing`. The row may hold them no longer, or be deleted
-    /// itself.
+    /// Removes the references of `source` to `missing` rows. The row may no longer hold them, or
+    /// may be deleted itself.
     fn purge(&mut self, source: RowId, missing: &Set<RowId>) -> Result<(), WireError> {
         let Some(slot) = self.txn.table(source.table).find(source.uuid) else {
             return Ok(());
@@ -109,7 +114,8 @@ impl Commit<'_, '_> {
         let Some(old) = &touched.old else { return };
         touched.effect = Effect::Modified;
         for column in columns {
-            // The write has recorded the difference, if it is the one from before the transaction.
+            // The write has recorded the difference, if that is the one from before the
+            // transaction.
             if touched.diffs.iter().any(|diff| diff.column == *column) {
                 continue;
             }
@@ -120,7 +126,7 @@ impl Commit<'_, '_> {
         touched.diffs.sort_unstable_by_key(|diff| diff.column);
     }
 
-    /// The texts are the reference's, its spelling included.
+    /// The texts are the reference's, including its spelling.
     fn check_minimum(
         &self,
         id: RowId,
@@ -169,9 +175,10 @@ impl Commit<'_, '_> {
 }
 
 impl ReferenceColumn {
-    /// `datum` without references to `missing` rows, and the keys that were looked up and removed, which for a set are
-    /// all removed elements. `None` when it has no such references. Keys are looked up, so a large set needs no walk;
-    /// values are in no order and are scanned.
+    /// Removes references to `missing` rows from `datum`. Returns the remaining datum, and the keys
+    /// that were looked up and removed, which for a set are all removed elements. `None` if there
+    /// are no such references. Keys are looked up, so a large set is not walked. Values are
+    /// unordered and are scanned.
     fn without(&self, datum: &Datum, missing: &Set<RowId>) -> Option<(Datum, Datum)> {
         let (mut purged, mut removed) = (datum.clone(), Datum::empty());
         if let Some(table) = self.key {

@@ -1,7 +1,8 @@
-//! A condition with any-semantics, its `==` and one-element `includes` clauses gathered into a hash set per column.
+//! A condition of which any clause suffices, with its `==` and one-element `includes` clauses
+//! gathered into a hash set per column.
 //!
-//! Clients send thousands of such clauses (ovn-controller: one per datapath), and all of them are evaluated for each
-//! change.
+//! Clients send thousands of such clauses (ovn-controller: one per datapath), and all of them are
+//! evaluated for each change.
 
 use corvid_data::{AtomRef, ColumnId, Datum, HashSeed, Row, Uuid};
 
@@ -11,7 +12,7 @@ use crate::hash::Set;
 /// The clauses of a condition, grouped by how they can be evaluated fast.
 #[derive(Clone, Debug)]
 pub(crate) struct Disjunction {
-    /// It holds for every row: there are no clauses, or one is true.
+    /// Every row matches: there are no clauses, or one is true.
     pub(crate) is_true: bool,
     /// `_uuid ==`
     pub(crate) uuids: Set<Uuid>,
@@ -19,7 +20,7 @@ pub(crate) struct Disjunction {
     pub(crate) equal: Vec<(ColumnId, Set<Datum>)>,
     /// `column includes` one element of a set. Maps are in `rest`.
     includes: Vec<(ColumnId, Set<Key>)>,
-    /// All others.
+    /// All other clauses.
     rest: Vec<Clause>,
 }
 
@@ -82,8 +83,8 @@ impl Disjunction {
             || self.rest.iter().any(|clause| clause.holds(row))
     }
 
-    /// The number of lookups that find all matching rows if every column with `==` clauses has an index; `None` when
-    /// there are clauses of other kinds.
+    /// The number of look-ups that find all matching rows if every column with `==` clauses has an
+    /// index; `None` if there are clauses of other kinds.
     pub(crate) fn lookups(&self) -> Option<usize> {
         if self.is_true || !self.includes.is_empty() || !self.rest.is_empty() {
             return None;
@@ -113,7 +114,7 @@ fn only_element(datum: &Datum) -> Option<AtomRef<'_>> {
     }
 }
 
-/// Whether both have an element in common. Walks over the smaller side.
+/// Whether both have an element in common. Iterates over the smaller side.
 fn has_any(datum: &Datum, elements: &Set<Key>) -> bool {
     if datum.len() <= elements.len() {
         datum.keys().any(|key| elements.contains(&Probe(key)))

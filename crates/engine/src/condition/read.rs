@@ -1,4 +1,4 @@
-//! Reading a `where` array.
+//! Parses a `where` array.
 
 use corvid_data::{HashSeed, Symbols, TableSchema, Tag, WireError, wire};
 use corvid_json::{Kind, Reader};
@@ -8,11 +8,11 @@ use crate::names::reborrow;
 use crate::triple::Triple;
 
 impl Condition {
-    /// Reads the raw text of a `where` array (valid JSON; anything but an array is the caller's type mismatch).
-    /// `symbols: None` in monitors, where named UUIDs are not allowed.
+    /// Parses the raw text of a `where` array. The text is valid JSON, and the caller has checked
+    /// that it is an array. `symbols` is `None` in monitors, where named UUIDs are not allowed.
     ///
     /// # Errors
-    /// The table of docs/spec/protocol.md 5.4.
+    /// Those of the table in docs/spec/protocol.md 5.4.
     pub fn parse(
         table: &TableSchema,
         raw: &[u8],

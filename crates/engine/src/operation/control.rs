@@ -1,4 +1,5 @@
-//! Operations that touch no table: `commit`, `abort`, `comment`, `assert` (docs/spec/protocol.md 5.9 to 5.11).
+//! Operations that touch no table: `commit`, `abort`, `comment`, `assert` (docs/spec/protocol.md
+//! 5.9 to 5.11).
 
 use corvid_data::members::{self, Kinds};
 use corvid_data::{Tag, WireError};

@@ -86,7 +86,8 @@ impl Insert<'_> {
         Ok(uuid)
     }
 
-    /// Adds the defaults of columns that were not given. A default that breaks its column's constraints is an error.
+    /// Adds the defaults of columns that were not given. A default that violates its column's
+    /// constraints is an error.
     fn complete(
         &self,
         execution: &mut Execution<'_, '_>,

@@ -62,7 +62,7 @@ impl<'a> Executable<'a> for Mutate<'a> {
     }
 }
 
-/// Applies all mutations in sequence; each is applied to the outcome of the ones before it.
+/// Applies all mutations in sequence, each to the outcome of the previous ones.
 fn mutate(schema: &TableSchema, row: &Row, mutations: &[Mutation]) -> Result<Mutated, WireError> {
     let mut mutated = Mutated::new();
     for mutation in mutations {

@@ -28,7 +28,7 @@ impl<'a> Executable<'a> for Select<'a> {
         })
     }
 
-    /// Writes the rows, or defers them when that takes long.
+    /// Writes the rows, or defers them if that takes long.
     fn execute(self, execution: &mut Execution<'_, '_>) -> Result<(), Failure> {
         let condition = execution.read_condition(self.table, self.condition)?;
         let schema = Arc::clone(execution.txn.schema());
@@ -49,6 +49,8 @@ impl<'a> Executable<'a> for Select<'a> {
         let is_repeated = execution.record_selection(self.table);
         let table = execution.txn.table(self.table);
         let steps = table.len() as u64;
+        // The search itself is too long: defer it with the pages, which any thread can search
+        // later. The walk counts all the same, so that the column may get an index.
         if lookup::is_walk(table, &condition) && !execution.txn.budget.spend_on_select(steps) {
             execution.txn.database.count_walk(self.table, &condition);
             let pages = execution.txn.table(self.table).pages().to_vec();
@@ -63,6 +65,7 @@ impl<'a> Executable<'a> for Select<'a> {
         let slots = execution.matching(self.table, &condition)?;
         execution.spend_on(self.table, &slots, 0)?;
         let steps = execution.rows(self.table, &slots).map(row_atoms).sum();
+        // The rows are found, and only writing them is too long.
         if !execution.txn.budget.spend_on_select(steps) {
             let table = execution.txn.table(self.table);
             let rows = slots.iter().map(|slot| Arc::clone(table.at(*slot)));

@@ -62,6 +62,8 @@ impl<'a> Executable<'a> for Wait<'a> {
                 execution.rows(self.table, &slots),
             )
         };
+        // Recorded even if this wait is satisfied: a later one may block, and then both are waited
+        // for.
         execution.reads.add(self.table, Some(condition));
         if let Some(timeout_ms) = timeout_ms {
             let earliest_ms = execution.deadline_ms.unwrap_or(timeout_ms);
@@ -116,7 +118,7 @@ impl Wait<'_> {
     }
 }
 
-/// Columns that are not given have their defaults.
+/// A row with these columns, and the defaults of the others.
 fn complete(defaults: &[Datum], given: Given) -> Row {
     let mut row = Row {
         uuid: Uuid::ZERO,
@@ -133,7 +135,8 @@ fn complete(defaults: &[Datum], given: Given) -> Row {
     row
 }
 
-/// Whether both are the same set of rows, compared by `columns`. Stops at the first row that is not expected.
+/// Whether both are the same set of rows, compared by `columns`. Stops at the first row that is not
+/// expected.
 fn are_same_set<'r>(
     columns: &'r ColumnList,
     seed: HashSeed,

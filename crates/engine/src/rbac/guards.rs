@@ -1,21 +1,21 @@
-//! Guards: `wait` operations by which a transaction fails wherever a role does not allow it, at a
-//! server that does not judge the role.
+//! Guards: `wait` operations that make a transaction fail wherever a role does not allow it, on a
+//! server that does not check the role.
 //!
-//! A relay judges its clients' roles on its own rows. Its source executes the transaction on newer
-//! rows, and a source of another make judges the relay's session alone. So the transaction itself
-//! says what it relies on. Each operation that a role restricts comes after guards with a time limit
-//! of zero, which read what the operation is about to change:
+//! A relay checks its clients' roles on its own rows. Its source executes the transaction on newer
+//! rows, and a source of another implementation checks only the relay's session. So the transaction
+//! itself states what it relies on. Each operation that a role restricts follows guards with a time
+//! limit of zero, which read what the operation is about to change:
 //!
 //! | Guard | Fails if |
 //! |---|---|
-//! | the entry of the role for the table, once for each table | the entry names other permissions now |
-//! | the row of permissions, once for each table | the permissions have changed |
-//! | no row matches `where` that the client is not authorized for | one does |
+//! | the role's entry for the table, once per table | the entry names other permissions now |
+//! | the row of permissions, once per table | the permissions have changed |
+//! | no row matches `where` that the client is not authorized for | such a row exists |
 //!
-//! The last one is not for `insert`, whose new row is the same everywhere.
+//! The last guard is not for `insert`, whose new row is the same everywhere.
 //!
-//! Invariant: a transaction that passes its guards is one that the role allows. One that the role
-//! allows may fail: where its own operations change the rules.
+//! Invariant: the role allows every transaction that passes its guards. A transaction that the role
+//! allows may fail if its own operations change the rules.
 
 use std::collections::BTreeSet;
 
@@ -41,19 +41,19 @@ pub struct GuardedTransaction {
 /// A guard.
 #[derive(Debug)]
 pub struct OperationGuard {
-    /// Its place among the operations with guards, from zero.
+    /// The guard's position among all operations, guards included, from zero.
     pub at: usize,
-    /// The error of the operation that comes after it, should the guard fail.
+    /// The error of the operation that follows, to report if the guard fails.
     pub error: WireError,
 }
 
 impl Database {
     /// The transaction with guards for all of these roles, by the rules that this database has.
-    /// `None`: it needs none. It has been executed here under the same roles without an error of
-    /// an operation.
+    /// `None` if it needs none. The caller has executed it here under the same roles without an
+    /// error of an operation.
     ///
     /// # Errors
-    /// Of an operation that a role does not allow, or that cannot be guarded.
+    /// An operation that a role does not allow, or that cannot be guarded.
     pub fn guarded(
         &mut self,
         params: &[u8],
@@ -76,7 +76,7 @@ impl Database {
 struct Guarding<'t, 'd> {
     txn: &'t Transaction<'d>,
     out: Vec<u8>,
-    /// Operations in `out`.
+    /// Number of operations in `out`.
     written: usize,
     guards: Vec<OperationGuard>,
     /// The roles and tables whose rules have guards.
@@ -141,6 +141,7 @@ impl Guarding<'_, '_> {
         let (Some(permission), Some(client_id)) = (permission, identity.client_id) else {
             return Err(error);
         };
+        // The rules are guarded once: the following operations rely on the same guards.
         if self.rules.insert((identity.role.to_owned(), table)) {
             self.push_guard(&role_guard(identity.role, &permission), &error);
             self.push_guard(&permission_guard(&permission), &error);
@@ -171,8 +172,8 @@ impl Guarding<'_, '_> {
 }
 
 impl<'a> Restricted<'a> {
-    /// Reads an operation. One that names a member twice is refused: servers differ in which one
-    /// counts, and a guard must read what the operation reads.
+    /// Parses an operation. An operation that repeats a member is refused: servers differ in which
+    /// one counts, and a guard must read what the operation reads.
     fn of(element: &'a [u8]) -> Result<Restricted<'a>, WireError> {
         let unreadable = |_| unguarded("an operation cannot be read");
         let mut operation = Restricted::default();
@@ -213,7 +214,7 @@ fn begin(table: &str) -> Vec<u8> {
     out
 }
 
-/// The role's entry for the table names this row of permissions.
+/// Guard: the role's entry for the table names this row of permissions.
 fn role_guard(role: &str, permission: &Permission<'_>) -> Vec<u8> {
     let mut out = begin("RBAC_Role");
     out.extend_from_slice(br#"["name","==","#);
@@ -228,7 +229,7 @@ fn role_guard(role: &str, permission: &Permission<'_>) -> Vec<u8> {
     out
 }
 
-/// The row of permissions is as it was.
+/// Guard: the row of permissions is unchanged.
 fn permission_guard(permission: &Permission<'_>) -> Vec<u8> {
     let mut out = begin(&permission.schema.name);
     out.extend_from_slice(br#"["_uuid","==",["uuid",""#);
@@ -258,7 +259,7 @@ fn permission_guard(permission: &Permission<'_>) -> Vec<u8> {
     out
 }
 
-/// No row matches the condition and these clauses.
+/// Guard: no row matches the condition and these clauses.
 fn rows_guard(table: &str, condition: &[u8], clauses: &[u8]) -> Vec<u8> {
     let mut out = begin(table);
     let inner = condition.trim_ascii();
@@ -275,7 +276,8 @@ fn rows_guard(table: &str, condition: &[u8], clauses: &[u8]) -> Vec<u8> {
     out
 }
 
-/// Clauses that hold for the rows which the client is not authorized for. `None`: it is for all.
+/// Clauses that match the rows for which the client is not authorized; `None` if it is authorized
+/// for all.
 fn foreign_rows(permission: &Permission<'_>, client_id: &str) -> Option<Vec<u8>> {
     let mut out = Vec::new();
     let rules = permission.strings("authorization");
@@ -288,7 +290,7 @@ fn foreign_rows(permission: &Permission<'_>, client_id: &str) -> Option<Vec<u8>>
             Some((name, key)) => (name, Some(key)),
             None => (rule, None),
         };
-        // A rule that fits no column authorizes for no row.
+        // A rule that fits no column authorizes no row.
         let Some(column) = permission.target.column_id(name) else {
             continue;
         };

@@ -1,8 +1,9 @@
-//! Commits carried over to a converted database: after each commit its content equals a conversion of the source as of
-//! then, or it refuses the commit and does not change.
+//! Commits carried over to a converted database. After each commit the contents equal a conversion
+//! of the source at that moment, or the commit is refused and changes nothing.
 //!
-//! Random pairs of schemas (which tables are roots, limits, indexes, strengths of references, types, columns and tables
-//! that are added and removed) under the random transactions of [`crate::random`].
+//! Random pairs of schemas (which tables are roots, limits, indexes, strengths of references,
+//! types, columns and tables that are added and removed) under the random transactions of
+//! [`crate::random`].
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -43,7 +44,7 @@ const TYPES: [(&str, &str); 12] = [
     ),
 ];
 
-/// More changes that a new schema may have.
+/// Further changes that a new schema may have.
 const SHAPES: [(&str, &str); 6] = [
     (
         r#""Root":{"#,
@@ -65,7 +66,7 @@ const SHAPES: [(&str, &str); 6] = [
     ),
 ];
 
-/// The schema with each change in one of `odds` cases.
+/// The schema with each change applied in one of `odds` cases.
 fn schema(dice: &mut Dice, changes: &[(&str, &str)], odds: u64) -> String {
     let mut schema = SCHEMA.to_owned();
     for (from, to) in changes {
@@ -171,7 +172,8 @@ fn carried_over_commits_equal_a_conversion_at_the_end() {
     );
 }
 
-/// The outcome of carrying over `operations`, and that of a conversion afterwards, between two schemas.
+/// The outcome of carrying over `operations`, and that of a conversion afterwards, between two
+/// schemas.
 fn both_ways(old: &str, new: &str, before: &str, operations: &str) -> (Misfit, String) {
     let mut source = Fixture::new(old);
     source.run(before);
@@ -225,8 +227,8 @@ fn garbage_counts_until_it_is_collected() {
                 "Sign":{{{root}"columns":{{"x":{{"type":"integer"}}}}}}}}}}"#
         )
     };
-    // The sign is garbage under the new schema. With it the pair is dropped, and with the pair the reference to the
-    // other row.
+    // The sign is garbage under the new schema. The pair is dropped with it, and with the pair the
+    // reference to the other row.
     let (misfit, error) = both_ways(
         &schema(r#""isRoot":true,"#, ""),
         &schema("", r#""maxRows":1,"#),

@@ -1,4 +1,4 @@
-//! `where`, with all-semantics and any-semantics.
+//! `where`: matching all clauses, and matching any clause.
 
 use corvid_data::{HashSeed, Row, TableId};
 use corvid_engine::Condition;
@@ -342,7 +342,8 @@ fn conditions_find_rows_by_an_index_of_their_own() {
     };
     assert_eq!(visited(&mut zoo), 303, "a walk");
     let walked = any(&zoo, wanted);
-    // One page of two is indexed; the table changes meanwhile, the change is undone, and the table changes again.
+    // One page of two is indexed. The table changes meanwhile, the change is undone, and the table
+    // changes again.
     zoo.database.index(1);
     assert!(zoo.database.is_indexing());
     zoo.run(r#"{"op":"update","table":"Keeper","where":[["age","==",5]],"row":{"age":3}}"#);
@@ -439,7 +440,8 @@ fn operations_that_walk_for_a_column_again_and_again_find_rows_by_an_index() {
         zoo.database.index(256);
     }
     assert!(is_quick(&mut zoo));
-    // The index and the walk find the same rows in the same order; a value of many rows is searched by a walk.
+    // The index and the walk find the same rows in the same order. A value that many rows have is
+    // searched by a walk.
     assert_eq!([zoo.run(&rare), zoo.run(&common)], walked);
     zoo.run(r#"{"op":"update","table":"Limits","where":[["big","==",400]],"row":{"some":"n77"}}"#);
     zoo.run(r#"{"op":"update","table":"Limits","where":[["big","==",2]],"row":{"some":"n77"}}"#);

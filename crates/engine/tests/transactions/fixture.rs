@@ -1,7 +1,9 @@
-//! A database with a predictable source of UUIDs. Every transaction is checked, undone, redone, undone, checked, and executed once more
-//! with long selects deferred and written afterwards, in slices.
+//! A database with a predictable source of UUIDs. Every transaction is checked, undone, redone,
+//! undone, checked, and executed once more with long selects deferred and written afterwards, in
+//! slices.
 //!
-//! UUIDs are numbered from 1 in the order in which the engine asks for them; in requests and results `<N>` stands for the N-th.
+//! UUIDs are numbered from 1 in the order in which the engine asks for them. In requests and
+//! results `<N>` stands for the N-th.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -12,7 +14,7 @@ use corvid_engine::{
 };
 use corvid_json::Value;
 
-/// Steps for selects so few that those of more than one or two rows are deferred.
+/// So few steps for selects that those of more than one or two rows are deferred.
 const SELECTS_LEFT_OUT: WorkBudget = WorkBudget::unlimited().with_select_steps(12);
 
 /// Most tests share this schema.
@@ -85,7 +87,7 @@ pub(crate) struct Fixture {
     pub(crate) can_wait: bool,
     pub(crate) role: Option<String>,
     pub(crate) client_id: Option<String>,
-    /// A role that judges as well, and its client.
+    /// A second role that must allow the operations, and its client.
     pub(crate) also: Option<(String, String)>,
     pub(crate) locks: Vec<String>,
     pub(crate) last: Option<Arc<Delta>>,
@@ -113,14 +115,16 @@ impl Fixture {
         Fixture::new(ZOO)
     }
 
-    /// Executes operations (the elements of the array, without its brackets) and returns the result, or `blocked until ...`.
+    /// Executes operations (the elements of the array, without its brackets). Returns the result,
+    /// or `blocked until ...`.
     pub(crate) fn run(&mut self, operations: &str) -> String {
         let before = self.contents();
         let start = self.uuids.0;
         let first = self.attempt(operations, WorkBudget::unlimited());
         let Some(delta) = self.last.clone() else {
             assert_eq!(before, self.contents(), "nothing changed");
-            // The row that an error names, of several, depends on the attempts before.
+            // If an error could name several rows, the one that it names depends on earlier
+            // attempts.
             if !first.contains("\"error\"") {
                 let after = std::mem::replace(&mut self.uuids.0, start);
                 let again = self.attempt(operations, SELECTS_LEFT_OUT);
@@ -149,7 +153,7 @@ impl Fixture {
         first
     }
 
-    /// Whether operations that change nothing can be executed in so many steps.
+    /// Whether operations that change nothing can be executed in this many steps.
     pub(crate) fn fits_into(&mut self, operations: &str, steps: u64) -> bool {
         let params = format!("[\"db\",{}]", expand(operations));
         let mut context = Context {
@@ -232,7 +236,7 @@ impl Fixture {
         rows.collect()
     }
 
-    /// The last delta, a line per row: `insert`, `delete`, or the differences of a modified row.
+    /// The last delta, one line per row: `insert`, `delete`, or the differences of a modified row.
     pub(crate) fn changes(&self) -> String {
         let mut out = String::new();
         let Some(delta) = &self.last else {
@@ -264,7 +268,7 @@ pub(crate) fn parse_schema(text: &str) -> Arc<Schema> {
     Arc::new(Schema::from_json(&json).expect("a schema is valid"))
 }
 
-/// `<N>` to UUIDs.
+/// Replaces `<N>` by UUIDs.
 pub(crate) fn expand(text: &str) -> String {
     let mut out = String::new();
     let mut rest = text;
@@ -286,7 +290,7 @@ pub(crate) fn expand(text: &str) -> String {
     out
 }
 
-/// UUIDs to `<N>`.
+/// Replaces UUIDs by `<N>`.
 pub(crate) fn abridge(text: &str) -> String {
     let prefix = "00000000-0000-4000-8000-";
     let mut out = String::new();

@@ -33,7 +33,7 @@ fn rows_beyond_the_limit_are_refused_at_commit_only() {
 
 #[test]
 fn equal_keys_are_refused_with_the_history_of_both_rows() {
-    // An inserted row against an untouched one.
+    // An inserted row conflicts with an untouched one.
     let operations = r#"{"op":"delete","table":"Cage","where":[["col","==",2]]},{"op":"insert","table":"Cage","row":{"row":1,"col":1,"note":"c"}}"#;
     check(
         operations,
@@ -48,7 +48,7 @@ fn equal_keys_are_refused_with_the_history_of_both_rows() {
             r#"[{"count":1},{"uuid":["uuid","<5>"]},{"details":"Transaction causes multiple rows in \"Cage\" table to have identical values (1 and 1) for index on columns \"row\" and \"col\".  First row, with UUID <1>, existed in the database before this transaction and was not modified by the transaction.  Second row, with UUID <5>, was inserted by this transaction.","error":"constraint violation"}]"#
         ]],
     );
-    // A changed key against an untouched row, and against a row changed in other columns.
+    // A changed key conflicts with an untouched row, and with a row changed in other columns.
     let operations = r#"{"op":"update","table":"Cage","where":[["col","==",2]],"row":{"col":1}}"#;
     check(
         operations,
@@ -63,7 +63,7 @@ fn equal_keys_are_refused_with_the_history_of_both_rows() {
             r#"[{"count":1},{"count":1},{"details":"Transaction causes multiple rows in \"Cage\" table to have identical values (1 and 1) for index on columns \"row\" and \"col\".  First row, with UUID <3>, had the following index values before the transaction: 1 and 2.  Second row, with UUID <1>, existed in the database before this transaction, which modified some of the row's columns but not any columns in this index.","error":"constraint violation"}]"#
         ]],
     );
-    // Two inserted rows.
+    // Two inserted rows conflict.
     let operations = r#"{"op":"delete","table":"Cage","where":[]},{"op":"insert","table":"Cage","row":{}},{"op":"insert","table":"Cage","row":{}}"#;
     check(
         operations,

@@ -1,4 +1,5 @@
-//! Many small transactions with their exact results, by topic. Run with `UPDATE_EXPECT=1` to rewrite the expectations.
+//! Many small transactions with their exact results, by topic. Run with `UPDATE_EXPECT=1` to
+//! rewrite the expectations.
 
 mod carry_over;
 mod conditions;

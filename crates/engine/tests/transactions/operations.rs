@@ -1,4 +1,4 @@
-//! The results of operations, by operation.
+//! The results of operations, by kind of operation.
 
 use crate::fixture::Fixture;
 use expect_test::{Expect, expect};
@@ -338,7 +338,7 @@ fn update_writes_only_the_given_columns() {
         Keeper <1> age=["set",[]] tags="y"
     "#]]
     .assert_eq(&zoo.changes());
-    // Writing the present value changes nothing: no delta, the same `_version`.
+    // Writing the current value changes nothing: no delta, the same `_version`.
     check(
         &mut zoo,
         r#"{"op":"update","table":"Keeper","where":[],"row":{"tags":["set",["y","x"]]}}"#,

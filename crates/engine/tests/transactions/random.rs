@@ -1,6 +1,6 @@
-//! Random transactions that refer to each other's rows in every way. The fixture does the checks: counts, back
-//! references and indexes against the rows after every commit, every failure and every undo, and the equality of a
-//! second execution.
+//! Random transactions whose rows refer to each other in every way. The fixture makes the checks:
+//! counts, back references and indexes agree with the rows after every commit, failure and undo,
+//! and a second execution gives the same result.
 
 use std::fmt::Write as _;
 
@@ -30,7 +30,7 @@ pub(crate) struct Dice {
     parts: Vec<u64>,
 }
 
-/// UUIDs are drawn from so many for each table, so that rows reappear and references dangle.
+/// Number of UUIDs per table. It is small, so that rows reappear and references dangle.
 const IDENTITIES: u64 = 40;
 
 impl Dice {
@@ -65,7 +65,7 @@ impl Dice {
         from[self.below(from.len() as u64) as usize]
     }
 
-    /// Usually a row that exists.
+    /// Usually the UUID of an existing row.
     fn uuid(&mut self, table: &str) -> String {
         let (base, present) = match table {
             "Root" => (1_000_000, self.roots.len() as u64),
@@ -82,7 +82,7 @@ impl Dice {
         format!(r#"["uuid","<{number}>"]"#)
     }
 
-    /// Usually one that is free.
+    /// Usually an unused UUID.
     fn new_uuid(&mut self, table: &str) -> u64 {
         let base = if table == "Root" {
             1_000_000
@@ -169,7 +169,7 @@ impl Dice {
         }
     }
 
-    /// A part is inserted with a root that owns it, or it would be garbage at once.
+    /// A part is inserted with a root that owns it. Otherwise it would be garbage at once.
     fn insert(&mut self, table: &str) -> String {
         let (uuid, row) = (self.new_uuid(table), self.row(table));
         let insert =
@@ -232,7 +232,7 @@ fn identities(web: &Fixture, table: &str) -> Vec<u64> {
     numbers
 }
 
-/// The seed of the environment, or a new one. It is printed.
+/// The seed from the environment, or a new one. It is printed.
 pub(crate) fn seed() -> u64 {
     let seed = match std::env::var("SEED") {
         Ok(seed) => seed.parse().expect("SEED is a number"),

@@ -159,7 +159,7 @@ fn a_role_without_an_entry_may_not_write() {
         .assert_eq(&stranger.run(r#"{"op":"insert","table":"Closed","row":{}}"#));
 }
 
-/// Rules whose tables or columns have other types than rules must have: they permit no writes.
+/// Rules whose tables or columns have types that rules may not have: they permit no writes.
 #[test]
 fn rules_of_another_shape_deny() {
     const ODD: &str = r#"{"name":"Odd","tables":{
@@ -193,7 +193,8 @@ fn rules_of_another_shape_deny() {
     };
     let delete = r#"{"op":"delete","table":"T","where":[]}"#;
     assert_eq!(outcome("many:k", delete), r#"[{"count":1}]"#);
-    // A key of a bounded map, another key, a map as a whole, a key of a set, a set, a number, no column of that name.
+    // A key of a bounded map, another key, a map as a whole, a key of a set, a set, a number, and a
+    // column that does not exist.
     for authorization in ["few:k", "many:x", "many", "names:me", "names", "n", "zz"] {
         assert_eq!(outcome(authorization, delete), refused("row deletion from"));
     }
@@ -216,7 +217,7 @@ fn rules_and_rows_are_read_as_the_transaction_has_changed_them() {
             r#"[{"uuid":["uuid","<13>"]},{"count":1},{"details":"RBAC rules for client \"hv1\" role \"host\" prohibit modification of table \"Chassis\".","error":"permission error"}]"#
         ]],
     );
-    // A key behind a column is no column of `update`.
+    // A column with a key is not a column of `update`.
     let mut listed = guarded(None);
     listed.role = None;
     listed.run(r#"{"op":"update","table":"RBAC_Permission","where":[["update","includes","nb"]],"row":{"update":["set",["nb","other:x"]]}}"#);
@@ -224,7 +225,7 @@ fn rules_and_rows_are_read_as_the_transaction_has_changed_them() {
     listed.client_id = Some("hv1".into());
     expect![[r#"[{"details":"RBAC rules for client \"hv1\" role \"host\" prohibit mutate operation on table \"Chassis\".","error":"permission error"}]"#]]
         .assert_eq(&listed.run(r#"{"op":"mutate","table":"Chassis","where":[["name","==","hv1"]],"mutations":[["other","insert",["map",[["x","y"]]]]]}"#));
-    // The role's entry refers to no row any more.
+    // The role's entry no longer refers to a row.
     listed.role = None;
     listed.run(r#"{"op":"delete","table":"RBAC_Permission","where":[]}"#);
     listed.role = Some("host".into());
@@ -275,8 +276,8 @@ fn each_of_several_roles_must_allow_an_operation() {
         .assert_eq(&both.run(update));
 }
 
-/// Executes a transaction with its guards as a server does that judges no role; `change` happens
-/// between the making of the guards and that.
+/// Executes a transaction with its guards, as a server that checks no role does. `change` happens
+/// between the creation of the guards and the execution.
 fn run_guarded(operations: &str, change: &str) -> String {
     let mut fixture = guarded(Some("hv1"));
     let identity = corvid_engine::Identity {

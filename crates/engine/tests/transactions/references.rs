@@ -129,11 +129,12 @@ fn strong_references_must_find_their_row() {
 #[test]
 fn a_reference_to_a_row_deleted_here_fails_by_when_the_row_was_inserted() {
     let mut zoo = keeper_with_pet();
-    // The row existed before: the reference passes the check of additions and fails that of deletions.
+    // The row existed before: the reference passes the check of additions and fails that of
+    // deletions.
     expect![[r#"[{"uuid":["uuid","<5>"]},{"count":1},{"details":"cannot delete Pet row <2> because of 2 remaining reference(s)","error":"referential integrity violation"}]"#]].assert_eq(&zoo.run(
         r#"{"op":"insert","table":"Keeper","row":{"name":"b","pets":["uuid","<2>"]}},{"op":"delete","table":"Pet","where":[]}"#,
     ));
-    // The row was inserted here.
+    // The row was inserted by this transaction.
     expect![[r#"[{"uuid":["uuid","<7>"]},{"uuid":["uuid","<9>"]},{"count":1},{"details":"Table Keeper column pets row <9> references nonexistent row <7> in table Pet.","error":"referential integrity violation"}]"#]].assert_eq(&zoo.run(
         r#"{"op":"insert","table":"Pet","uuid-name":"q","row":{"kind":"cat"}},
            {"op":"insert","table":"Keeper","row":{"name":"b","pets":["named-uuid","q"]}},
@@ -326,7 +327,8 @@ fn a_reference_to_another_table_may_hold_its_own_row() {
     let schema = zoo.database.schema().clone();
     assert_eq!(schema.table(own[0].table).name.as_str(), "Keeper");
     assert_eq!(schema.table(own[0].target).name.as_str(), "Pet");
-    // In another row the reference dangles; where a row has that UUID, the reference does not keep it alive.
+    // In another row the reference dangles. If a row has that UUID, the reference does not keep it
+    // alive.
     check(
         &mut zoo,
         r#"{"op":"insert","table":"Keeper","row":{"name":"bob","pets":["uuid","<1>"]}}"#,

@@ -183,11 +183,12 @@ fn conversion_keeps_what_fits() {
         r#"syntax "["set",[]]": syntax error: set must have exactly one member but 0 are present"#
     ]]
     .assert_eq(&convert(age, r#""integer""#));
-    // A new table that sorts first gives every table another number.
+    // A new table that sorts first gives every other table another number.
     expect![[r#"[{"rows":[{"name":"ann","age":1,"tags":["set",["a","b"]],"pets":["uuid","<2>"]},{"name":"bob","age":["set",[]],"tags":["set",[]],"pets":["set",[]]}]}]"#]].assert_eq(&convert(r#""Keeper":{"#, r#""AAA":{"columns":{"x":{"type":"integer"}}},"Keeper":{"#));
     expect![[r#"constraint violation: Transaction causes multiple rows in "Keeper" table to have identical values (0) for index on column "badge".  First row, with UUID <1>, was inserted by this transaction.  Second row, with UUID <4>, was inserted by this transaction."#]].assert_eq(&convert(r#"[["name"]]"#, r#"[["badge"]]"#));
     expect![[r#"constraint violation: transaction causes "Keeper" table to contain 2 rows, greater than the schema-defined limit of 1 row(s)"#]].assert_eq(&convert(r#""Keeper":{"isRoot":true,"#, r#""Keeper":{"isRoot":true,"maxRows":1,"#));
-    // The column that keeps a pet alive is missing, so no row refers to the pet and it is collected.
+    // The column that keeps a pet alive is missing, so no row refers to the pet and it is
+    // collected.
     expect![[r#"[{"rows":[{"name":"ann","age":1,"tags":["set",["a","b"]],"pets":["uuid","<2>"]},{"name":"bob","age":["set",[]],"tags":["set",[]],"pets":["set",[]]}]}]"#]].assert_eq(&convert(r#""pets":{"type":{"key":{"type":"uuid","refTable":"Pet"}"#, r#""pets":{"type":{"key":{"type":"uuid"}"#));
 }
 
