@@ -25,8 +25,8 @@
 //! tests. The cost of a commit is proportional to the rows and elements that it touches, not to the
 //! size of a table or a set.
 //!
-//! This crate knows no sessions, monitors, files, sockets, clocks or random sources. What it needs
-//! of them arrives through [`Context`].
+//! This crate knows no sessions, monitors, files, sockets, clocks or random sources. The caller
+//! provides their inputs through [`Context`].
 
 mod apply_recorded;
 mod backrefs;
