@@ -297,6 +297,8 @@ impl Charge {
             }
             return true;
         }
+        // Charged before the check below: of two replies that are written at the same time, each
+        // sees the bytes of the other.
         self.add(bytes);
         if self.bytes.load(Ordering::Relaxed) > SHORT_BYTES && !self.may_go_on() {
             return false;
@@ -305,6 +307,8 @@ impl Charge {
             return true;
         }
         let repeated = self.repeated.fetch_add(bytes, Ordering::Relaxed) + bytes;
+        // The rest of this reply counts as if it were another's: only repetition is limited to half
+        // of the room.
         let told_once = self.bytes.load(Ordering::Relaxed) - repeated;
         repeated
             <= share(

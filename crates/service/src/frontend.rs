@@ -469,6 +469,7 @@ impl Frontend {
                 }
             }
             Parsed::Echo(request_id) => self.echo(id, request_id, frame),
+            // A cancellation is in flight too, once for each database that knows the session.
             Parsed::Cancel(request_id) => {
                 if self
                     .sessions
@@ -481,6 +482,7 @@ impl Frontend {
                 Step::Done
             }
             Parsed::Ignored => Step::Done,
+            // Earlier requests are answered before the session is closed for this message.
             parsed @ (Parsed::UnexpectedReply | Parsed::Malformed(_))
                 if self.has_requests_in_flight(id) =>
             {

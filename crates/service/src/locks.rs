@@ -347,6 +347,7 @@ impl Locks {
         let mut requests = queue.requests.iter();
         let position = requests.position(|request| request.session == session)?;
         queue.requests.remove(position);
+        // A session that was not first owned nothing, so the owner stays.
         if position > 0 {
             return None;
         }

@@ -198,6 +198,8 @@ impl Parsed {
                     *text = answer;
                     return Parsed::Echo(id.into());
                 }
+                // Without valid parameters, `transact_once` is an unknown method, as it is for a
+                // server that does not support it.
                 let once = match &*method {
                     b"transact_once" => OnceParams::parse(params),
                     _ => None,

@@ -77,6 +77,8 @@ impl Frontend {
                 }
                 return has_replied;
             }
+            // The lock has already changed hands. Everything its previous owner has committed
+            // precedes these fences, so the session sees it before the notification.
             let awaits = self.outputs.fence_notification(id, session.monitored());
             let mut text = Vec::new();
             let is_reply = match notification {
@@ -100,6 +102,7 @@ impl Frontend {
             };
             // Short: the names of locks are limited, and so are the errors of a relay's source.
             let text = message_piece(&self.memory, text);
+            // A notification without fences still waits for earlier ones.
             if awaits.is_empty() && session.notifications.is_empty() {
                 self.outputs.send.push((id, text));
                 if is_reply {

@@ -214,6 +214,9 @@ impl Session {
                 .position(|awaited| *awaited == database)?;
             Some((notification, position))
         });
+        // Example: notification 1 awaits `a` and `b`, notification 2 awaits `a`. The first fence of
+        // `a` that is passed belongs to 1, the second to 2. Notification 2 leaves when both of 1's
+        // fences and its own are passed.
         if let Some((notification, position)) = awaited {
             notification.awaits.swap_remove(position);
         }

@@ -80,6 +80,8 @@ impl Locks {
             });
             self.due_claims.extend(given_back);
         }
+        // Owners lose their locks before the new claims are made: until the new source has granted
+        // a lock, no session owns it.
         let locks: Vec<String> = self.queues.keys().cloned().collect();
         let notified = locks.iter().filter_map(|lock| {
             if relay.is_none() {

@@ -296,6 +296,8 @@ impl<F: FileEffects> MemberPump<F> {
                 }
             }
             Output::Database(MemberEvent::Replaced { index, term, eid }) => {
+                // The place in the queue comes first: later events of the member wait there for the
+                // contents.
                 self.to_database.begin_load(index, term);
                 self.file.load_snapshot(index, eid);
             }
@@ -353,6 +355,7 @@ impl<F: FileEffects> MemberPump<F> {
                 }
             }
             Output::RejectSnapshot => {
+                // The member's state decides what the command that asked for the snapshot is told.
                 let status = self.member.status(now_ms);
                 if let Some(compacted) = self.file.reject_snapshot(&status.connected) {
                     self.to_database.push(ToDatabase::Member(compacted));

@@ -178,6 +178,8 @@ impl<'r> Replay<'r> {
             inputs: 0,
             show,
         };
+        // Inputs are read lazily: the result of a job is computed when the batch reaches it, from a
+        // job that was ordered earlier.
         let jobs = &mut self.jobs;
         let mut inputs =
             std::iter::from_fn(|| tape.next_input().map(|input| real(&tape, jobs, input)));
@@ -210,6 +212,7 @@ impl<'r> Replay<'r> {
             let _ = self.pump.end_inline();
         }
         self.inputs += player.inputs;
+        // The tape has compared the deliveries when the last output was taken.
         match self.tape.take_problem() {
             Some(problem) => Err(Damage(problem)),
             None => {

@@ -228,6 +228,8 @@ impl Tape {
         };
         let sum = std::mem::take(&mut state.sum).value();
         state.bodies.clear();
+        // A replay compares and ends here. A recording writes the checksum as the batch's last
+        // item.
         if let Side::Replaying { .. } = state.side {
             match state.next("the end of a batch") {
                 Some(Item::Sum(recorded)) if recorded == sum => {}
@@ -326,6 +328,7 @@ impl Tape {
         let mut state = self.lock()?;
         match &mut state.side {
             Side::Replaying { items, .. } => {
+                // The batch ends where its recorded inputs end, even if the pump would accept more.
                 if !matches!(items.front(), Some(Item::Input(_))) {
                     return None;
                 }

@@ -189,6 +189,7 @@ impl Outcomes {
             let Some(request) = client.send_request(form.method, &form.params) else {
                 break;
             };
+            // Removed from the queue only now that the session has accepted it.
             let is_guarded = form.is_guarded;
             let Some(Waiting::Forward(forward)) = self.waiting.pop_front() else {
                 break;

@@ -129,6 +129,8 @@ impl SourceLocks {
         };
         self.asked.insert(request, name.to_owned());
         lock.at_source = AtSource::Asked(request);
+        // News from the source is for this claim from here on, even if the database changes its
+        // claim before the reply.
         lock.known = lock.claim;
         true
     }

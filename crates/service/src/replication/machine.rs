@@ -143,6 +143,7 @@ impl Replication {
     pub fn applied(&mut self) {
         if let State::Applying(encoding) = self.state {
             self.state = State::Replicating(encoding);
+            // From here on a lost connection is shown as `Lost`: the rows are complete, only old.
             self.was_equal = true;
             self.failure = None;
         }
@@ -252,6 +253,8 @@ impl Replication {
         let found = mismatches(local, &source);
         let is_good = found.is_empty();
         messages.extend(found.into_iter().map(LogMessage::Mismatch));
+        // Refused before anything is monitored: contents that do not fit would have to be thrown
+        // away.
         if !is_good {
             let last = LogMessage::CannotBeReplicated(name());
             self.fail_with(messages, last, steps);

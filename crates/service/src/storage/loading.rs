@@ -141,6 +141,8 @@ impl Loaded {
                     }
                 }
                 Outcome::Fill => {
+                    // The bulk load takes the database. If the record turns out to be damaged, the
+                    // feed reports it as irregular, and this content is discarded.
                     let schema = self.database.schema().clone();
                     let empty = Database::new(schema, self.database.hash_seed());
                     fill = Some(BulkLoad::new(std::mem::replace(&mut self.database, empty)));
@@ -152,6 +154,7 @@ impl Loaded {
                 Outcome::Filled(end) => {
                     let fill = fill.take().ok_or(Irregular)?;
                     self.database = fill.finish().map_err(|_| Irregular)?;
+                    // Only now is the record whole: the extent must never end inside it.
                     self.extent.accept(end);
                 }
                 Outcome::Irregular => return Err(Irregular),

@@ -73,6 +73,8 @@ pub fn load_member<S: Source>(
         let feed = if is_whole { feed.whole_records() } else { feed };
         Ok(run(feed, database, &mut *uuids))
     };
+    // In pieces first, so that decoding can be spread over threads. An unusual snapshot is read
+    // once more, in whole records.
     let loaded = match load(false)? {
         Ok(loaded) => loaded,
         Err(Irregular) => load(true)?.unwrap_or_else(|Irregular| {
@@ -89,6 +91,8 @@ pub fn load_member<S: Source>(
             index: Some(index),
             error,
         };
+        // The transactions of the earlier stage have been applied: a conversion changes the rows as
+        // of this entry.
         database = if stage.is_conversion {
             let converted = database.convert(schema, uuids);
             converted.map_err(failed)?

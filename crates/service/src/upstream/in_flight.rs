@@ -146,6 +146,7 @@ impl<A: From<Vec<u8>>> InFlight<A> {
 
     fn insert(&mut self, mut entry: Entry<A>, stage: Stage<A>) {
         let number = entry.number;
+        // Each index that the request enters here it leaves in `take`, by the same stage.
         self.count(&entry.request, &stage, true);
         if let Some(id) = stage.id() {
             self.by_id.insert(id, number);
@@ -302,6 +303,8 @@ impl<A: From<Vec<u8>>> InFlight<A> {
     /// The session's next request to forward: it is waiting, and no earlier one is undecided.
     pub(crate) fn next_waiting(&self, session: SessionId) -> Option<Number> {
         let of = self.by_session.get(&session)?;
+        // Nothing is forwarded before an earlier request of the session that is undecided: it may
+        // still have to be executed, and must come first.
         if of.undecided == 0 || self.is_throttled {
             return None;
         }
@@ -390,6 +393,8 @@ impl<A: From<Vec<u8>>> InFlight<A> {
 
     /// Begins a term: requests forwarded in earlier terms are in doubt.
     pub(crate) fn begin_term(&mut self, term: Term) {
+        // Forwarded requests become undecided without being touched, so the counts are made anew.
+        // Once per term this is cheap.
         self.present = term;
         for of in self.by_session.values_mut() {
             of.undecided = 0;
@@ -569,6 +574,8 @@ impl<A: From<Vec<u8>>> InFlight<A> {
             };
             self.insert(entry, stage);
         }
+        // No stage with a term is left: the leader itself executes every request without a reply,
+        // and sought ones have no term.
         self.oldest = None;
         self.is_throttled = false;
         self.due = sessions.iter().rev().copied().collect();
@@ -603,6 +610,7 @@ impl<A: From<Vec<u8>>> InFlight<A> {
     /// Removes all requests, in order. Drops those of closed sessions.
     pub(crate) fn take_all(&mut self) -> impl Iterator<Item = (Box<Request>, Stage<A>)> + use<A> {
         let all = std::mem::take(self);
+        // Numbers and term continue, so a later request never gets an earlier number.
         self.last = all.last;
         self.present = all.present;
         let mut of_sessions: Vec<_> = all.by_session.into_iter().collect();
@@ -642,6 +650,8 @@ impl<A: From<Vec<u8>>> InFlight<A> {
                 continue;
             };
             entry.is_withdrawn = true;
+            // A request that a leader may have executed keeps its entry: its outcome is still
+            // matched, and ends without a reply.
             let is_with_leader = entry.stage.id().is_some();
             if !is_with_leader && let Some((entry, _)) = self.take(number) {
                 self.forget(session, number);

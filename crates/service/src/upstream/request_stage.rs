@@ -130,6 +130,8 @@ impl<A> Entry<A> {
 
     /// The stage of a request that must be executed again.
     pub(super) fn again(&self) -> Stage<A> {
+        // A blocked request or a write needs a leader. A read is answered from this server's own
+        // state.
         if self.request.blocked || self.may_write() {
             Stage::Waiting
         } else {

@@ -142,6 +142,7 @@ impl<E: FileEffects> MemberFile<E> {
         if part.length == 0 || !self.effects.begin_write_back(part) {
             return false;
         }
+        // Only now: if no thread could be started, the next attempt hands on the same bytes.
         receiving.handed = end;
         receiving.is_under_way = true;
         true

@@ -57,6 +57,8 @@ impl<E: FileEffects> MemberFile<E> {
         let is_damaged = outcome == Ok(false);
         let bytes = match outcome {
             Ok(true) => {
+                // The file may have been replaced during the check: a result for the old snapshot
+                // says nothing about the new one.
                 let stored = self.stored.as_mut();
                 if let Some(stored) = stored.filter(|stored| stored.index == index) {
                     stored.checked_ms = Some(now_ms);
