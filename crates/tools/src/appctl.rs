@@ -1,8 +1,9 @@
-//! `ovs-appctl`: one command for a running daemon, over its control socket (docs/spec/cli.md 2.3).
+//! `ovs-appctl`: sends one command to a running daemon, over its control socket
+//! (docs/spec/cli.md 2.3).
 //!
-//! The words after the options are sent to the daemon unchanged; the program itself has no table of commands. Exit status: 0 the daemon
-//! answered, 1 the daemon was not reached, 2 the daemon answered with an error. The binary calls [`main`]; the generator of manual pages
-//! calls [`manual::manual`].
+//! The words after the options are sent to the daemon unchanged; the program itself has no table of
+//! commands. Exit status: 0 if the daemon answered, 1 if it was not reached, 2 if it answered with
+//! an error. The binary calls [`main`]; the generator of manual pages calls [`manual::manual`].
 
 pub mod manual;
 mod options;
@@ -51,7 +52,7 @@ pub fn main() -> ! {
     ending.end()
 }
 
-/// The names in the text of `list-commands`: the first word of each line that is indented.
+/// The command names in the text of `list-commands`: the first word of each indented line.
 fn listed(text: &str) -> impl Iterator<Item = &str> {
     let lines = text.lines().filter(|line| line.starts_with(' '));
     lines.filter_map(|line| line.split_whitespace().next())

@@ -1,7 +1,8 @@
-//! `ovsdb-client`: one command against a server, from the command line (docs/spec/cli.md 3).
+//! `ovsdb-client`: runs one command against a server (docs/spec/cli.md 3).
 //!
-//! The program reads its options, chooses a server and a database, and runs one command over a [`session::Session`]. It prints the server's
-//! answers and keeps no copy of a database. The binary calls [`main`]; the generator of manual pages calls [`manual::manual`].
+//! The program reads its options, chooses a server and a database, and runs one command over a
+//! [`session::Session`]. It prints the server's answers and keeps no copy of a database. The binary
+//! calls [`main`]; the generator of manual pages calls [`manual::manual`].
 
 pub(crate) mod commands;
 mod explanations;

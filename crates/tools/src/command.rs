@@ -1,6 +1,8 @@
-//! The table of a program's commands. A command line finds an entry by its name, and the manual lists all entries.
+//! The table of a program's commands. A command line finds an entry by name; the manual lists all
+//! entries.
 //!
-//! Each program has its own type `A` of actions. `ovs-appctl` has no table: its commands are the daemon's.
+//! Each program has its own type `A` of actions. `ovs-appctl` has no table: its commands belong to
+//! the daemon.
 
 use corvid_shell::manual::{Chapter, Entry};
 
@@ -8,19 +10,19 @@ use crate::failure::Failure;
 
 /// A command of the command line.
 pub(crate) struct Command<A> {
-    /// Its name.
+    /// The command's name.
     pub(crate) name: &'static str,
-    /// The smallest number of arguments.
+    /// The minimum number of arguments.
     pub(crate) args_min: usize,
-    /// The largest number of arguments.
+    /// The maximum number of arguments.
     pub(crate) args_max: usize,
-    /// The action that runs it.
+    /// The action that runs the command.
     pub(crate) action: A,
-    /// The heading above it in the manual.
+    /// The heading in the manual.
     topic: &'static str,
     /// Name and arguments, as the manual shows them.
     synopsis: &'static str,
-    /// A description of one line.
+    /// A description in one line.
     meaning: &'static str,
 }
 
@@ -60,7 +62,7 @@ impl<A> Command<A> {
 /// The command that the first word names, and the words after it.
 ///
 /// # Errors
-/// There is no word, or it does not name a command.
+/// There is no word, or the first word does not name a command.
 pub(crate) fn find<'a, 'b, A>(
     commands: &'a [Command<A>],
     words: &'b [String],
@@ -75,7 +77,8 @@ pub(crate) fn find<'a, 'b, A>(
     })
 }
 
-/// The commands as chapters of a manual, one for each topic. `explain` has the paragraphs about a command.
+/// The commands as chapters of a manual, one per topic. `explain` returns the paragraphs about a
+/// command.
 pub(crate) fn chapters<A>(
     topics: &[&'static str],
     commands: &[Command<A>],

@@ -1,6 +1,7 @@
-//! Why a program ends early: printed as `PROGRAM: MESSAGE` on standard error, with exit status 1. A suggestion follows on a line of its own.
+//! Why a program ends early: printed as `PROGRAM: MESSAGE` on standard error, with exit status 1. A
+//! suggestion follows on a separate line.
 //!
-//! Messages that only one program has are made in `client/failure.rs` and `tool/failure.rs`.
+//! Messages that only one program has are in `client/failure.rs` and `tool/failure.rs`.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -23,11 +24,12 @@ pub(crate) struct Failure {
 /// The exit status of a program that fails.
 const FAILED: i32 = 1;
 
-/// The exit status after a transaction that was refused, with `--fail`.
+/// The exit status after a rejected transaction, with `--fail`.
 const REFUSED: i32 = 2;
 
 impl Failure {
-    /// A failure with this message, which stays on one line: servers and files choose parts of it.
+    /// A failure with this message, which is kept on one line: servers and files determine parts of
+    /// it.
     pub(crate) fn new(message: impl Into<String>) -> Failure {
         let message = message.into();
         Failure::of_lines(match shown::line(&message) {
@@ -36,7 +38,7 @@ impl Failure {
         })
     }
 
-    /// A failure with a message of several lines. Its caller escapes newlines of others' texts.
+    /// A failure with a message of several lines. The caller escapes newlines in foreign texts.
     pub(crate) fn of_lines(message: impl Into<String>) -> Failure {
         Failure {
             message: message.into(),
@@ -45,7 +47,8 @@ impl Failure {
         }
     }
 
-    /// The first error among the results of a transaction, if there is one: the transaction was refused. The exit status is 2.
+    /// The first error among the results of a transaction, if any: the transaction was rejected.
+    /// The exit status is 2.
     pub(crate) fn refused(results: &Value) -> Option<Failure> {
         let mut results = results.as_array().unwrap_or_default().iter();
         let (tag, result) = results.find_map(|it| Some((it.get("error")?.as_str()?, it)))?;
@@ -59,7 +62,7 @@ impl Failure {
         })
     }
 
-    /// Adds a suggestion: the known name nearest to `name`, if there is one.
+    /// Adds a suggestion: the known name nearest to `name`, if one is near enough.
     pub(crate) fn suggesting<'a>(
         self,
         name: &str,
@@ -69,7 +72,7 @@ impl Failure {
         Failure { meant, ..self }
     }
 
-    /// Prints message and suggestion, and ends the process.
+    /// Prints the message and the suggestion, and ends the process.
     pub(crate) fn end(&self) -> ! {
         let program = program::prefix();
         output::error_line(format_args!("{program}: {self}"));

@@ -1,7 +1,9 @@
 //! The command-line programs `ovsdb-client`, `ovsdb-tool` and `ovs-appctl`.
 //!
-//! Each program is a module with a `main` function and a manual; its binary in `src/bin` adds the allocator. At the root are the parts
-//! that programs share: the table of commands, the type of a fatal error, common options, random UUIDs, schema files, suggestions. No program uses the module of another one.
+//! Each program is a module with a `main` function and a manual; its binary in `src/bin` adds the
+//! allocator. At the root are the parts that the programs share: the table of commands, the type of
+//! a fatal error, common options, random UUIDs, schema files, suggestions. No program uses another
+//! program's module.
 
 mod command;
 mod failure;

@@ -10,7 +10,8 @@ use crate::failure::{Failure, shown};
 /// Reads and validates a schema.
 ///
 /// # Errors
-/// `failed to read schema: ...` when the file is unreadable or is not JSON, `failed to parse ...` when it does not hold a schema.
+/// `failed to read schema: ...` if the file is unreadable or is not JSON, `failed to parse ...` if
+/// it does not hold a schema.
 pub(crate) fn read(path: &Path) -> Result<Schema, Failure> {
     let json = json_file::read(path)
         .map_err(|reason| Failure::new(format!("failed to read schema: {reason}")))?;

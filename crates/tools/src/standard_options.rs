@@ -1,6 +1,7 @@
 //! The options that several programs have, with the same meaning and description.
 //!
-//! Each program gives them its own ids and its own position in its table: the order of the table is that of error messages.
+//! Each program gives them its own ids and its own positions in its table, because the order of the
+//! table is that of error messages.
 
 use corvid_shell::args::{Arg, Spec};
 
@@ -31,7 +32,7 @@ pub(crate) const fn fail<I: Copy>(id: I) -> Spec<I> {
         .in_full()
 }
 
-/// `--timeout`, with the short form of the program
+/// `--timeout`, with the program's short form.
 pub(crate) const fn timeout<I: Copy>(short: char, id: I) -> Spec<I> {
     Spec::both("timeout", short, Arg::Required, id)
         .means("SECS", "give up after SECS seconds")

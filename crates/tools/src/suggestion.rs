@@ -1,17 +1,18 @@
-//! "Did you mean": the name that is nearest to a name that does not exist.
+//! "Did you mean": the existing name nearest to a name that does not exist.
 //!
-//! A suggestion is a line of its own on standard error, after the reference's message, which scripts compare.
+//! A suggestion is a separate line on standard error, after the reference's message, which scripts
+//! compare.
 
 use corvid_json::shown::Shown;
 
-/// The name nearest to `name`, if it is near enough to be a slip: one letter in three may differ. Case does
-/// not count. Of equally near names, the first.
+/// The name nearest to `name`, if it is near enough to be a slip: at most one letter in three may
+/// differ. Case is ignored. Of equally near names, the first one wins.
 pub(crate) fn nearest<'a>(name: &str, known: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
     let wanted: Vec<char> = name.to_lowercase().chars().collect();
     let limit = wanted.len() / 3;
     let distances = known.into_iter().filter_map(|candidate| {
         let letters: Vec<char> = candidate.to_lowercase().chars().collect();
-        // Cheap, and bounds the work for names of absurd length.
+        // A cheap test that bounds the work for names of absurd length.
         if letters.len().abs_diff(wanted.len()) > limit {
             return None;
         }
@@ -27,7 +28,8 @@ pub(crate) fn question(nearest: &str) -> String {
     format!("did you mean \"{}\"?", Shown(nearest))
 }
 
-/// The number of letters to insert, remove, replace or exchange with the next one to make `b` of `a`: the optimal string alignment distance.
+/// The number of letters to insert, remove, replace or exchange with the next one to turn `a` into
+/// `b`: the optimal string alignment distance.
 fn distance(a: &[char], b: &[char]) -> usize {
     let mut before_last: Vec<usize> = Vec::new();
     let mut last: Vec<usize> = (0..=b.len()).collect();

@@ -1,7 +1,9 @@
 //! `ovsdb-tool`: commands on database files without a server.
 //!
-//! Each command combines the log codec, the engine and the files of the shell. The binary calls [`main`]; the generator of manual pages
-//! calls [`manual::manual`]. Exit status: 0 success, 1 error, 2 "no" of commands that answer a question (docs/spec/storage.md 13).
+//! Each command combines the log codec, the engine and the files of the shell. The binary calls
+//! [`main`]; the generator of manual pages calls [`manual::manual`]. Exit status: 0 for success, 1
+//! for an error, 2 for the answer "no" of commands that answer a question
+//! (docs/spec/storage.md 13).
 
 mod address;
 mod answer;

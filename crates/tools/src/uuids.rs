@@ -28,7 +28,8 @@ impl RandomUuids {
 }
 
 impl RandomUuids {
-    /// A seed for the hashes of a database. Without one, the contents of a file could be chosen so that hashes collide.
+    /// A seed for the hashes of a database. Without a random seed, a file's contents could be
+    /// crafted so that hashes collide.
     pub(crate) fn hash_seed(&mut self) -> HashSeed {
         match self.0.bytes() {
             Ok(bytes) => HashSeed::new(u64::from_ne_bytes(bytes)),

@@ -1,6 +1,7 @@
 //! The manual of `ovs-appctl`: the source of `--help`, the manual page and completions.
 //!
-//! Options come from the table in [`crate::appctl::options`]. Commands are the daemon's; those that every daemon has are listed here.
+//! Options come from the table in [`crate::appctl::options`]. Commands belong to the daemon; those
+//! that every daemon has are listed here.
 
 use corvid_shell::manual::{Chapter, Manual, shared};
 

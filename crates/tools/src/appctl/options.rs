@@ -1,4 +1,5 @@
-//! The command line: options up to the first word that is not an option, then the daemon's command and its arguments.
+//! The command line: options up to the first word that is not an option, then the daemon's command
+//! and its arguments.
 
 use corvid_shell::args::{self, Arg, Args, Item, OptionEntry, Spec};
 use corvid_shell::manual::{Manual, Placeholders, help};
@@ -9,7 +10,7 @@ use corvid_shell::{program, timeout};
 use crate::appctl::manual;
 use crate::standard_options;
 
-/// The daemon of a command line that names none.
+/// The daemon, if the command line names none.
 const TARGET_DEFAULT: &str = "ovs-vswitchd";
 
 /// The values of the command line.
@@ -76,7 +77,7 @@ pub(crate) fn entries() -> Vec<OptionEntry> {
 /// Headings of the options, in order.
 pub(crate) const GROUPS: [&str; 3] = [TARGET, OUTPUT, vlog::GROUP];
 
-/// The options read so far.
+/// The options parsed so far.
 #[derive(Default)]
 struct Parsed {
     target: Option<String>,
@@ -87,8 +88,8 @@ struct Parsed {
 }
 
 impl Options {
-    /// Reads a command line, `argv[0]` included, and starts the timer of `--timeout`. Ends the process on errors, and after `--help` and
-    /// options like it.
+    /// Parses a command line, `argv[0]` included, and starts the timer of `--timeout`. Ends the
+    /// process on errors, and after `--help` and similar options.
     pub(crate) fn parse(line: &[String]) -> Options {
         let specs = specs();
         let mut args = Args::new(&specs, line).without_permutation();

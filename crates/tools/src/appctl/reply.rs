@@ -28,7 +28,7 @@ pub(crate) fn print(result: &Value, options: &Options) -> Ending {
         ));
         return Ending::Refused;
     };
-    // The exit reports an error.
+    // An error stays recorded, and the exit reports it.
     let _ = Output.write_all(&text);
     Ending::Answered
 }
@@ -53,7 +53,8 @@ pub(crate) fn is_unknown_command(error: &Value) -> bool {
     text.is_some_and(|text| text.contains("is not a valid command"))
 }
 
-/// The text of an answer: the answer itself, or its `reply` where the connection has been switched to JSON.
+/// The text of an answer: the answer itself, or its `reply` if the connection has been switched to
+/// JSON.
 pub(crate) fn plain_text(answer: &Result<Value, Value>) -> Option<String> {
     let answer = answer.as_ref().ok()?;
     let text = answer.get("reply").unwrap_or(answer).as_str()?;
@@ -77,7 +78,7 @@ fn text(result: &Value, format: Format, is_pretty: bool) -> Option<Vec<u8>> {
     }
 }
 
-/// Adds a newline at the end if there is none: newer daemons send texts without it. An empty text stays empty.
+/// Adds a newline at the end if there is none: newer daemons omit it. An empty text stays empty.
 fn line(text: impl AsRef<[u8]>) -> Vec<u8> {
     let mut text = text.as_ref().to_vec();
     if text.last().is_some_and(|last| *last != b'\n') {

@@ -1,4 +1,4 @@
-//! The table of commands, and the arguments that each command gets.
+//! The table of commands, and the input that each command gets.
 
 pub(crate) mod backup;
 pub(crate) mod convert;
@@ -39,9 +39,9 @@ pub(crate) type Run = fn(&mut Session, &Invocation<'_>) -> Result<(), Failure>;
 /// How a command runs.
 #[derive(Clone, Copy)]
 pub(crate) enum Action {
-    /// With a connection. Its arguments come after the server.
+    /// With a connection. The command's arguments follow the server.
     Connection(Run),
-    /// With a connection and the name of a database. Its arguments come after both.
+    /// With a connection and the name of a database. The command's arguments follow both.
     Database(Run),
     /// Without a connection: the command opens its own. All words are its arguments.
     Alone(fn(&Settings, &[String]) -> Result<(), Failure>),

@@ -1,8 +1,9 @@
-//! The commands of `ovsdb-client` explained in full: paragraphs of the manual page.
+//! Full explanations of the commands of `ovsdb-client`, for the manual page.
 //!
-//! One text for each command, found by its name. A test of the program checks that no command lacks one.
+//! There is one text per command, found by its name. A test of the program checks that every
+//! command has one.
 
-/// The paragraphs about a command, with empty lines between them; empty for a command that does not exist.
+/// The paragraphs about a command, separated by empty lines; empty if the command does not exist.
 pub(crate) fn of(command: &str) -> &'static str {
     match command {
         "list-dbs" => LIST_DBS,

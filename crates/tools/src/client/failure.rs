@@ -11,8 +11,8 @@ impl Failure {
         Failure::new(format!("transaction returned error: {error}"))
     }
 
-    /// The server answered with an error object, shown as `syntax "S": TAG: DETAILS`. An error of another shape is shown as
-    /// by [`Failure::returned_error`].
+    /// The server answered with an error object, shown as `syntax "S": TAG: DETAILS`. An error of
+    /// another shape is shown as by [`Failure::returned_error`].
     #[must_use]
     pub(crate) fn wire(error: &Value) -> Failure {
         let text = |member: &str| error.get(member).and_then(Value::as_str);

@@ -1,7 +1,8 @@
-//! Chooses among several servers the first that can be reached, serves the database and is suitable (docs/spec/cli.md 3.1).
+//! Chooses, from several servers, the first that is reachable, serves the database and is suitable
+//! (docs/spec/cli.md 3.1).
 //!
-//! Each address is tried once, in the order given. A server's row in `_Server` shows whether it is connected to its cluster and leads it. A
-//! server without that database is accepted.
+//! Each address is tried once, in the order given. A server's row in `_Server` shows whether it is
+//! connected to its cluster and leads it. A server without that database is accepted.
 
 use std::sync::Arc;
 
@@ -19,10 +20,11 @@ use crate::client::session::Session;
 use crate::client::settings::Settings;
 use crate::failure::Failure;
 
-/// Opens a session with the first suitable server. With `database: None`, any server that can be reached is suitable.
+/// Opens a session with the first suitable server. With `database: None`, any reachable server is
+/// suitable.
 ///
 /// # Errors
-/// `no servers were available`
+/// No server is suitable: `no servers were available`.
 pub(crate) fn connect(
     list: &RemoteList,
     database: Option<&str>,
@@ -93,7 +95,7 @@ pub(crate) fn report(remote: &str, notice: &LogEvent) {
 /// The status of a database in a server's `_Server` database.
 #[derive(Debug)]
 pub(crate) enum DatabaseStatus {
-    /// The server has no `_Server` database: it is an old one.
+    /// The server does not have a `_Server` database: it is an old version.
     Unknown,
     /// The server does not serve the database.
     Absent,
@@ -134,7 +136,7 @@ pub(crate) fn database_status(
     })
 }
 
-/// The reason why a server is not suitable for `database`; `None` when it is suitable.
+/// Why a server is not suitable for `database`; `None` if it is suitable.
 pub(crate) fn refusal(
     session: &mut Session,
     database: &str,

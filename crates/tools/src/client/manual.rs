@@ -1,6 +1,7 @@
 //! The manual of `ovsdb-client`: the source of `--help`, the manual page and completions.
 //!
-//! Options come from the table in [`crate::client::settings`], commands from the one in [`crate::client::commands`].
+//! Options come from the table in [`crate::client::settings`], commands from the one in
+//! [`crate::client::commands`].
 
 use corvid_shell::manual::{Chapter, Manual, Placeholders, help, shared};
 

@@ -1,7 +1,8 @@
-//! Finds the server and the database on a command line (docs/spec/cli.md 3.1).
+//! Finds the server and the database in a command line (docs/spec/cli.md 3.1).
 //!
-//! Both are optional, and nothing marks them. If there are more words than the command needs, a first word with a colon is a server, and the
-//! next word is a database if the server serves one of that name.
+//! Both are optional, and nothing marks them. If there are more words than the command needs, a
+//! first word with a colon is a server, and the next word is a database if the server serves one of
+//! that name.
 
 use corvid_net::dirs;
 use corvid_rpc::remote::RemoteList;
@@ -72,12 +73,12 @@ fn has_spare(command: &Command, words: &[String]) -> bool {
     words.len() > command.args_min
 }
 
-/// Whether a word is a server and not a name.
+/// Whether a word is a server rather than a name.
 pub(crate) fn is_server(word: &str) -> bool {
     word.starts_with(|first: char| first.is_ascii_alphabetic()) && word.contains(':')
 }
 
-/// The server of a command line that names none.
+/// The server, if the command line names none.
 pub(crate) fn default_server() -> String {
     format!("unix:{}", dirs::run().join("db.sock").display())
 }
@@ -97,7 +98,7 @@ fn server<'a>(command: &Command, words: &'a [String]) -> (RemoteList, &'a [Strin
     }
 }
 
-/// The database: the next word if the server serves one of that name, else the default database.
+/// The database: the next word, if the server serves one of that name, else the default database.
 fn database<'a>(
     command: &Command,
     session: &mut Session,
@@ -126,7 +127,8 @@ fn database<'a>(
     Ok((chosen.clone(), words))
 }
 
-/// The database with several servers. A server is chosen by its database, so the command line must name it.
+/// The database if several servers are given. It determines the choice of the server, so the
+/// command line must name it.
 fn explicit_database<'a>(
     command: &Command,
     words: &'a [String],

@@ -1,8 +1,9 @@
 //! A connection to a server: requests with their replies, and notifications.
 //!
-//! [`Session::call`] sends a request and waits for its reply. Commands that watch send a request with [`Session::send`] and read all
-//! messages with [`Session::receive`]. The session answers echo requests itself. It does not know what methods mean, apart from
-//! `list_dbs`, `get_schema` and `set_db_change_aware`, which several commands need.
+//! [`Session::call`] sends a request and waits for its reply. Commands that watch send a request
+//! with [`Session::send`] and read all messages with [`Session::receive`]. The session answers echo
+//! requests itself. It knows no methods except `list_dbs`, `get_schema` and `set_db_change_aware`,
+//! which several commands need.
 
 use std::io;
 use std::os::fd::RawFd;
@@ -28,7 +29,7 @@ use crate::failure::Failure;
 pub(crate) struct Session {
     connection: Connection,
     next_id: u64,
-    /// The time at which requests fail, monotonic; `None` waits for ever.
+    /// When requests time out, monotonic ms; `None` waits forever.
     deadline_ms: Option<u64>,
 }
 
@@ -36,7 +37,7 @@ pub(crate) struct Session {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct RequestId(u64);
 
-/// A message from the server. Echo requests are not among them.
+/// A message from the server, other than an echo request.
 #[derive(Debug)]
 pub(crate) enum Incoming {
     /// The result of a request, or its error.
@@ -46,18 +47,19 @@ pub(crate) enum Incoming {
 }
 
 impl Session {
-    /// Connects to a server, or waits for one to connect when the method is a passive one.
+    /// Connects to a server, or waits for one to connect if the method is passive.
     ///
     /// # Errors
-    /// `failed to connect to "SERVER" (REASON)`
+    /// The connection fails: `failed to connect to "SERVER" (REASON)`.
     pub(crate) fn open(server: &str, credentials: &Arc<Credentials>) -> Result<Session, Failure> {
         Session::open_until(server, credentials, None)
     }
 
-    /// As [`Session::open`], with a time (monotonic) at which connecting, and later every request, fails.
+    /// As [`Session::open`], with a time (monotonic ms) at which connecting, and later every
+    /// request, times out.
     ///
     /// # Errors
-    /// As [`Session::open`]; the reason of a missed deadline is `timed out`.
+    /// As for [`Session::open`]; the reason after a missed deadline is `timed out`.
     pub(crate) fn open_until(
         server: &str,
         credentials: &Arc<Credentials>,
@@ -77,7 +79,7 @@ impl Session {
                 ..Session::over(connection)
             })
             .map_err(|error| {
-                // A name of neither kind of method may have been meant as a passive one.
+                // A name of an unknown method may have been meant as a passive one.
                 let is_active = matches!(target, Ok(Target::Active(_)))
                     && error.raw_os_error() != Some(libc::EAFNOSUPPORT);
                 let verb = if is_active {
@@ -106,7 +108,7 @@ impl Session {
         self.connection.name()
     }
 
-    /// The descriptor that is readable when something arrives.
+    /// The descriptor that becomes readable when input arrives.
     #[must_use]
     pub(crate) fn fd(&self) -> RawFd {
         self.connection.fd()
@@ -144,7 +146,7 @@ impl Session {
     /// Sends a request without waiting for its reply.
     ///
     /// # Errors
-    /// `SERVER: send failed (REASON)`
+    /// Sending fails: `SERVER: send failed (REASON)`.
     pub(crate) fn send(&mut self, method: &str, params: &Value) -> Result<RequestId, Failure> {
         self.try_send(method, params)
             .map_err(|error| self.failure("send", &error))
@@ -153,7 +155,7 @@ impl Session {
     /// Waits for the server's next message.
     ///
     /// # Errors
-    /// `SERVER: receive failed (REASON)`
+    /// Receiving fails: `SERVER: receive failed (REASON)`.
     pub(crate) fn receive(&mut self) -> Result<Incoming, Failure> {
         loop {
             match self.try_receive(None) {
@@ -167,7 +169,7 @@ impl Session {
     /// The next message, if one has arrived.
     ///
     /// # Errors
-    /// As [`Session::receive`].
+    /// As for [`Session::receive`].
     pub(crate) fn poll(&mut self) -> Result<Option<Incoming>, Failure> {
         loop {
             match self.try_receive(Some(0)) {
@@ -182,7 +184,7 @@ impl Session {
     /// The databases that the server serves, sorted.
     ///
     /// # Errors
-    /// As [`Session::call`], and a result of another shape.
+    /// As for [`Session::call`], or the result has another shape.
     pub(crate) fn list_dbs(&mut self) -> Result<Vec<String>, Failure> {
         let result = self.call("list_dbs", &Value::Array(Vec::new()))?;
         let names = result
@@ -200,17 +202,18 @@ impl Session {
     /// The schema of a database.
     ///
     /// # Errors
-    /// As [`Session::call`], and a result that is not a schema.
+    /// As for [`Session::call`], or the result is not a schema.
     pub(crate) fn schema(&mut self, database: &str) -> Result<Schema, Failure> {
         let json = self.call("get_schema", &Value::Array(vec![Value::string(database)]))?;
         Ok(Schema::from_json(&json)?)
     }
 
-    /// Sends `set_db_change_aware`, so that the server keeps this session when databases are added, removed or converted. `demand` is the
-    /// setting: `Some(false)` does not send it, `Some(true)` requires success, `None` accepts a refusal.
+    /// Sends `set_db_change_aware`, so that the server keeps this session open when databases are
+    /// added, removed or converted. `demand` is the setting: `Some(false)` does not send it,
+    /// `Some(true)` requires success, `None` accepts a refusal.
     ///
     /// # Errors
-    /// The connection broke, or a refusal that is not accepted.
+    /// The connection broke, or the server refused although success is required.
     pub(crate) fn set_aware(&mut self, demand: Option<bool>) -> Result<(), Failure> {
         if demand == Some(false) {
             return Ok(());
@@ -253,7 +256,8 @@ impl Session {
         Ok(RequestId(id))
     }
 
-    /// Receives one message. `None` for an echo request, and for a reply to a request that this session did not send.
+    /// Receives one message. Returns `None` for an echo request, and for a reply to a request that
+    /// this session did not send.
     fn try_receive(&mut self, deadline_ms: Option<u64>) -> io::Result<Option<Incoming>> {
         signals::run();
         let frame = match self.connection.receive(deadline_ms) {
@@ -301,7 +305,7 @@ impl Session {
 
     fn log_message(&self, direction: Direction, text: &[u8]) {
         let (name, message) = (self.name(), LoggedMessage::new(direction, text));
-        // Formatted only where the level is on.
+        // Formatted only if the level is enabled.
         logging::dbg(Module::Jsonrpc, format_args!("{name}: {message}"));
     }
 

@@ -1,6 +1,6 @@
-//! The command line: options, which take effect in the order in which they are read, and the remaining words.
+//! The command line: options, which take effect from left to right, and the remaining words.
 //!
-//! `main` reads it once, before it connects. Wrong options end the process here.
+//! `main` parses it once, before it connects. Invalid options end the process here.
 
 use std::cell::RefCell;
 use std::sync::Arc;
@@ -31,13 +31,13 @@ pub(crate) struct Settings {
     pub fail: bool,
     /// `--keep-uuids`
     pub keep_uuids: bool,
-    /// Of several servers, use only one that leads its cluster.
+    /// With several servers, use only one that leads its cluster.
     pub leader_only: bool,
-    /// Whether to send `set_db_change_aware`: `None` sends it and accepts a refusal.
+    /// Whether to send `set_db_change_aware`; `None` sends it and accepts a refusal.
     pub aware: Option<bool>,
     /// Keys and certificates for `ssl:` and `pssl:`.
     pub credentials: Arc<Credentials>,
-    /// `--timeout` or its environment variable limits the run of the program.
+    /// `--timeout` or its environment variable limits the running time of the program.
     pub has_timeout: bool,
     daemon: RefCell<daemon::Options>,
     is_detached: bool,
@@ -58,7 +58,7 @@ enum Id {
     LeaderOnly(bool),
     Aware(bool),
     Timeout,
-    /// An option of the reference that is not supported. It is refused rather than ignored.
+    /// An option of the reference that is not supported. It is rejected rather than ignored.
     Refused(&'static str),
     Help,
     Version,
@@ -151,8 +151,9 @@ pub(crate) const GROUPS: [&str; 5] = [
 ];
 
 impl Settings {
-    /// Reads a command line, `argv[0]` included: the options, and the words that are not options. Ends the process on errors, and after
-    /// `--help` and options like it. Starts the timer of `--timeout`.
+    /// Parses a command line, `argv[0]` included. Returns the options, and the words that are not
+    /// options. Ends the process on errors, and after `--help` and similar options. Starts the
+    /// timer of `--timeout`.
     #[must_use]
     pub(crate) fn parse(line: &[String]) -> (Settings, Vec<String>) {
         let mut parser = Parser {
@@ -198,7 +199,7 @@ impl Settings {
         (settings, words)
     }
 
-    /// The time to print above a table, if asked for.
+    /// The time to print above a table, if requested.
     #[must_use]
     pub(crate) fn timestamp(&self) -> Option<String> {
         self.is_timestamped
@@ -211,8 +212,8 @@ impl Settings {
         self.is_detached
     }
 
-    /// Becomes a daemon if the options say so, and keeps the standard descriptors `kept` open. The program that started it waits
-    /// until the result is completed. A second call does nothing.
+    /// Becomes a daemon if the options say so, and keeps the standard descriptors `kept` open. The
+    /// program that started it waits until the result is completed. A second call does nothing.
     pub(crate) fn start_daemon(&self, kept: &[i32]) -> Startup {
         let mut options = self.daemon.take();
         kept.iter()
@@ -274,8 +275,8 @@ impl Parser {
     }
 }
 
-/// Reads a width as the reference does, by the rules of the C library's `atoi`: the leading digits, cut to 32 bits. Zero, a negative
-/// number and a word mean no limit.
+/// Parses a width as the reference does, by the rules of the C library's `atoi`: the leading
+/// digits, truncated to 32 bits. Zero, a negative number and a word mean unlimited.
 fn column_width(text: &str) -> usize {
     let text = text.trim_start_matches([' ', '\t', '\n', '\x0b', '\x0c', '\r']);
     let (is_negative, digits) = match text.strip_prefix('-') {

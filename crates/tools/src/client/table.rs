@@ -1,6 +1,7 @@
 //! Tables of results and their five print formats (docs/spec/cli.md 3.5).
 //!
-//! A [`Table`] is filled cell by cell, then printed once by a [`Printer`], which writes separators between tables.
+//! A [`Table`] is filled cell by cell, then printed once by a [`Printer`], which writes separators
+//! between tables.
 
 mod cell;
 mod csv;
@@ -17,15 +18,15 @@ use corvid_json::shown;
 /// The layout of tables.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Format {
-    /// aligned columns
+    /// Aligned columns.
     Table,
-    /// one `column: value` line per cell
+    /// One `column: value` line per cell.
     List,
-    /// HTML
+    /// HTML.
     Html,
-    /// comma-separated values
+    /// Comma-separated values.
     Csv,
-    /// one JSON object per table
+    /// One JSON object per table.
     Json,
 }
 
@@ -55,14 +56,16 @@ pub(crate) struct Style {
     pub headings: bool,
     /// Indent JSON.
     pub pretty: bool,
-    /// Widest column of the table layout, in bytes, where its heading is not wider; 0: no limit.
+    /// The maximum column width in the table layout, bytes, unless the heading is wider; 0:
+    /// unlimited.
     pub column_width_max: usize,
-    /// A person reads the output: newlines in cells of tables and lists are escaped, so that no value forges a row.
+    /// A person reads the output: newlines in cells of tables and lists are escaped, so that no
+    /// value can forge a row.
     pub is_shown: bool,
 }
 
 impl Style {
-    /// The text of a cell in layouts whose rows end with lines.
+    /// The text of a cell, for layouts in which a line ends a row.
     fn line_text(&self, cell: &Cell) -> String {
         let text = cell.to_text(self.cells);
         match self.is_shown {
@@ -88,9 +91,9 @@ impl Default for Style {
 /// A table of cells.
 #[derive(Debug, Default)]
 pub(crate) struct Table {
-    /// A line before the table.
+    /// A line above the table.
     pub caption: Option<String>,
-    /// The printed time.
+    /// The time printed above the table.
     pub timestamp: Option<String>,
     /// Column names.
     pub headings: Vec<String>,
@@ -115,7 +118,7 @@ impl Printer {
         }
     }
 
-    /// Prints one table, after an empty line where the format separates tables.
+    /// Prints one table, after an empty line if the format separates tables.
     ///
     /// # Errors
     /// Writing failed.
@@ -210,7 +213,7 @@ mod tests {
         assert_eq!(shown, "n\n------------\na\\nb\\u001b[H\n");
         let shown = printed(Format::List, true);
         assert_eq!(shown, "n                   : a\\nb\\u001b[H\n");
-        // Scripts get what the reference prints.
+        // Scripts get the same bytes as from the reference.
         let exact = printed(Format::List, false);
         assert_eq!(exact, "n                   : a\nb\u{1b}[H\n");
         let csv = "n\n\"a\nb\u{1b}[H\"\n";

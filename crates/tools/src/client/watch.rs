@@ -1,8 +1,8 @@
-//! The loop of commands that run until they are ended: monitors and locks. In the background they accept control commands over a
-//! control socket (docs/spec/cli.md 3.6).
+//! The loop of commands that run until they are ended: monitors and locks. In the background, they
+//! accept control commands over a control socket (docs/spec/cli.md 3.6).
 //!
-//! Control commands queue requests for the session or change the flags of [`Control`]; they do not use a socket themselves. Everything
-//! runs on the main thread.
+//! Control commands queue requests for the session or change the flags of [`Control`]; they use no
+//! socket themselves. Everything runs on the main thread.
 
 use corvid_json::Value;
 use corvid_shell::daemon::Startup;
@@ -16,7 +16,7 @@ use crate::failure::Failure;
 /// The effects of control commands.
 #[derive(Debug, Default)]
 pub(crate) struct Control {
-    /// Requests to be sent: method and parameters.
+    /// Requests to send: method and parameters.
     pub requests: Vec<(&'static str, Value)>,
     /// Receiving from the server is paused.
     pub is_blocked: bool,
@@ -29,7 +29,8 @@ pub(crate) struct Watch {
     socket: Option<Server<Control>>,
 }
 
-/// Whether a background command has printed its first result, for which the program that started it waits.
+/// Whether a background command has printed its first result. The program that started it waits for
+/// that.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Progress {
     /// Not yet.
@@ -39,8 +40,8 @@ pub(crate) enum Progress {
 }
 
 impl Watch {
-    /// Goes to the background if the options ask for it, with the standard descriptors `kept` still open, and opens the
-    /// control socket there.
+    /// Goes to the background if the options ask for it, with the standard descriptors `kept` still
+    /// open, and opens the control socket there.
     ///
     /// # Errors
     /// The socket cannot be opened.
@@ -70,7 +71,8 @@ impl Watch {
         }
     }
 
-    /// Calls `handle` for every message, until the control command `exit` or until the reader of the output is gone.
+    /// Calls `handle` for every message, until the control command `exit` arrives or the reader of
+    /// the output is gone.
     ///
     /// # Errors
     /// The connection broke, or `handle` returned an error.
@@ -83,7 +85,7 @@ impl Watch {
             loop {
                 let incoming = session.receive()?;
                 self.advance(handle(incoming)?);
-                // Nothing that is still to come can be read. The reference runs on.
+                // Nobody will read further output. The reference keeps running.
                 if output::reader_is_gone() {
                     return Ok(());
                 }

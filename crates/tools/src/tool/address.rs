@@ -6,7 +6,7 @@ use corvid_shell::vlog::{self, Module};
 
 use crate::failure::Failure;
 
-/// Checks the form of an address. The details of an error are logged, as the reference does.
+/// Checks the form of an address. The details of an error are logged, as in the reference.
 ///
 /// # Errors
 /// The text is not an address.

@@ -1,6 +1,6 @@
-//! The exit status of a command that ran to its end.
+//! The exit status of a command that ran to completion.
 
-/// How a command that did not fail ends.
+/// The outcome of a command that did not fail.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Answer {
     /// Exit status 0.

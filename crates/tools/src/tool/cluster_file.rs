@@ -1,4 +1,4 @@
-//! The file of a cluster's member, open for reading.
+//! The file of a cluster member, open for reading.
 
 use std::path::Path;
 
@@ -23,7 +23,7 @@ impl ClusterFile {
     /// Opens a file that must be a member's. The caller shows the progress.
     ///
     /// # Errors
-    /// As [`DatabaseFile::open`], and a standalone database, which is `cannot identify file type` here.
+    /// As for [`DatabaseFile::open`]; a standalone database is `cannot identify file type` here.
     pub(crate) fn open(path: &Path) -> Result<ClusterFile, Failure> {
         let file = DatabaseFile::open_quietly(path, OpenMode::ReadOnly)?;
         if file.magic() != Magic::Clustered {

@@ -1,4 +1,4 @@
-//! The table of commands, and the arguments that each command gets.
+//! The table of commands, and the input that each command gets.
 
 mod check_cluster;
 mod cluster_to_standalone;
@@ -27,7 +27,7 @@ use crate::tool::options::Options;
 /// The input of a command.
 #[derive(Debug)]
 pub(crate) struct Invocation<'a> {
-    /// The arguments. Their number is within the command's limits.
+    /// The arguments, whose number is within the command's limits.
     pub(crate) args: &'a [String],
     /// The options.
     pub(crate) options: &'a Options,
@@ -37,7 +37,7 @@ type Outcome = Result<Answer, Failure>;
 
 /// How a command runs, and how `list-commands` shows it.
 pub(crate) struct Action {
-    /// Its arguments, as `list-commands` prints them.
+    /// The arguments, as `list-commands` prints them.
     arguments: &'static str,
     run: fn(&Invocation<'_>) -> Outcome,
 }
@@ -262,7 +262,7 @@ impl Invocation<'_> {
     }
 }
 
-/// The database of a command line that names none.
+/// The database, if the command line names none.
 fn default_database() -> PathBuf {
     dirs::db().join("conf.db")
 }

@@ -1,8 +1,8 @@
 //! Database files, opened for reading and loaded into memory.
 //!
-//! The first line of a file identifies it. The file is read once from its beginning, so a pipe can be read too (`/dev/stdin`). Any
-//! damage is an error, unlike in a server, which serves the records before the damage: a command that rewrites a file must not
-//! lose rows silently.
+//! The first line of a file identifies it. The file is read once from its beginning, so that a pipe
+//! can be read too (`/dev/stdin`). Any damage is an error, unlike in a server, which serves the
+//! records before the damage: a command that rewrites a file must not lose rows silently.
 
 use std::path::Path;
 
@@ -17,7 +17,7 @@ use corvid_shell::progress::Progress;
 use crate::failure::{Failure, shown};
 use crate::uuids::RandomUuids;
 
-/// An identified database file, to be read from its beginning.
+/// An identified database file, ready to be read from its beginning.
 #[derive(Debug)]
 pub(crate) struct DatabaseFile {
     file: LogFile,
@@ -27,7 +27,7 @@ pub(crate) struct DatabaseFile {
     progress: Option<Progress>,
 }
 
-/// A standalone file whose schema has been read, and whose records have not.
+/// A standalone file whose schema has been read, but not its records.
 #[derive(Debug)]
 pub(crate) struct Replay {
     name: String,
@@ -43,10 +43,10 @@ impl DatabaseFile {
         DatabaseFile::open_as(path, OpenMode::ReadOnly)
     }
 
-    /// As [`DatabaseFile::open`], and locks the file if the mode allows writing.
+    /// As [`DatabaseFile::open`]; also locks the file if the mode allows writing.
     ///
     /// # Errors
-    /// As [`DatabaseFile::open`], and another process has locked the file.
+    /// As for [`DatabaseFile::open`], or another process has locked the file.
     pub(crate) fn open_as(path: &Path, mode: OpenMode) -> Result<DatabaseFile, Failure> {
         // A pipe has no length, and may take long to deliver its first bytes.
         let bytes = std::fs::metadata(path).map_or(0, |data| data.len());
@@ -58,10 +58,11 @@ impl DatabaseFile {
         })
     }
 
-    /// As [`DatabaseFile::open_as`] without a progress of its own, for commands that show another one or print as they read.
+    /// As [`DatabaseFile::open_as`] without its own progress display, for commands that show
+    /// another one or print as they read.
     ///
     /// # Errors
-    /// As [`DatabaseFile::open_as`].
+    /// As for [`DatabaseFile::open_as`].
     pub(crate) fn open_quietly(path: &Path, mode: OpenMode) -> Result<DatabaseFile, Failure> {
         let name = shown(path);
         let mut file = log_file::open(&name, mode).map_err(|error| tagged(&error))?;
@@ -97,7 +98,7 @@ impl DatabaseFile {
     /// Reads the schema of a standalone database.
     ///
     /// # Errors
-    /// The file is a cluster's, or its first record is damaged or not a schema.
+    /// The file belongs to a cluster, or its first record is damaged or not a schema.
     pub(crate) fn load(self) -> Result<Replay, Failure> {
         let name = self.name().to_owned();
         if self.magic == Magic::Clustered {
@@ -120,7 +121,7 @@ impl Replay {
     /// Applies every record. Also returns the file, positioned to append after its last record.
     ///
     /// # Errors
-    /// The first record that is damaged, does not fit the schema or does not commit.
+    /// A record is damaged, does not fit the schema or does not commit.
     pub(crate) fn finish(
         mut self,
         uuids: &mut RandomUuids,
@@ -164,7 +165,8 @@ impl Source for DatabaseFile {
     }
 }
 
-/// The error with its tag, as most commands show it. Commands that replace files show it without the tag.
+/// The error with its tag, as most commands show it. Commands that replace files show it without
+/// the tag.
 pub(crate) fn tagged(error: &OpenError) -> Failure {
     Failure::new(format!("{}: {error}", Tag::IoError.text()))
 }

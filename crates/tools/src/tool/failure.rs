@@ -1,4 +1,4 @@
-//! Errors of `ovsdb-tool` alone: files that cannot be read or written.
+//! Errors that only `ovsdb-tool` has: files that cannot be read or written.
 
 use std::io;
 
@@ -9,7 +9,8 @@ use corvid_net::errno;
 use crate::failure::Failure;
 
 impl Failure {
-    /// A failed file operation: `I/O error: FILE: OPERATION failed (REASON)`. `what` is `OPERATION failed`.
+    /// A failed file operation: `I/O error: FILE: OPERATION failed (REASON)`. `what` is
+    /// `OPERATION failed`.
     pub(crate) fn io(file: &str, what: &str, error: &io::Error) -> Failure {
         let mut wire = WireError::new(Tag::IoError, format!("{file}: {what}"));
         wire.io_error = Some(errno::text(error).into());
@@ -27,7 +28,7 @@ impl Failure {
     }
 
     /// Standard output cannot be written.
-    #[allow(clippy::needless_pass_by_value)] // the shape that `map_err` wants
+    #[allow(clippy::needless_pass_by_value)] // the shape that `map_err` needs
     pub(crate) fn output(error: io::Error) -> Failure {
         Failure::new(format!("cannot write output ({})", errno::text(&error)))
     }

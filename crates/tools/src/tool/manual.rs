@@ -1,6 +1,7 @@
 //! The manual of `ovsdb-tool`: the source of `--help`, the manual page and completions.
 //!
-//! Options come from the table in [`crate::tool::options`], commands from the one in [`crate::tool::commands`].
+//! Options come from the table in [`crate::tool::options`], commands from the one in
+//! [`crate::tool::commands`].
 
 use corvid_shell::manual::{Chapter, Manual, Placeholders, help, shared};
 use corvid_shell::vlog;

@@ -1,4 +1,4 @@
-//! New files, written as a whole.
+//! New files, written in one piece.
 
 use std::path::Path;
 
@@ -9,10 +9,12 @@ use corvid_shell::progress::Spinner;
 use crate::failure::{Failure, shown};
 use crate::tool::database::tagged;
 
-/// Creates a file with these records, and syncs it and its directory. The file is locked while it is written.
+/// Creates a file with these records, and syncs it and its directory. The file is locked while it
+/// is written.
 ///
 /// # Errors
-/// The file exists, another process has locked it, or it cannot be written. A failure leaves no file behind.
+/// The file exists, another process has locked it, or it cannot be written. A failure leaves no
+/// file.
 pub(crate) fn create(path: &Path, records: &[u8]) -> Result<(), Failure> {
     let _progress = Spinner::new("Writing");
     let name = shown(path);

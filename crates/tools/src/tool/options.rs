@@ -1,4 +1,5 @@
-//! The command line: options, which take effect in the order in which they are read, then the command and its arguments.
+//! The command line: options, which take effect from left to right, then the command and its
+//! arguments.
 
 use corvid_data::Uuid;
 use corvid_log::cluster::{ELECTION_TIMER_MAX_MS, ELECTION_TIMER_MIN_MS};
@@ -19,9 +20,9 @@ pub(crate) struct Options {
     pub(crate) role: Option<String>,
     /// `--fail`
     pub(crate) fail: bool,
-    /// `--cid`, not zero
+    /// `--cid`, which is not zero.
     pub(crate) cluster_id: Option<Uuid>,
-    /// `--election-timer`, within its range
+    /// `--election-timer`, ms, within its range.
     pub(crate) election_timer_ms: Option<u64>,
     /// The command and its arguments.
     pub(crate) words: Vec<String>,
@@ -61,7 +62,8 @@ pub(crate) fn entries() -> Vec<OptionEntry> {
 }
 
 impl Options {
-    /// Reads a command line, `argv[0]` included. Ends the process on errors, and after `--help` and options like it.
+    /// Parses a command line, `argv[0]` included. Ends the process on errors, and after `--help`
+    /// and similar options.
     pub(crate) fn parse(line: &[String]) -> Options {
         let mut options = Options::default();
         let mut args = Args::new(&SPECS, line);
@@ -91,19 +93,20 @@ impl Options {
     }
 }
 
-/// Ends the process on a wrong argument of an option, also if the command does not use the option.
+/// Ends the process on an invalid argument of an option, even if the command does not use the
+/// option.
 fn or_die<T>(parsed: Result<T, Failure>) -> T {
     parsed.unwrap_or_else(|failure| program::fatal(failure))
 }
 
-/// The argument of `--cid`: a UUID, not all zeros.
+/// Parses the argument of `--cid`: a UUID that is not all zeros.
 fn parse_cluster_id(text: &str) -> Result<Uuid, Failure> {
     Uuid::parse(text.as_bytes())
         .filter(|uuid| *uuid != Uuid::ZERO)
         .ok_or_else(|| Failure::new(format!("{text}: not a valid UUID")))
 }
 
-/// The argument of `--election-timer`, ms.
+/// Parses the argument of `--election-timer`, ms.
 fn parse_election_timer(text: &str) -> Result<u64, Failure> {
     let range = ELECTION_TIMER_MIN_MS..=ELECTION_TIMER_MAX_MS;
     text.parse()

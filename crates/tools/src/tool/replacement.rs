@@ -1,7 +1,8 @@
-//! Replaces or creates a database file as a whole, for `compact`, `convert` and `cluster-to-standalone`.
+//! Replaces or creates a database file as a whole, for `compact`, `convert` and
+//! `cluster-to-standalone`.
 //!
-//! The new file is written under a temporary name beside the target, synced, and renamed to the target. So at any time the
-//! target is the old file or the complete new one.
+//! The new file is written under a temporary name next to the target, synced, and renamed to the
+//! target. So at any time the target is either the old file or the complete new one.
 
 use std::path::{Path, PathBuf};
 
@@ -14,12 +15,13 @@ use corvid_shell::progress::{Progress, Spinner};
 
 use crate::failure::{Failure, shown};
 
-/// The path of a file that will be written. It is locked against other writers.
+/// The path of a file that will be written, locked against other writers.
 #[derive(Debug)]
 pub(crate) struct Target {
     path: PathBuf,
     _lock: Lockfile,
-    /// The lock of the temporary name, which could be a database's name too. The reference locks it as well.
+    /// The lock of the temporary name, which could be a database's name too. The reference also
+    /// locks it.
     _temporary_lock: Option<Lockfile>,
 }
 
@@ -32,7 +34,7 @@ pub(crate) enum Wording {
     Tagged,
 }
 
-/// The new file under its temporary name. Unless it is finished, it is removed.
+/// The new file under its temporary name. It is removed unless it is finished.
 #[derive(Debug)]
 pub(crate) struct Draft {
     file: Replacement,
@@ -56,7 +58,7 @@ impl Target {
     /// Locks the path of a file that does not exist yet.
     ///
     /// # Errors
-    /// As [`Target::lock`], and the file exists. It is not overwritten.
+    /// As for [`Target::lock`], or the file exists. It is not overwritten.
     pub(crate) fn lock_new(path: &Path, wording: Wording) -> Result<Target, Failure> {
         let lock = lock(path, wording)?;
         // A dangling link is allowed: the file that it points to will be created.
@@ -88,10 +90,10 @@ impl Target {
         })
     }
 
-    /// Writes the contents of `database` as the new file: the schema, and one record with every row.
+    /// Writes the contents of `database` as the new file: the schema, and one record with all rows.
     ///
     /// # Errors
-    /// The target is unchanged, unless only syncing the directory failed.
+    /// Writing failed. The target is unchanged, unless only syncing the directory failed.
     pub(crate) fn fill(&self, database: &Database, comment: &str) -> Result<(), Failure> {
         let mut draft = self.begin()?;
         draft.write_database(database, comment)?;
@@ -118,7 +120,7 @@ impl Draft {
     /// Appends schema and rows.
     ///
     /// # Errors
-    /// As [`Draft::write`].
+    /// As for [`Draft::write`].
     pub(crate) fn write_database(
         &mut self,
         database: &Database,
@@ -128,7 +130,8 @@ impl Draft {
         let mut record = Vec::new();
         write_schema(&mut record, schema);
         self.write(&record)?;
-        // Releases before 2.15 cannot read differences. A compacted file has none, so the record is not marked as one.
+        // Releases before 2.15 cannot read differences. A compacted file has none, so its record is
+        // not marked as one.
         let stamp = Stamp {
             date_ms: clock::wall_ms(),
             comment,
@@ -154,7 +157,8 @@ impl Draft {
     /// Syncs the file and renames it to the target.
     ///
     /// # Errors
-    /// The target is unchanged, unless only syncing the directory failed.
+    /// Syncing or renaming failed. The target is unchanged, unless only syncing the directory
+    /// failed.
     pub(crate) fn finish(self) -> Result<(), Failure> {
         let Draft {
             file,
@@ -183,7 +187,7 @@ fn lock(path: &Path, wording: Wording) -> Result<Lockfile, Failure> {
     })
 }
 
-/// The temporary name, beside the file that `path` leads to after all links.
+/// The temporary name, next to the file that `path` leads to after following all links.
 fn temporary(path: &Path) -> PathBuf {
     let mut name = follow_links(path).into_os_string();
     name.push(".tmp");

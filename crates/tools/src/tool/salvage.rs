@@ -1,7 +1,7 @@
-//! Taking rows out of a damaged file for `ovsdb-tool salvage`, with a list of the losses.
+//! Extracts rows from a damaged file for `ovsdb-tool salvage`, and lists the losses.
 //!
-//! `reading` goes through the file, `contents` applies what it finds, `repair` removes what no
-//! database may hold: references to rows that were lost, second rows with one key, rows that nothing
+//! `reading` goes through the file, `contents` applies the pieces found, `repair` removes
+//! everything that no database may hold: references to lost rows, duplicate keys, rows that nothing
 //! refers to. The result loads without an error.
 
 mod contents;

@@ -1,5 +1,6 @@
-//! `ovs-appctl` against daemons that play a test's script, and beside the reference's `ovs-appctl` against the reference server. The
-//! comparisons are skipped with a message if the reference is not installed.
+//! `ovs-appctl` against daemons that play a test's script, and compared with the reference's
+//! `ovs-appctl` against the reference server. The comparisons are skipped with a message if the
+//! reference is not installed.
 
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
@@ -15,7 +16,8 @@ const OURS: &str = env!("CARGO_BIN_EXE_ovs-appctl");
 const THEIRS: &str = "/usr/bin/ovs-appctl";
 const SERVER: &str = "/usr/sbin/ovsdb-server";
 
-/// Status (negative: a signal), standard output, standard error without the dates of log lines.
+/// The exit status (negative: a signal), standard output, and standard error without the dates of
+/// log lines.
 type Outcome = (i32, String, String);
 
 fn run(program: &str, dir: &Path, args: &[&str]) -> Outcome {
@@ -23,8 +25,9 @@ fn run(program: &str, dir: &Path, args: &[&str]) -> Outcome {
     (outcome.status, outcome.stdout, outcome.stderr)
 }
 
-/// A daemon at `DIR/ctl` that answers each request with the next of these replies (members of a message) and closes the connection after
-/// the last. It returns the methods and params of the requests.
+/// A daemon at `DIR/ctl` that answers each request with the next of these replies (members of a
+/// message) and closes the connection after the last. Returns the methods and params of the
+/// requests.
 fn daemon(dir: &Dir, replies: &'static [&'static str]) -> JoinHandle<Vec<String>> {
     let path = dir.path().join("ctl");
     let method = format!("punix:{}", path.display());
@@ -52,7 +55,7 @@ fn daemon(dir: &Dir, replies: &'static [&'static str]) -> JoinHandle<Vec<String>
                 .send(reply.as_bytes(), deadline)
                 .expect("the connection is whole");
         }
-        // One more read: of a request that gets no answer, or of the end of the connection.
+        // One more read: a request that gets no answer, or the end of the connection.
         let _ = connection.receive(deadline);
         requests
     });
@@ -208,7 +211,7 @@ fn formats_are_checked_before_anything_is_sent() {
     );
 }
 
-/// A server process that is killed when this is dropped.
+/// A server process; dropping it kills the process.
 struct Server(Child);
 
 impl Drop for Server {
@@ -251,7 +254,7 @@ fn reference(dir: &Dir) -> Option<Server> {
         )
         .0 == 0
     });
-    // The path of the control socket of a daemon that is named by its pidfile.
+    // The control socket's path for a daemon that is named by its pidfile.
     let default = dir.path().join(format!("ref.{}.ctl", server.0.id()));
     std::os::unix::fs::symlink(dir.path().join("named.ctl"), default).expect("a link can be made");
     Some(server)
@@ -307,7 +310,7 @@ fn command_lines_end_as_with_the_reference() {
         }
     }
     assert!(differences.is_empty(), "{differences}");
-    // This one ends the server, so it is run once.
+    // This one ends the server, so it runs only once.
     assert_eq!(
         run(OURS, dir.path(), last),
         (0, String::new(), String::new())

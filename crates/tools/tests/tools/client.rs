@@ -1,4 +1,4 @@
-//! `ovsdb-client`: against servers that play a script, and beside the reference's program.
+//! `ovsdb-client`: against servers that play a script, and compared with the reference's program.
 
 mod reference;
 mod scripted;

@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 /// The time limit of every wait.
 pub(crate) const TIMEOUT: Duration = Duration::from_secs(30);
 
-/// A directory that is removed when this is dropped. Its name is short, because it holds sockets.
+/// A directory; dropping the value removes it. Its name is short, because it holds sockets.
 pub(crate) struct Dir(PathBuf);
 
 impl Dir {
@@ -41,7 +41,8 @@ impl Drop for Dir {
     }
 }
 
-/// The outcome of a command line. The status is a negative signal number if a signal ended the process.
+/// The outcome of a command line. If a signal ended the process, the status is the negative signal
+/// number.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Outcome {
     pub status: i32,
@@ -49,7 +50,7 @@ pub(crate) struct Outcome {
     pub stderr: String,
 }
 
-/// A command in `directory`, which is its RUNDIR, LOGDIR and DBDIR too.
+/// A command in `directory`, which is also its RUNDIR, LOGDIR and DBDIR.
 pub(crate) fn command(program: &str, directory: &Path, args: &[&str]) -> Command {
     let mut command = Command::new(program);
     // Messages about options begin with the name by which the program was called.
@@ -66,7 +67,7 @@ pub(crate) fn command(program: &str, directory: &Path, args: &[&str]) -> Command
     command
 }
 
-/// Runs a command line to its end.
+/// Runs a command line to completion.
 pub(crate) fn run(program: &str, directory: &Path, args: &[&str], input: &[u8]) -> Outcome {
     let mut child = command(program, directory, args)
         .stdin(Stdio::piped())
@@ -94,7 +95,7 @@ pub(crate) fn status(status: std::process::ExitStatus) -> i32 {
         .unwrap_or_else(|| -status.signal().unwrap_or(0))
 }
 
-/// Waits until `done`; `what` names the condition in the message of a failure.
+/// Waits until `done`; a failure's message names the condition as `what`.
 pub(crate) fn wait_until(what: &str, mut done: impl FnMut() -> bool) {
     let deadline = Instant::now() + TIMEOUT;
     while !done() {
@@ -117,7 +118,7 @@ pub(crate) fn without_dates(text: &str) -> String {
     })
 }
 
-/// Replaces every UUID by a word of the same width.
+/// Replaces every UUID with a word of the same width.
 pub(crate) fn without_uuids(text: &str) -> String {
     const LENGTH: usize = 36;
     let is_uuid = |bytes: &[u8]| {

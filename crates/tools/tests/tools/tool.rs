@@ -1,5 +1,5 @@
-//! `ovsdb-tool` on files: its output, its exit status and the resulting files; and, if the reference is installed, that both
-//! tools do the same.
+//! `ovsdb-tool` on files: its output, its exit status and the resulting files. If the reference is
+//! installed, both tools must do the same.
 
 mod clustered;
 mod commands;

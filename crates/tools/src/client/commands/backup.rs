@@ -124,7 +124,7 @@ fn row(table: &TableSchema, json: &Value) -> Result<Row, Failure> {
         })?;
     let datum = |column: &ColumnSchema| match json.get(column.name.as_str()) {
         None => Ok(Datum::default_for(&column.column_type)),
-        // A stored value is kept even where a constraint of a later schema would refuse it.
+        // A stored value is kept even if a constraint of a later schema would reject it.
         Some(value) => wire::read_datum_unconstrained(
             &mut Reader::new(&value.to_bytes()),
             &column.column_type,

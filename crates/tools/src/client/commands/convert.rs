@@ -1,4 +1,5 @@
-//! `convert` and `needs-conversion`: compare a schema file with the schema of a served database, and convert the database to it.
+//! `convert` and `needs-conversion`: compare a schema file with the schema of a served database,
+//! and convert the database to it.
 
 use bstr::BStr;
 use corvid_data::Schema;
@@ -32,12 +33,12 @@ pub(crate) fn needs_conversion(
     })
 }
 
-/// The schema of a file, fit for this server: in a cluster every column is persistent.
+/// The schema in a file, made suitable for this server: in a cluster every column is persistent.
 fn wanted(session: &mut Session, file: &str) -> Result<Schema, Failure> {
     let schema = schema_file::read(&os_name::path(file))?;
     let is_clustered = match leader::database_status(session, &schema.name)? {
         DatabaseStatus::Row(row) => row.get("model").and_then(Value::as_str) == Some("clustered"),
-        // The error of the request itself says what is wrong.
+        // The error of the request itself will say what is wrong.
         DatabaseStatus::Unknown | DatabaseStatus::Absent => false,
     };
     if is_clustered {
@@ -47,7 +48,7 @@ fn wanted(session: &mut Session, file: &str) -> Result<Schema, Failure> {
     }
 }
 
-/// Makes every ephemeral column persistent, and logs a warning about it.
+/// Makes every ephemeral column persistent, and logs a warning.
 fn make_persistent(schema: Schema, file: &str) -> Result<Schema, Failure> {
     let ephemeral: Vec<(&str, &str)> = schema
         .tables()

@@ -15,7 +15,7 @@ use crate::client::session::Session;
 use crate::client::table::{Cell, Printer, Table};
 use crate::failure::Failure;
 
-/// A column to be dumped.
+/// A column to dump.
 struct Column {
     name: String,
     column_type: Rc<ColumnType>,
@@ -62,7 +62,7 @@ pub(crate) fn dump(session: &mut Session, invocation: &Invocation<'_>) -> Result
     Ok(out.flush()?)
 }
 
-/// Tables and columns that the arguments ask for: all, one table, or some columns of one.
+/// The tables and columns that the arguments select: all, one table, or some columns of one table.
 fn selection<'a>(
     schema: &'a Schema,
     args: &[String],
@@ -85,7 +85,7 @@ fn selection<'a>(
         .iter()
         .map(|column| named(table, column))
         .collect::<Result<_, _>>()?;
-    // Row versions have no meaning beyond one run of the server, so a dump omits them.
+    // A row version has no meaning beyond one run of the server, so a dump omits it.
     chosen.retain(|column| column.name != "_version");
     chosen.sort_by(|a, b| a.name.cmp(&b.name));
     Ok(vec![(table, chosen)])
@@ -107,7 +107,7 @@ fn named(table: &TableSchema, name: &str) -> Result<Column, Failure> {
     })
 }
 
-/// All columns but `_version`, in name order.
+/// All columns except `_version`, in name order.
 fn all_columns(table: &TableSchema) -> Vec<Column> {
     let uuid = Column {
         name: "_uuid".to_owned(),
@@ -151,7 +151,7 @@ fn cells(row: &Value, columns: &[Column]) -> Vec<Cell> {
         .collect()
 }
 
-/// Orders rows by their columns without UUID keys first, in order, then by the other columns.
+/// Orders rows first by their columns without UUID keys, in order, then by the other columns.
 fn compare(a: &[Cell], b: &[Cell], columns: &[Column]) -> Ordering {
     let by = |uuid_keyed: bool| {
         columns

@@ -108,7 +108,7 @@ pub(crate) fn list_columns(
     Ok(Printer::new(invocation.settings.style).print(&table, &mut Output)?)
 }
 
-/// Column names and types of a table in name order, the standard columns included.
+/// The names and types of a table's columns in name order, including the standard columns.
 fn columns(schema: &Schema, table: &str) -> Vec<(String, Value)> {
     let json = schema.to_json();
     let uuid = || Value::string("uuid");

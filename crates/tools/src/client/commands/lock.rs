@@ -1,5 +1,6 @@
-//! `lock`, `steal` and `unlock`: send one request, then print the notifications about this session's locks until the process ends
-//! (docs/spec/cli.md 3.8). In the background, the control socket accepts more requests.
+//! `lock`, `steal` and `unlock`: send one request, then print the notifications about this
+//! session's locks until the process ends (docs/spec/cli.md 3.8). In the background, the control
+//! socket accepts more requests.
 
 use std::io::Write;
 
@@ -48,7 +49,7 @@ fn run(method: &str, session: &mut Session, invocation: &Invocation<'_>) -> Resu
     watch.run(session, |incoming| print(incoming, first))
 }
 
-/// Has a request sent about the lock that a control command names.
+/// Queues a request about the lock that a control command names.
 fn request(control: &mut Control, method: &'static str, args: &[String]) -> Outcome {
     let lock = Value::Array(vec![Value::string(&args[0])]);
     control.requests.push((method, lock));
@@ -62,7 +63,8 @@ fn print(incoming: Incoming, first: RequestId) -> Result<Progress, Failure> {
         Incoming::Reply(id, Err(error)) if id == first => {
             return Err(Failure::returned_error(&error));
         }
-        // The control socket has answered its client already, and the locks that this session owns have not changed.
+        // The control socket has already answered its client, and the locks that this session owns
+        // have not changed.
         Incoming::Reply(_, Err(error)) => writeln!(out, "{error}")?,
         Incoming::Notification(method, params) => {
             let (method, params) = (output::part(&method), Value::Array(params));

@@ -1,7 +1,9 @@
-//! `monitor`, `monitor-cond` and `monitor-cond-since`: print contents and then changes as tables (docs/spec/cli.md 3.7).
+//! `monitor`, `monitor-cond` and `monitor-cond-since`: print the contents and then the changes as
+//! tables (docs/spec/cli.md 3.7).
 //!
-//! The words of the command line become one request ([`request`]); replies and notifications become tables
-//! ([`updates`]). The three versions differ in method, notification and form of the row updates.
+//! The words of the command line become one request ([`request`]); replies and notifications become
+//! tables ([`updates`]). The three versions differ in method, notification and the form of row
+//! updates.
 
 mod request;
 mod updates;
@@ -22,7 +24,7 @@ use crate::failure::Failure;
 use request::{MonitoredTable, Problem};
 use updates::Phase;
 
-/// Version of the monitor protocol.
+/// The version of the monitor protocol.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Version {
     /// `monitor`, `update`
@@ -160,7 +162,7 @@ fn bad_columns(problem: &Problem, session: &Session, schema: &Schema) -> Failure
     }
 }
 
-/// The table of `COND TABLE [COLUMNS]...`.
+/// The table that `COND TABLE [COLUMNS]...` selects.
 fn conditional(
     session: &Session,
     schema: &Schema,
@@ -183,7 +185,7 @@ fn parse(text: &str) -> Result<Value, String> {
     Value::parse_text(text.as_bytes()).map_err(|error| format!("\"{text}\": {error}"))
 }
 
-/// Parameters of `monitor_cond_change` for one table; the monitor keeps its id.
+/// The parameters of `monitor_cond_change` for one table; the monitor keeps its id.
 fn condition_change(table: &str, condition: &str) -> Result<Value, String> {
     let object = |name: &str, value: Value| Value::Object(Object::from([(name.into(), value)]));
     let request = object("where", parse(condition)?);
@@ -247,7 +249,7 @@ impl Monitor<'_> {
             Incoming::Reply(id, Err(error)) if id == self.request => {
                 return Err(Failure::wire(&error));
             }
-            // A reply to a change of the condition.
+            // The reply to a change of the condition.
             Incoming::Reply(..) => {}
             Incoming::Notification(method, params) if params.first() == Some(&Value::Null) => {
                 if method == "monitor_canceled" {

@@ -1,7 +1,8 @@
-//! `ping`: checks for scripts and health checks that a server answers, and that it serves a database.
+//! `ping`: lets scripts and health checks test that a server answers and that it serves a database.
 //!
-//! Each server of a list is tried once, in order; the first suitable one ends the command. Unlike other commands this one has a time
-//! limit for each server, unless `--timeout` or `OVS_CTL_TIMEOUT` limits the whole program.
+//! Each server in a list is tried once, in order; the first suitable one ends the command. Unlike
+//! other commands, this one has a time limit for each server, unless `--timeout` or
+//! `OVS_CTL_TIMEOUT` limits the whole program.
 
 use std::io::Write;
 
@@ -16,7 +17,7 @@ use crate::client::session::Session;
 use crate::client::settings::Settings;
 use crate::failure::Failure;
 
-/// Time limit for connecting and all answers of one server, ms.
+/// The time limit for connecting to one server and for all its answers, ms.
 const LIMIT_MS: u64 = 5000;
 
 pub(crate) fn ping(settings: &Settings, words: &[String]) -> Result<(), Failure> {
@@ -65,14 +66,15 @@ fn answer_ns(
     Ok(clock::mono_ns() - sent_ns)
 }
 
-/// Checks that the server serves the database, and that other commands would choose it among several servers.
+/// Checks that the server serves the database, and that other commands would choose this server
+/// from a list.
 fn serves(
     session: &mut Session,
     database: &str,
     list: &RemoteList,
     settings: &Settings,
 ) -> Result<(), Failure> {
-    // A server without a `_Server` database names its databases in this list only.
+    // A server without a `_Server` database names its databases only in this list.
     if !session.list_dbs()?.iter().any(|name| name == database) {
         return Err(Failure::new(format!(
             "server does not have {database} database"

@@ -1,6 +1,7 @@
-//! `restore`: replaces the contents of a database with those of a database file (docs/spec/storage.md 14). One transaction deletes
-//! every row and inserts the rows of the file with new UUIDs; references between them are named UUIDs. `--keep-uuids` keeps the UUIDs of
-//! the file ([`kept_uuids`]).
+//! `restore`: replaces the contents of a database with those of a database file
+//! (docs/spec/storage.md 14). One transaction deletes every row and inserts the rows of the file
+//! with new UUIDs; references between them are named UUIDs. `--keep-uuids` keeps the UUIDs of the
+//! file ([`kept_uuids`]).
 
 mod kept_uuids;
 
@@ -61,10 +62,11 @@ pub(crate) fn restore(session: &mut Session, invocation: &Invocation<'_>) -> Res
     }
 }
 
-/// How often a transaction is tried that fails because other clients insert or delete rows.
+/// The maximum number of attempts for a transaction that fails because other clients insert or
+/// delete rows.
 const ATTEMPTS_MAX: usize = 5;
 
-/// Says on a terminal what scripts, which may compare standard error, know already.
+/// Warns on a terminal only: scripts may compare standard error.
 fn warn_of_new_uuids() {
     if std::io::stderr().is_terminal() {
         output::error_line(format_args!(
@@ -78,7 +80,8 @@ fn refused(bad: &Value) -> Failure {
     Failure::new(format!("server returned error reply: {bad}"))
 }
 
-/// Executes the operations as one transaction. The inner error is the first error among their results.
+/// Executes the operations as one transaction. The inner error is the first error among their
+/// results.
 fn execute(
     session: &mut Session,
     database: &str,
@@ -104,7 +107,7 @@ fn execute(
     Ok(Ok(()))
 }
 
-/// Reads all of standard input. It waits by `poll`, so that a signal ends the wait.
+/// Reads all of standard input. Waits with `poll`, so that a signal ends the wait.
 fn read_input() -> Result<Vec<u8>, Failure> {
     let mut input = std::io::stdin().lock();
     let mut bytes = Vec::new();
@@ -137,7 +140,7 @@ fn replay(file: &[u8]) -> Result<Database, Failure> {
         )));
     }
     let mut load = Load::open(file).map_err(|damage| damaged(&damage))?;
-    // Row versions. The restored rows get others from the server.
+    // Generates row versions. The server gives the restored rows others.
     let mut versions = RandomUuids::new()?;
     let mut database = Database::new(load.schema().clone(), versions.hash_seed());
     while let Some(recorded) = load.next_transaction().map_err(|damage| damaged(&damage))? {
@@ -148,7 +151,7 @@ fn replay(file: &[u8]) -> Result<Database, Failure> {
     Ok(database)
 }
 
-/// Refuses a backup of another schema, unless forced.
+/// Rejects a backup with a different schema, unless forced.
 fn compare(schema: &Schema, backup: &Schema, force: bool) -> Result<(), Failure> {
     if schema.same_as(backup) {
         return Ok(());
@@ -170,7 +173,8 @@ fn compare(schema: &Schema, backup: &Schema, force: bool) -> Result<(), Failure>
     Err(Failure::new(format!("{difference} {hint}")))
 }
 
-/// For each table, the deletion of all rows and the insertion of the backup's rows.
+/// For each table, the operation that deletes all rows and the operations that insert the backup's
+/// rows.
 fn operations(backup: &Database) -> Vec<Value> {
     let schema = backup.schema();
     let names: HashSet<(TableId, Uuid)> = schema
@@ -184,7 +188,7 @@ fn operations(backup: &Database) -> Vec<Value> {
             ("table", Value::string(&*table.name)),
             ("where", Value::Array(Vec::new())),
         ]));
-        // The order is stable, so that equal files make equal requests.
+        // The order is deterministic, so that equal files yield equal requests.
         let mut rows: Vec<&Arc<Row>> = backup.rows(id).collect();
         rows.sort_by_key(|row| row.uuid);
         for row in rows {

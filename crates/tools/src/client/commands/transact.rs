@@ -1,4 +1,4 @@
-//! `transact` and `query`: one transaction on a server.
+//! `transact` and `query`: execute one transaction on a server.
 
 use bstr::BString;
 use corvid_json::{Object, Value};
@@ -17,7 +17,7 @@ pub(crate) fn transact(session: &mut Session, invocation: &Invocation<'_>) -> Re
     print(&result, invocation)
 }
 
-/// Prints results. With `--fail`, a transaction that was refused is a failure.
+/// Prints the results. With `--fail`, a rejected transaction is a failure.
 fn print(results: &Value, invocation: &Invocation<'_>) -> Result<(), Failure> {
     print_line(results)?;
     match Failure::refused(results) {
@@ -26,7 +26,8 @@ fn print(results: &Value, invocation: &Invocation<'_>) -> Result<(), Failure> {
     }
 }
 
-/// As `transact`, with an `abort` at the end. The error of the `abort` is removed from the result.
+/// As [`transact`], with an `abort` at the end. The error of the `abort` is removed from the
+/// result.
 pub(crate) fn query(session: &mut Session, invocation: &Invocation<'_>) -> Result<(), Failure> {
     let Value::Array(mut params) = parse(&invocation.args[0])? else {
         return Err(Failure::new("not a valid OVSDB query"));

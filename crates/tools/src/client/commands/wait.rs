@@ -1,5 +1,5 @@
-//! `wait`: waits until a database is added, connected or removed (docs/spec/cli.md 3.3). The request is sent again after each
-//! reconnection, until `--timeout` ends the process.
+//! `wait`: waits until a database is added, connected or removed (docs/spec/cli.md 3.3). The
+//! request is sent again after each reconnection, until `--timeout` ends the process.
 
 use std::sync::Arc;
 
@@ -77,7 +77,7 @@ struct Waiter<'a> {
     server: &'a str,
     reconnect: Reconnect,
     session: Option<Session>,
-    /// The request; its reply ends the wait.
+    /// The request in flight; its reply ends the wait.
     asked: Option<RequestId>,
     aware: Option<bool>,
     credentials: &'a Arc<Credentials>,
@@ -109,7 +109,7 @@ impl Waiter<'_> {
         }
     }
 
-    /// Connects and sends the request, when an attempt is due.
+    /// Connects and sends the request, if an attempt is due.
     fn attempt(&mut self, condition: &Value) {
         let now = clock::mono_ms();
         if self.reconnect.handle(now) != Some(Action::Connect) {
@@ -158,7 +158,7 @@ impl Waiter<'_> {
         session.send("transact", condition)
     }
 
-    /// Handles messages and probes; returns `true` when the state is reached.
+    /// Handles messages and probes. Returns true once the state is reached.
     fn listen(&mut self) -> Result<bool, Failure> {
         let Some(session) = self.session.as_mut() else {
             return Ok(false);
@@ -181,7 +181,7 @@ impl Waiter<'_> {
         Ok(false)
     }
 
-    /// Waits for bytes or for the next probe.
+    /// Waits for input or for the next probe.
     fn idle(&mut self) -> Result<(), Failure> {
         let now = clock::mono_ms();
         let Some(session) = self.session.as_mut() else {
@@ -189,7 +189,7 @@ impl Waiter<'_> {
         };
         match self.reconnect.handle(now) {
             Some(Action::Probe) => {
-                // If the connection has ended, the next read shows it.
+                // If the connection has ended, the next read reports it.
                 let _ = session.send("echo", &Value::Array(Vec::new()));
             }
             Some(Action::Disconnect) => {

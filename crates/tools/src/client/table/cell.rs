@@ -34,19 +34,19 @@ impl CellStyle {
 pub(crate) enum Cell {
     /// No value.
     Empty,
-    /// Text as it is.
+    /// Unchanged text.
     Text(String),
-    /// JSON in every style.
+    /// JSON, in every style.
     Json(Value),
     /// A column's value.
     Datum(Datum, Rc<ColumnType>),
-    /// A column's value, with the JSON that the server sent for it. As JSON, the cell is what the server sent: monitors print
-    /// `1000000000000000` where a dump prints `1e+15`.
+    /// A column's value, with the JSON that the server sent. In the JSON style, that JSON is
+    /// printed: monitors print `1000000000000000` where a dump prints `1e+15`.
     Received(Value, Rc<ColumnType>),
 }
 
 impl Cell {
-    /// Reads a value by its column's type, or as any JSON if it does not fit the type.
+    /// Parses a value by its column's type, or as any JSON if it does not fit the type.
     #[must_use]
     pub(crate) fn from_json(value: &Value, column_type: &Rc<ColumnType>) -> Cell {
         let bytes = value.to_bytes();
@@ -56,7 +56,7 @@ impl Cell {
         }
     }
 
-    /// The text that is printed.
+    /// The printed text.
     #[must_use]
     pub(crate) fn to_text(&self, style: CellStyle) -> String {
         match self {
@@ -91,8 +91,8 @@ impl Cell {
     }
 }
 
-/// A datum as JSON. The tree is built from the datum and not parsed from its wire form: parsing would turn a real like `1e+15` into an
-/// integer, and it would be printed as one.
+/// A datum as JSON. The tree is built from the datum rather than parsed from its wire form: parsing
+/// would turn a real like `1e+15` into an integer, which would be printed as such.
 fn datum_json(datum: &Datum, is_map: bool) -> Value {
     let mut members: Vec<Value> = datum
         .iter()

@@ -1,4 +1,4 @@
-//! `--format=html`: UUIDs become links to the rows that they name.
+//! `--format=html`: UUIDs become links to the rows that they identify.
 
 use std::io::{self, Write};
 
@@ -40,7 +40,8 @@ pub(super) fn print(table: &Table, style: &Style, out: &mut dyn Write) -> io::Re
     writeln!(out, "</table>")
 }
 
-/// The anchor of a row, the target of links to it. Its name is the cell's whole text; it shows the beginning of the text.
+/// The anchor of a row, the target of links to it. Its name is the cell's whole text; only the
+/// beginning is shown.
 fn anchor(text: &str) -> String {
     let shown: String = text.chars().take(SHOWN_LEN).collect();
     format!("<a name=\"{}\">{}</a>", escaped(text), escaped(&shown))

@@ -35,8 +35,8 @@ pub(super) fn print(table: &Table, style: &Style, out: &mut dyn Write) -> io::Re
     cells.iter().try_for_each(|row| line(row, &widths, out))
 }
 
-/// Prints one line: each cell cut or padded to the width of its column. Widths count bytes, so a cut may split a character, as
-/// the reference does.
+/// Prints one line: each cell is cut or padded to the width of its column. Widths count bytes, so a
+/// cut may split a character, as in the reference.
 fn line(cells: &[String], widths: &[usize], out: &mut dyn Write) -> io::Result<()> {
     let mut text = Vec::new();
     for (column, (cell, width)) in cells.iter().zip(widths).enumerate() {

@@ -1,7 +1,9 @@
-//! `check-cluster`: checks the files of a cluster's members for states that the Raft algorithm cannot reach (docs/spec/storage.md 16).
+//! `check-cluster`: checks the files of cluster members for states that the Raft algorithm cannot
+//! reach (docs/spec/storage.md 16).
 //!
-//! It checks all headers, then the records of each file by the rules of its own log, then the properties that concern several
-//! logs. The first fault ends the command. It needs some 40 bytes of memory for each entry; an entry that a message shows is read again.
+//! It checks all headers, then the records of each file by the rules of its own log, then the
+//! properties that span several logs. The first fault ends the command. It needs about 40 bytes of
+//! memory per entry; an entry that a message shows is read again.
 
 mod member;
 mod properties;
@@ -18,7 +20,8 @@ use corvid_shell::progress::Spinner;
 use member::{Member, Warning};
 use properties::Properties;
 
-/// Checks the files. Prints warnings of events that are unusual but allowed, and nothing else if there is no fault.
+/// Checks the files. Prints warnings about unusual but allowed events; otherwise prints nothing if
+/// there is no fault.
 pub(super) fn check_cluster(invocation: &Invocation<'_>) -> Outcome {
     let _progress = Spinner::new("Checking");
     let files = open_all(invocation.args)?;
@@ -34,7 +37,7 @@ pub(super) fn check_cluster(invocation: &Invocation<'_>) -> Outcome {
     Ok(Answer::Yes)
 }
 
-/// Names of servers in messages: a server's file if that is checked, else its id.
+/// The names of servers in messages: a server's file if that file is checked, else its id.
 struct Names(Vec<(Sid, String)>);
 
 impl Names {
@@ -49,7 +52,8 @@ impl Names {
     }
 }
 
-/// Opens the files of members and compares their headers. The files of servers that have not joined are left out.
+/// Opens the files of members and compares their headers. Files of servers that have not joined are
+/// omitted.
 fn open_all(names: &[String]) -> Result<Vec<ClusterFile>, Failure> {
     let mut files: Vec<ClusterFile> = Vec::with_capacity(names.len());
     for name in names {

@@ -1,9 +1,11 @@
-//! `cluster-to-standalone`: writes the contents of a member's file as a standalone database, to recover a lost cluster.
+//! `cluster-to-standalone`: writes the contents of a member's file as a standalone database, to
+//! recover a lost cluster.
 //!
-//! The log is replayed as a member replays it: entries that later ones supersede are left out. (The reference copies every entry,
-//! superseded ones too.) Entries at the end that are not known to be committed are kept, because a majority that is lost may have
-//! acknowledged them; a warning states their number. A gap or damage among the entries is an error; inconsistent votes and commit
-//! indexes only cause warnings.
+//! The log is replayed as a member replays it: entries that later entries supersede are omitted.
+//! (The reference copies every entry, including superseded ones.) Entries at the end that are not
+//! known to be committed are kept, because a lost majority may have acknowledged them; a warning
+//! states their number. A gap or damage among the entries is an error; inconsistent votes and
+//! commit indexes only cause warnings.
 
 use std::collections::VecDeque;
 use std::fs::File;
@@ -100,7 +102,7 @@ impl Recovery {
                 if matches!(record.kind, Kind::Entry(_)) {
                     return Err(unusable(&name, number, &format!("{name}: {text}")));
                 }
-                // Votes and commit indexes of the member have no effect on the contents.
+                // The member's votes and commit indexes do not affect the contents.
                 warnings.push(text);
                 continue;
             }
@@ -160,7 +162,8 @@ impl Recovery {
         }
     }
 
-    /// Writes the transaction as the entry has it. It is checked when the database is opened.
+    /// Writes the transaction exactly as the entry has it. It is validated when the database is
+    /// opened.
     fn add_transaction(&mut self, transaction: &[u8]) -> Result<(), Failure> {
         let Some(draft) = &mut self.draft else {
             return Err(Failure::new("a transaction precedes every schema"));
@@ -173,7 +176,7 @@ impl Recovery {
         }
         let mut out = Vec::with_capacity(transaction.len() + 128);
         let mut record = Record::begin(&mut out, Magic::Standalone);
-        // A record is one line, so that files can be cut by lines.
+        // A record is one line, so that files can be cut at lines.
         if transaction.contains(&b'\n') {
             let json = Value::parse(transaction)
                 .map_err(|error| Failure::new(format!("not a transaction: {error}")))?;
@@ -185,7 +188,7 @@ impl Recovery {
         draft.write(&out)
     }
 
-    /// An entry with a schema alone converts the rows so far.
+    /// An entry with only a schema converts the rows so far.
     fn convert(&mut self, schema: Schema) -> Result<(), Failure> {
         let Some(draft) = &self.draft else {
             return Err(Failure::new("a conversion precedes every schema"));
@@ -206,7 +209,8 @@ impl Recovery {
     }
 }
 
-/// The error about a record after `good` undamaged ones. It says how to get those, for users who have no other member's file.
+/// The error about a record after `good` undamaged ones. It says how to extract those, for users
+/// who have no other member's file.
 fn unusable(name: &str, good: u64, problem: &str) -> Failure {
     let lines = 2 * good;
     Failure::new(format!(
@@ -214,15 +218,15 @@ fn unusable(name: &str, good: u64, problem: &str) -> Failure {
     ))
 }
 
-/// Whether the damage at `offset` is a record whose write was interrupted by a crash: the file ends within its header line or its
-/// body. Such a record was never synced, so it was not acknowledged.
+/// Whether the damage at `offset` is a record whose write a crash interrupted: the file ends within
+/// its header line or its body. Such a record was never synced, so it was not acknowledged.
 fn is_torn(path: &Path, error: &ReadError, offset: u64) -> bool {
     let Ok(tail) = read_from(path, offset) else {
         return false;
     };
     match error {
         ReadError::Header { .. } => !tail.contains(&b'\n'),
-        // A damaged length may reach over undamaged records.
+        // A damaged length may extend over undamaged records.
         ReadError::Short { .. } => !tail
             .windows(NEXT_HEADER.len())
             .any(|window| window == NEXT_HEADER),

@@ -29,8 +29,9 @@ pub(super) fn compact(invocation: &Invocation<'_>) -> Outcome {
     )
 }
 
-/// Reads the database at `path`, changes it by `change`, and writes the result to `target`, which must not exist, or over
-/// `path`. The written file is locked before the other one is read, until it is complete.
+/// Reads the database at `path`, changes it with `change`, and writes the result to `target`, which
+/// must not exist, or over `path`. The written file is locked from before the other one is read
+/// until it is complete.
 pub(super) fn rewrite(
     path: &Path,
     target: Option<&Path>,

@@ -1,7 +1,8 @@
-//! `convert` and `needs-conversion`: another schema for the same rows.
+//! `convert` and `needs-conversion`: put the same rows under another schema.
 //!
-//! The file is replayed under its own schema and its rows are converted afterwards, with every check. (The reference replays
-//! the old records under the new schema, which silently loses rows when a record no longer commits.)
+//! The file is replayed under its own schema, and its rows are converted afterwards, with every
+//! check. (The reference replays the old records under the new schema, which silently loses rows if
+//! a record no longer commits.)
 
 use corvid_data::Arc;
 use corvid_net::os_name;
@@ -12,7 +13,8 @@ use crate::failure::Failure;
 use crate::schema_file;
 use crate::tool::answer::Answer;
 
-/// Rewrites a database under another schema, in place or to a new file; if a row does not fit, nothing changes.
+/// Rewrites a database under another schema, in place or to a new file; if a row does not fit,
+/// nothing changes.
 pub(super) fn convert(invocation: &Invocation<'_>) -> Outcome {
     let schema = Arc::new(schema_file::read(&invocation.schema(1))?);
     let target = invocation.args.get(2).map(|name| os_name::path(name));

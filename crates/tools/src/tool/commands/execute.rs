@@ -1,4 +1,4 @@
-//! `query` and `transact`: one transaction on a file that no server has open.
+//! `query` and `transact`: execute one transaction on a file that no server has open.
 
 use corvid_data::{Delta, Tag, WireError};
 use corvid_disk::log_file::{LogFile, OpenMode};
@@ -25,7 +25,7 @@ pub(super) fn transact(invocation: &Invocation<'_>) -> Outcome {
     run(invocation, OpenMode::ReadWrite)
 }
 
-/// No lock has an owner: there is no server.
+/// The lock table without a server: no lock has an owner.
 struct NoLocks;
 
 impl LockOwner for NoLocks {
@@ -68,7 +68,7 @@ fn run(invocation: &Invocation<'_>, mode: OpenMode) -> Outcome {
     judge(&results, invocation)
 }
 
-/// With `--fail`, a transaction that was refused is a failure.
+/// With `--fail`, a rejected transaction is a failure.
 fn judge(results: &Value, invocation: &Invocation<'_>) -> Outcome {
     match Failure::refused(results) {
         Some(failure) if invocation.options.fail => Err(failure),
@@ -76,7 +76,7 @@ fn judge(results: &Value, invocation: &Invocation<'_>) -> Outcome {
     }
 }
 
-/// Checks the request as a whole: an array that begins with the database's name.
+/// Checks the request as a whole: it must be an array that begins with the database's name.
 fn check_request(request: &Value, name: &str) -> Result<(), WireError> {
     let error = |details: &str| WireError::syntax(&request.to_bytes(), details);
     let elements = request.as_array().ok_or_else(|| error("array expected"))?;
@@ -137,7 +137,8 @@ fn store(file: &mut LogFile, database: &Database, delta: &Delta) -> Result<(), D
     let end = file.end();
     file.append(&[&record])?;
     if delta.durable {
-        // A failure removes the record from the file, and the printed results say that nothing was written.
+        // A failure removes the record from the file, and the printed results say that nothing was
+        // written.
         file.sync(end)
     } else {
         Ok(())

@@ -1,4 +1,4 @@
-//! The kind of a database file; of a clustered one, the ids of cluster and server.
+//! The kind of a database file; for a clustered file, also the ids of cluster and server.
 
 use super::{Invocation, Outcome};
 use crate::failure::Failure;
@@ -19,7 +19,7 @@ pub(super) fn is_standalone(invocation: &Invocation<'_>) -> Outcome {
     is(invocation, Magic::Standalone)
 }
 
-/// Prints the cluster's id. A file of a member that has not joined may not have it.
+/// Prints the cluster's id. The file of a member that has not joined may lack it.
 pub(super) fn cluster_id(invocation: &Invocation<'_>) -> Outcome {
     match header(invocation)?.cluster_id {
         Some(cluster_id) => {

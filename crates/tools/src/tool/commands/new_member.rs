@@ -20,7 +20,8 @@ use crate::tool::database::DatabaseFile;
 use crate::tool::{address, new_file};
 use crate::uuids::RandomUuids;
 
-/// Creates the file of a cluster's first member. Its contents are those of a schema file or of a standalone database.
+/// Creates the file of a cluster's first member. Its contents are those of a schema file or of a
+/// standalone database.
 pub(super) fn create_cluster(invocation: &Invocation<'_>) -> Outcome {
     let [path, contents, local_address] = invocation.args else {
         return Err(Failure::new("DB CONTENTS LOCAL expected"));
@@ -60,7 +61,8 @@ pub(super) fn create_cluster(invocation: &Invocation<'_>) -> Outcome {
     Ok(Answer::Yes)
 }
 
-/// Creates the file of a server that will ask the members of a cluster for admission. It sends nothing itself.
+/// Creates the file of a server that will later ask the members of a cluster for admission. Sends
+/// nothing itself.
 pub(super) fn join_cluster(invocation: &Invocation<'_>) -> Outcome {
     let [path, name, local_address, remote_addresses @ ..] = invocation.args else {
         return Err(Failure::new("DB NAME LOCAL REMOTE... expected"));
@@ -100,8 +102,8 @@ pub(super) fn join_cluster(invocation: &Invocation<'_>) -> Outcome {
 const FIRST_INDEX: Index = Index(1);
 const FIRST_TERM: Term = Term(1);
 
-/// Reads name and snapshot from a schema file, or from a database if the file is not a schema. Logs a warning about ephemeral columns,
-/// which clusters do not support.
+/// Reads name and snapshot from a schema file, or from a database if the file is not a schema. Logs
+/// a warning about ephemeral columns, which clusters do not support.
 fn read_contents(path: &Path, uuids: &mut RandomUuids) -> Result<(String, Data), Failure> {
     let Ok(mut schema) = schema_file::read(path) else {
         let (database, _) = DatabaseFile::open(path)?.load()?.finish(uuids)?;
@@ -116,7 +118,8 @@ fn read_contents(path: &Path, uuids: &mut RandomUuids) -> Result<(String, Data),
             is_diff: true,
             with_defaults: false,
         };
-        // Ephemeral columns have default values here, which are not written. Both schemas have the same column ids.
+        // Ephemeral columns have default values here, which are not written. Both schemas have the
+        // same column ids.
         snapshot::append_rows(&mut rows, &schema, &stamp, |table| database.rows(table));
         return Ok(contents(&schema, &rows));
     };

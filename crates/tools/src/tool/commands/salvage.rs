@@ -1,4 +1,5 @@
-//! `salvage`: writes what can be read of a damaged file to a new one, row by row, and lists the rest.
+//! `salvage`: writes the readable parts of a damaged file to a new one, row by row, and lists the
+//! losses.
 
 use std::fmt::Write as _;
 
@@ -36,7 +37,7 @@ pub(super) fn salvage(invocation: &Invocation<'_>) -> Outcome {
     target.fill(&database, &comment)?;
     let mut text = String::new();
     for line in salvaged.restored.iter().chain(salvaged.contents.losses()) {
-        // Writing to a string cannot fail; below too.
+        // Writing to a string cannot fail; the same holds below.
         let _ = writeln!(text, "{line}");
     }
     let losses = salvaged.contents.losses().len();

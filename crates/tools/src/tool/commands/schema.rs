@@ -1,4 +1,5 @@
-//! `db-name`, `db-version`, `db-cksum` and their `schema-` counterparts: print one line about a schema.
+//! `db-name`, `db-version`, `db-cksum` and their `schema-` counterparts: print one line about a
+//! schema.
 
 use std::path::Path;
 
@@ -13,7 +14,7 @@ use crate::tool::answer::Answer;
 use crate::tool::cluster_file::ClusterFile;
 use crate::tool::database::DatabaseFile;
 
-/// Prints the name of a database's schema. Of these commands, it alone accepts clustered files.
+/// Prints the name of a database's schema. Only this one of these commands accepts clustered files.
 pub(super) fn db_name(invocation: &Invocation<'_>) -> Outcome {
     let file = DatabaseFile::open(&invocation.database(0))?;
     match file.magic() {
@@ -22,13 +23,13 @@ pub(super) fn db_name(invocation: &Invocation<'_>) -> Outcome {
     }
 }
 
-/// Prints the version of a database's schema, an empty line if there is none.
+/// Prints the version of a database's schema, or an empty line if there is none.
 pub(super) fn db_version(invocation: &Invocation<'_>) -> Outcome {
     let file = DatabaseFile::open(&invocation.database(0))?;
     print_line(&stored_schema(file)?.version)
 }
 
-/// Prints the checksum of a database's schema, an empty line if there is none.
+/// Prints the checksum of a database's schema, or an empty line if there is none.
 pub(super) fn db_cksum(invocation: &Invocation<'_>) -> Outcome {
     let file = DatabaseFile::open(&invocation.database(0))?;
     print_line(&stored_schema(file)?.cksum)

@@ -42,7 +42,7 @@ pub(super) fn show_log(invocation: &Invocation<'_>) -> Outcome {
 /// The state of a listing.
 struct Listing<W> {
     out: W,
-    /// 0: records, 1: rows too, 2: columns too.
+    /// 0: records; 1: rows too; 2: columns too.
     verbosity: u32,
     schema: Option<Schema>,
     names: Names,
@@ -90,7 +90,8 @@ impl<W: Write> Listing<W> {
         Ok(())
     }
 
-    /// Lists a transaction: its date and comment on the current line, then rows and columns by verbosity.
+    /// Lists a transaction: its date and comment on the current line, then rows and columns by
+    /// verbosity.
     fn transaction(&mut self, members: &Object) -> io::Result<()> {
         let member = |name: &str| members.get(name.as_bytes());
         if let Some(date) = member("_date").and_then(Value::as_integer) {
@@ -169,7 +170,8 @@ impl<W: Write> Listing<W> {
     }
 }
 
-/// Writes a text that clients have chosen: exact, but on a terminal its newlines do not forge records.
+/// Writes a text that clients have chosen: exactly, except that its newlines cannot forge records
+/// on a terminal.
 fn write_part(out: &mut impl Write, text: &[u8]) -> io::Result<()> {
     match output::is_terminal() {
         true => write!(out, "{}", Shown(BStr::new(text))),
@@ -182,7 +184,8 @@ fn column_type<'a>(table: &'a TableSchema, column: &[u8]) -> Option<&'a ColumnTy
     Some(&table.column(id).column_type)
 }
 
-/// A value in the notation of command lines, or as JSON if it does not fit its column or the column is unknown.
+/// A value in the notation of command lines, or as JSON if it does not fit its column or the column
+/// is unknown.
 fn value_text(value: &Value, column_type: Option<&ColumnType>) -> String {
     let json = value.to_bytes();
     let typed = column_type.and_then(|column_type| {

@@ -1,4 +1,4 @@
-//! `compare-versions`: schema versions `x.y.z`, compared number by number.
+//! `compare-versions`: compares schema versions `x.y.z` number by number.
 
 use super::{Invocation, Outcome};
 use crate::failure::Failure;

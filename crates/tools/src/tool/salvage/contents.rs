@@ -1,4 +1,5 @@
-//! The rows of a database that is being salvaged, without its rules: any value of a column's type fits.
+//! The rows of a database that is being salvaged, without its constraints: any value of a column's
+//! type is accepted.
 
 use std::collections::BTreeMap;
 
@@ -13,7 +14,7 @@ use corvid_log::salvage::fragments::{Fragments, Lost};
 use crate::failure::Failure;
 use crate::uuids::RandomUuids;
 
-/// The rows, and what could not be applied.
+/// The rows, and the losses.
 #[derive(Debug)]
 pub(crate) struct Contents {
     pub(super) schema: Arc<Schema>,
@@ -43,7 +44,7 @@ impl Contents {
         &self.losses
     }
 
-    /// Applies what was read of a transaction. `source` names the record.
+    /// Applies the readable parts of a transaction. `source` names the record.
     pub(super) fn apply(&mut self, found: Fragments, source: &str) {
         for lost in &found.lost {
             self.note_lost(lost, source);
@@ -106,7 +107,7 @@ impl Contents {
         }
     }
 
-    /// Converts the rows to another schema, as the server does; the rows are repaired before.
+    /// Converts the rows to another schema, as the server does, after repairing them.
     pub(super) fn convert(
         &mut self,
         schema: Schema,
@@ -125,10 +126,10 @@ impl Contents {
         Ok(())
     }
 
-    /// Repairs the rows and makes a database of them.
+    /// Repairs the rows and builds a database from them.
     ///
     /// # Errors
-    /// The rows break a rule all the same.
+    /// The rows still break a rule.
     pub(crate) fn database(&mut self, uuids: &mut RandomUuids) -> Result<Database, Failure> {
         self.repair();
         let mut recorded = Recorded::default();
@@ -177,7 +178,7 @@ fn defaults(table: &TableSchema) -> Vec<Datum> {
         .collect()
 }
 
-/// The columns of a row that have no default value, as a JSON object.
+/// The columns of a row that differ from their defaults, as a JSON object.
 fn content(table: &TableSchema, data: &[Datum]) -> String {
     let mut out = vec![b'{'];
     for (described, datum) in table.columns().iter().zip(data) {

@@ -1,4 +1,4 @@
-//! Going through a damaged file, of either kind, and applying what is found to [`Contents`].
+//! Goes through a damaged file of either kind, and applies the pieces found to [`Contents`].
 
 use std::ops::Range;
 use std::path::Path;
@@ -15,20 +15,20 @@ use super::Contents;
 use crate::failure::{Failure, shown};
 use crate::uuids::RandomUuids;
 
-/// The outcome.
+/// The outcome of reading a damaged file.
 #[derive(Debug)]
 pub(crate) struct Salvaged {
     /// The rows, not repaired yet.
     pub(crate) contents: Contents,
-    /// Records that were read, the damaged ones that were restored among them.
+    /// The number of records that were read, including damaged ones that were restored.
     pub(crate) records: u64,
-    /// One line for each record that was restored.
+    /// One line for each restored record.
     pub(crate) restored: Vec<String>,
-    /// The places that hold no record any more.
+    /// The number of places that no longer hold a record.
     pub(crate) lost: u64,
 }
 
-/// Reads `file`, whose name is `name`. `schema`: instead of the file's own.
+/// Reads `file`, whose name is `name`. `schema`, if given, replaces the file's own.
 ///
 /// # Errors
 /// There is no schema.
@@ -58,24 +58,25 @@ pub(crate) fn read(
 /// A change of the database.
 #[derive(Debug)]
 struct Change {
-    /// The name of its record in messages.
+    /// The name of the change's record in messages.
     source: String,
     /// A new schema.
     schema: Option<Schema>,
-    /// The text of a transaction, or of all rows if there is a schema; `None`: the rows stay, in the
-    /// new schema.
+    /// The text of a transaction, or of all rows if there is a schema; `None`: the rows stay, under
+    /// the new schema.
     rows: Option<Vec<u8>>,
 }
 
 struct Reading<'f> {
     file: &'f [u8],
     magic: Magic,
-    /// `None` before the schema.
+    /// `None` until the schema is found.
     contents: Option<Contents>,
-    /// Of a member's file: the log, which later entries cut off. By index, if that is known.
+    /// For a member's file: the log, which later entries may truncate. Ordered by index, if that is
+    /// known.
     entries: Vec<(u64, Change)>,
     restored: Vec<String>,
-    /// Before there are contents to keep them.
+    /// The losses listed before there are contents to hold them.
     losses: Vec<String>,
     records: u64,
     lost: u64,
@@ -119,7 +120,7 @@ impl Reading<'_> {
         }
     }
 
-    /// A record whose body has the right hash.
+    /// Applies a record whose body has the right hash.
     fn record(
         &mut self,
         number: usize,
@@ -162,7 +163,7 @@ impl Reading<'_> {
         Ok(())
     }
 
-    /// Bytes that hold no record any more.
+    /// Applies bytes that no longer form a record.
     fn damaged(
         &mut self,
         number: usize,
@@ -177,7 +178,7 @@ impl Reading<'_> {
             let begin = memmem::find(text, b"\n{").map_or(0, |at| at + 1);
             return self.begin(&source, schema_of(&text[begin..]).map(|(schema, _)| schema));
         }
-        // An entry whose position is lost follows the one before it.
+        // An entry whose position is lost follows the previous one.
         let index = self.entries.last().map_or(0, |(index, _)| index + 1);
         let member = [&b"\"prev_data\":"[..], b"\"data\":"];
         let begins = member.map(|name| memmem::find(text, name).map(|at| at + name.len()));
@@ -218,7 +219,7 @@ impl Reading<'_> {
         } = change;
         match (schema, &mut self.contents, rows) {
             (Some(schema), contents, Some(rows)) => {
-                // All rows, in this schema: everything before is superseded.
+                // All rows, under this schema: everything before is superseded.
                 let mut all = Contents::new(Arc::new(schema));
                 all.apply(fragments::read(&rows, &all.schema.clone()), &source);
                 *contents = Some(all);
@@ -264,7 +265,7 @@ fn transaction(source: String, text: &[u8]) -> Change {
     }
 }
 
-/// A change from the text of `[null,T]`, `[S,T]` or `[S,null]`, the end of which may be damaged.
+/// A change from the text of `[null,T]`, `[S,T]` or `[S,null]`, whose end may be damaged.
 fn change_of(source: String, text: &[u8]) -> Option<Change> {
     let text = text.trim_ascii_start().strip_prefix(b"[")?;
     let (schema, rest) = match text.trim_ascii_start().strip_prefix(b"null") {
@@ -283,7 +284,7 @@ fn change_of(source: String, text: &[u8]) -> Option<Change> {
     })
 }
 
-/// The schema that a text begins with, and its length.
+/// The schema at the beginning of a text, and its length.
 fn schema_of(text: &[u8]) -> Option<(Schema, usize)> {
     let mut reader = Reader::new(text);
     reader.skip().ok()?;

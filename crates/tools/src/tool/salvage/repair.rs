@@ -1,7 +1,7 @@
-//! Removing what no database may hold, so that the rest can be loaded.
+//! Removes everything that no database may hold, so that the rest can be loaded.
 //!
-//! Losing one row makes others invalid: those that refer to it and must, those that it alone kept
-//! alive. So the steps repeat until nothing changes. Each step only removes, hence they end.
+//! Losing one row makes others invalid: rows that must refer to it, and rows that only it kept
+//! alive. So the steps repeat until nothing changes. They terminate because each step only removes.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -12,7 +12,7 @@ use corvid_data::{
 use super::Contents;
 
 impl Contents {
-    /// See the module.
+    /// Removes rows and references until the rest satisfies the schema's constraints.
     pub(super) fn repair(&mut self) {
         loop {
             let before = self.losses.len();
@@ -26,7 +26,8 @@ impl Contents {
         }
     }
 
-    /// Removes references to rows that are not there. A row whose column must hold one goes too.
+    /// Removes references to missing rows. A row whose column must hold such a reference is removed
+    /// too.
     fn remove_dangling_references(&mut self) {
         let schema = self.schema.clone();
         for (id, table) in schema.iter() {
@@ -61,7 +62,8 @@ impl Contents {
         }
     }
 
-    /// Rows of a table with dangling references in a column: what of it remains, and the targets.
+    /// The rows of a table with dangling references in a column: the rest of the value, and the
+    /// missing targets.
     fn dangling(
         &self,
         id: TableId,
@@ -92,7 +94,7 @@ impl Contents {
         found
     }
 
-    /// The row to which an atom refers, as messages name it, if it is not there.
+    /// The row to which an atom refers, as messages name it, if that row is missing.
     fn missing(&self, base: Option<&BaseType>, atom: Option<&Atom>) -> Option<String> {
         let reference = base?.reference.as_ref()?;
         let Atom::Uuid(uuid) = atom? else {
@@ -103,7 +105,7 @@ impl Contents {
         is_missing.then(|| format!("{} {uuid}", reference.table_name))
     }
 
-    /// Of the rows with the same values in the columns of an index, the first one stays.
+    /// Keeps the first of several rows with the same values in the columns of an index.
     fn remove_repeated_keys(&mut self) {
         let schema = self.schema.clone();
         for (id, table) in schema.iter() {
@@ -152,7 +154,7 @@ impl Contents {
                         for (table, atom) in targets {
                             let uuid = atom.and_then(AtomRef::as_uuid);
                             if let Some(target) = table.zip(uuid)
-                                // A reference of a row to itself keeps nothing alive.
+                                // A row's reference to itself keeps nothing alive.
                                 && target != (id, *source)
                             {
                                 referenced.insert(target);

@@ -1,5 +1,5 @@
-//! Our `ovsdb-client` and the reference's against the reference server: the same command lines must have the same output and exit status.
-//! Skipped with a message if the reference is not installed.
+//! Our `ovsdb-client` and the reference's against the reference server: the same command lines must
+//! have the same output and exit status. Skipped with a message if the reference is not installed.
 
 mod commands;
 mod fixture;
@@ -16,13 +16,13 @@ use crate::support::{Outcome, run, without_uuids};
 /// The parts of two outcomes that must be equal.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Compare {
-    /// Everything but the order of members in JSON.
+    /// Everything except the order of members in JSON.
     Exactly,
-    /// Everything but UUIDs.
+    /// Everything except UUIDs.
     UpToUuids,
-    /// Everything but the order of lines, for outputs that the reference does not order.
+    /// Everything except the order of lines, for outputs that the reference does not order.
     UpToOrder,
-    /// The exit status; the messages differ on purpose.
+    /// Only the exit status; the messages differ on purpose.
     Status,
 }
 
@@ -55,7 +55,8 @@ fn compare_all<'a>(
 ) {
     let mut differences = String::new();
     for args in cases {
-        // The server may not have noticed that the client before has ended, which still owns its lock then.
+        // The server may not have noticed yet that the previous client has ended; that client then
+        // still owns its lock.
         let tries = if args.contains(&"lock") { 20 } else { 1 };
         let run_both = || {
             let theirs = comparable(&run(THEIRS, fixture.dir.path(), args, b""), compare);

@@ -1,4 +1,5 @@
-//! `ovsdb-client` against servers that play a test's script: outputs, messages and exit statuses, without the reference.
+//! `ovsdb-client` against servers that play a test's script: outputs, messages and exit statuses,
+//! without the reference.
 
 mod peer;
 mod ping;

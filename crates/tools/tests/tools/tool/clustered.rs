@@ -1,6 +1,7 @@
-//! Hand-made files of cluster members, in which any rule can be broken: the faults that `check-cluster` finds, the entries that
-//! `cluster-to-standalone` keeps, the files that `create-cluster` and `join-cluster` write. In the bodies, A, B and C stand for server
-//! ids, `E1` to `E9` for entry ids.
+//! Hand-made files of cluster members, in which any rule can be broken: the faults that
+//! `check-cluster` finds, the entries that `cluster-to-standalone` keeps, the files that
+//! `create-cluster` and `join-cluster` write. In the bodies, A, B and C stand for server ids, `E1`
+//! to `E9` for entry ids.
 
 use crate::tool::sandbox::{Sandbox, cluster_record, record, with_database};
 
@@ -197,7 +198,7 @@ fn log_rules_are_checked() {
             ],
             "record 4 attempts to truncate log from 4 to 2 entries, but commit index is already 3",
         ),
-        // The reference only checks entries before the last committed one.
+        // The reference checks only entries before the last committed one.
         (
             &[
                 &entry(2, 1),
@@ -257,7 +258,7 @@ fn leaders_have_all_committed_entries() {
     );
     let text = "leader f2 for term 2 has log entries only up to index 2, but index 3 was committed in a previous term (e.g. by f1)";
     assert_eq!(fault(&[a(r#"{"term":2}"#), b.clone()]), text);
-    // The message names the leader, in whichever order the files are checked.
+    // The message names the leader, whatever the order of the files.
     assert_eq!(fault(&[a(r#"{"term":2,"leader":"B"}"#), b]), text);
     let full = member(
         'B',
@@ -284,7 +285,7 @@ fn entries_of_equal_index_and_term_are_equal() {
             data(4)
         )
     );
-    // Entries at the end of a log that were not replicated may differ.
+    // Unreplicated entries at the end of a log may differ.
     let stray = member('B', &[&insert(2, 1, 2), &insert(3, 3, 5)]);
     assert_eq!(check(&[a, stray]), (String::new(), None));
     let timer = r#"{"term":1,"index":2,"election_timer":2000}"#;
@@ -309,7 +310,8 @@ fn members_are_in_a_list_of_servers() {
     );
 }
 
-/// Runs `cluster-to-standalone` on a file. Returns the bodies of the new file and the messages. A failure must leave no file behind.
+/// Runs `cluster-to-standalone` on a file. Returns the bodies of the new file and the messages. A
+/// failure must leave no file.
 fn recovered(bytes: &[u8]) -> Result<(Vec<String>, String), String> {
     let sandbox = Sandbox::new();
     sandbox.write("c.db", bytes);
@@ -428,7 +430,7 @@ fn only_a_torn_last_record_is_skipped() {
             .expect_err("damage")
             .contains("have SHA-1 hash")
     );
-    // A damaged length that reaches over an undamaged record.
+    // A damaged length that extends over an undamaged record.
     let long = String::from_utf8(next.clone())
         .expect("text")
         .replacen("CLUSTER 1", "CLUSTER 9", 1);

@@ -6,7 +6,7 @@ fn schema(columns: &str, more: &str) -> String {
     format!(r#"{{"name":"D","tables":{{"t":{{"columns":{{{columns}}}{more}}}}}}}"#)
 }
 
-/// A database whose column `v` had these values one after the other, converted to another schema.
+/// A database whose column `v` had these values one after another, converted to another schema.
 fn converted(old: &str, values: &[&str], new: &str) -> (Sandbox, Option<i32>, String) {
     let sandbox = Sandbox::new();
     sandbox.write("old.schema", old.as_bytes());

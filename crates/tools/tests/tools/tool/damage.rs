@@ -7,7 +7,8 @@ const SCHEMA: &str =
     r#"{"name":"D","tables":{"t":{"columns":{"i":{"type":"integer"}},"indexes":[["i"]]}}}"#;
 const TRANSACTION: &str = r#"["D",{"op":"insert","table":"t","row":{"i":77}}]"#;
 
-/// The message of every command that replays a file with a schema record and this tail. The file must not change.
+/// The message of every command that replays a file with a schema record and this tail. The file
+/// must not change.
 fn complaint(tail: &[u8]) -> String {
     let sandbox = Sandbox::new();
     let bytes = [record(SCHEMA), tail.to_vec()].concat();
@@ -125,7 +126,7 @@ fn locked_file_is_not_written() {
         ("a.db", &["transact", "a.db", r#"["Demo"]"#][..]),
         ("a.db", &["compact", "a.db"]),
         ("a.db", &["convert", "a.db", "demo.schema"]),
-        // The temporary name is locked too: there could be a database of that name.
+        // The temporary name is locked too: a database could have that name.
         ("a.db.tmp", &["compact", "a.db"]),
         ("a.db.tmp", &["convert", "a.db", "demo.schema"]),
         ("b.db", &["compact", "a.db", "b.db"]),

@@ -1,5 +1,6 @@
-//! Clusters of the reference's server on files that our tool created. The server must serve them, and both tools must print the same
-//! about the resulting files. Skipped if the reference is not installed.
+//! Clusters of the reference's server on files that our tool created. The server must serve them,
+//! and both tools must print the same about the resulting files. Skipped if the reference is not
+//! installed.
 
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
@@ -11,8 +12,8 @@ use crate::tool::sandbox::{SCHEMA, Sandbox, with_database};
 const SERVER: &str = "/usr/sbin/ovsdb-server";
 const TIMEOUT: Duration = Duration::from_secs(60);
 
-/// A server of one database; it is killed when this is dropped. `a` serves `a.db`, listens for clients at `a.sock`, and for other members
-/// at the address in its file, `unix:a.raft`.
+/// A server of one database; dropping it kills the server. `a` serves `a.db`, listens for clients
+/// at `a.sock`, and for other members at the address in its file, `unix:a.raft`.
 struct Node {
     name: &'static str,
     directory: PathBuf,
@@ -71,7 +72,7 @@ impl Node {
         }
     }
 
-    /// Runs a control command; `None` when it fails.
+    /// Runs a control command; `None` if it fails.
     fn control(&self, words: &[&str]) -> Option<String> {
         let socket = self.directory.join(format!("{}.ctl", self.name));
         let output = Command::new("ovs-appctl")
@@ -134,7 +135,8 @@ fn is_installed() -> bool {
     is_there
 }
 
-/// Runs every reading command on these files of a cluster with both tools. The outputs must be equal.
+/// Runs every reading command on these files of a cluster with both tools. The outputs must be
+/// equal.
 fn compare_reading_commands(sandbox: &Sandbox, names: &[&str]) {
     let files: Vec<(&str, Vec<u8>)> = names
         .iter()

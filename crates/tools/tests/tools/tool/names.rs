@@ -1,4 +1,4 @@
-//! Names of files are bytes: two names that are not UTF-8 are two files.
+//! File names are bytes: two names that are not UTF-8 are two files.
 
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;

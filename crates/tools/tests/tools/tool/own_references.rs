@@ -1,4 +1,5 @@
-//! Files in which a strong reference to another table has the UUID of its own row. The reference writes such files.
+//! Files in which a strong reference to another table holds the UUID of its own row. The reference
+//! writes such files.
 
 use crate::tool::sandbox::{Sandbox, record};
 

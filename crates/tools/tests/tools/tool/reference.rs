@@ -1,7 +1,9 @@
-//! The same commands on the same files with our tool and the reference's: standard output, standard error, exit status and
-//! the resulting files must be equal. Skipped if the reference is not installed.
+//! The same commands on the same files with our tool and the reference's: standard output, standard
+//! error, exit status and the resulting files must be equal. Skipped if the reference is not
+//! installed.
 //!
-//! Random and unordered parts (ids, times, the order of members) are normalized. Deliberate differences are tested in the other modules.
+//! Random and unordered parts (ids, times, the order of members) are normalized. Deliberate
+//! differences are tested in the other modules.
 
 use std::path::Path;
 
@@ -9,7 +11,7 @@ use crate::tool::sandbox::{OURS, Run, SCHEMA, Sandbox, record};
 
 pub(crate) const REFERENCE: &str = "/usr/bin/ovsdb-tool";
 
-/// Runs the commands, one after the other, in two sandboxes with the same files.
+/// Runs the commands, one after another, in two sandboxes with the same files.
 pub(crate) fn compare(files: &[(&str, Vec<u8>)], commands: &[&[&str]]) {
     if !Path::new(REFERENCE).exists() {
         eprintln!("no reference tool is installed: nothing to compare with");
@@ -49,11 +51,13 @@ fn normal(run: &Run, is_listing: bool) -> Run {
     let tidy = |text: &str| {
         let mut lines: Vec<String> = text
             .lines()
-            // The reference does not report entries of a recovered cluster that may not have been committed.
+            // The reference does not report entries of a recovered cluster that may not have been
+            // committed.
             .filter(|line| !line.contains("not known to be committed"))
-            // Ours alone: the line that names the implementation, and an option in the listing of options.
+            // Only ours has the line that names the implementation, and this option in the listing
+            // of options.
             .filter(|line| !line.starts_with("Corvid ") && *line != "--fail")
-            // A command that only ours has, in the list of commands.
+            // Only ours has this command, in the list of commands.
             .filter(|line| !line.starts_with("  salvage "))
             .map(normal_line)
             .collect();
@@ -69,7 +73,7 @@ fn normal(run: &Run, is_listing: bool) -> Run {
     }
 }
 
-/// Hides digits of random identities, of today's dates and of versions.
+/// Hides the digits of random identities, of today's dates and of versions.
 fn normal_line(line: &str) -> String {
     let mut out = String::new();
     let mut word = String::new();

@@ -1,5 +1,6 @@
-//! Hand-made files of cluster members, with both tools: invalid records, logs that break the rules, files of different
-//! clusters, and the arguments of commands that create such files. Deliberate differences are tested in `clustered.rs`.
+//! Hand-made files of cluster members, with both tools: invalid records, logs that break the rules,
+//! files of different clusters, and the arguments of commands that create such files. Deliberate
+//! differences are tested in `clustered.rs`.
 
 use crate::tool::clustered::{file, member};
 use crate::tool::reference::compare;

@@ -1,4 +1,4 @@
-//! `salvage`: what can be read of a damaged file, row by row, and a list of the rest.
+//! `salvage`: extracts the readable parts of a damaged file, row by row, and lists the rest.
 
 use crate::tool::clustered::member;
 use crate::tool::sandbox::{Run, Sandbox, record};
@@ -26,7 +26,7 @@ fn contents() -> Vec<u8> {
     ))
 }
 
-/// Salvages `bytes`, and returns the run and the rows of a query.
+/// Salvages `bytes`. Returns the run and the rows of a query.
 fn salvaged(bytes: &[u8], more: &[&str]) -> (Run, String) {
     let sandbox = Sandbox::new();
     sandbox.write("a.db", bytes);
@@ -82,7 +82,7 @@ fn a_flipped_bit_is_restored() {
 #[test]
 fn rows_around_the_damage_are_taken_and_what_they_lack_is_listed() {
     let mut bytes = [schema(), contents()].concat();
-    // Parent 2, from the first column on.
+    // Parent 2, from its first column on.
     let at = bytes.len() - 40;
     bytes[at..at + 30].fill(b'#');
     let (run, rows) = salvaged(&bytes, &[]);

@@ -58,7 +58,7 @@ impl Sandbox {
         self.run_tool(Path::new(OURS), args, None)
     }
 
-    /// Runs a tool, `input` on its standard input through a pipe.
+    /// Runs a tool with `input` on its standard input, through a pipe.
     pub(crate) fn run_tool(&self, tool: &Path, args: &[&str], input: Option<&[u8]>) -> Run {
         let mut child = Command::new(tool)
             // Messages about options begin with the name by which the program was called.
@@ -87,14 +87,16 @@ impl Sandbox {
         }
     }
 
-    /// Runs our tool, which must print nothing on standard error and exit 0; returns what it printed.
+    /// Runs our tool, which must print nothing on standard error and exit with status 0. Returns
+    /// its output.
     pub(crate) fn ok(&self, args: &[&str]) -> String {
         let run = self.run(args);
         assert_eq!((run.status, run.stderr.as_str()), (Some(0), ""), "{args:?}");
         run.stdout
     }
 
-    /// Runs our tool, which must print nothing on standard output and exit 1; returns its message.
+    /// Runs our tool, which must print nothing on standard output and exit with status 1. Returns
+    /// its message.
     pub(crate) fn fails(&self, args: &[&str]) -> String {
         let run = self.run(args);
         assert_eq!((run.status, run.stdout.as_str()), (Some(1), ""), "{args:?}");
@@ -128,7 +130,7 @@ pub(crate) const SCHEMA: &str = r#"{"name":"Demo","version":"1.2.3","cksum":"111
         "eph":{"type":"integer","ephemeral":true}}},
     "U":{"columns":{"x":{"type":"integer"}},"indexes":[["x"]]}}}"#;
 
-/// A sandbox with `demo.schema` and the database `a.db` made of it.
+/// A sandbox with `demo.schema` and the database `a.db` made from it.
 pub(crate) fn with_database() -> Sandbox {
     let sandbox = Sandbox::new();
     sandbox.write("demo.schema", SCHEMA.as_bytes());

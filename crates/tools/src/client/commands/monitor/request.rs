@@ -1,4 +1,4 @@
-//! Monitor requests for one table, made of the column groups on the command line.
+//! The monitor request for one table, built from the column groups on the command line.
 
 use std::rc::Rc;
 
@@ -6,15 +6,15 @@ use bstr::BString;
 use corvid_data::{AtomType, ColumnType, TableSchema};
 use corvid_json::{Object, Value};
 
-/// Kinds of rows that a group can switch off with `!KIND`.
+/// The kinds of rows that a group can exclude with `!KIND`.
 const KINDS: [&str; 4] = ["initial", "insert", "delete", "modify"];
 
 /// A monitored table.
 #[derive(Debug)]
 pub(crate) struct MonitoredTable {
-    /// Its name.
+    /// The table's name.
     pub name: String,
-    /// The columns of all groups, in the order in which they are printed.
+    /// The columns of all groups, in print order.
     pub columns: Vec<(String, Rc<ColumnType>)>,
     /// The array of monitor requests, one per group.
     pub requests: Value,
@@ -35,7 +35,7 @@ pub(crate) enum Problem {
 }
 
 impl Problem {
-    /// The message, without the server.
+    /// The message, without the server's name.
     #[must_use]
     pub(crate) fn text(&self, database: &str) -> String {
         match self {
@@ -48,11 +48,11 @@ impl Problem {
 }
 
 impl MonitoredTable {
-    /// Reads the groups of a table. Each is a comma-separated list; no group means one group of all columns. `condition`
-    /// applies to every group.
+    /// Parses the groups of a table. Each group is a comma-separated list; no group means one group
+    /// of all columns. `condition` applies to every group.
     ///
     /// # Errors
-    /// An unknown or repeated column.
+    /// A column is unknown or repeated.
     pub(crate) fn new(
         table: &TableSchema,
         groups: &[String],

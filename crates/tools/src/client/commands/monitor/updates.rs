@@ -1,4 +1,5 @@
-//! Row updates of replies and notifications as tables (docs/spec/protocol.md 4.6, 4.7). Rows come in the order of their UUIDs.
+//! Row updates of replies and notifications as tables (docs/spec/protocol.md 4.6, 4.7). Rows are
+//! ordered by UUID.
 
 use corvid_json::Value;
 
@@ -6,7 +7,7 @@ use super::request::MonitoredTable;
 use crate::client::table::{Cell, Table};
 use crate::failure::Failure;
 
-/// The message that an update is from.
+/// The message that contains an update.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Phase {
     /// The reply to the request.
@@ -83,7 +84,7 @@ fn members(rows: &Value) -> Result<impl Iterator<Item = (&str, &Value)>, Failure
         .map(|(uuid, update)| (std::str::from_utf8(uuid).unwrap_or_default(), update)))
 }
 
-/// `content` is an object, or null for a deleted row.
+/// A row of the printed table. `content` is an object, or null for a deleted row.
 fn row(
     monitored: &MonitoredTable,
     uuid: &str,

@@ -1,8 +1,10 @@
-//! `restore --keep-uuids`: operations that give a database the rows of a backup under the UUIDs of the backup.
+//! `restore --keep-uuids`: the operations that give a database the rows of a backup under the
+//! backup's UUIDs.
 //!
-//! The protocol refuses the insertion of a UUID that the same transaction deletes. So a row that the database and the backup both have is
-//! updated, a row that only the database has is deleted, and a row that only the backup has is inserted. The transaction begins with `wait`
-//! operations, which fail it if rows have come or gone since they were read.
+//! The protocol rejects the insertion of a UUID that the same transaction deletes. Therefore a row
+//! in both the database and the backup is updated, a row only in the database is deleted, and a row
+//! only in the backup is inserted. The transaction begins with `wait` operations, which make it
+//! fail if rows have been inserted or deleted since they were read.
 
 use std::collections::{HashMap, HashSet};
 
@@ -14,10 +16,12 @@ use super::{content, object};
 use crate::client::session::Session;
 use crate::failure::Failure;
 
-/// The rows of a table that the database has: the immutable columns of each, in the table's order.
+/// The rows of a table in the database: the values of each row's immutable columns, in the table's
+/// order.
 pub(super) type Present = HashMap<Uuid, Vec<Datum>>;
 
-/// The operations for the rows that the database has, by table of the backup. `schema` is the schema of the server.
+/// The operations; `present` are the rows in the database, by table of the backup. `schema` is the
+/// server's schema.
 ///
 /// # Errors
 /// A row would need another value in an immutable column.
@@ -31,7 +35,7 @@ pub(super) fn operations(
         .map(|((_, table), rows)| guard(table, rows))
         .collect();
     for ((id, table), present) in tables() {
-        // The order is stable, so that equal files make equal requests.
+        // The order is deterministic, so that equal files yield equal requests.
         let mut rows: Vec<&Arc<Row>> = backup.rows(id).collect();
         rows.sort_by_key(|row| row.uuid);
         let kept: HashSet<Uuid> = rows.iter().map(|row| row.uuid).collect();
@@ -49,22 +53,22 @@ pub(super) fn operations(
     Ok(operations)
 }
 
-/// Whether the transaction failed because rows have come or gone since they were read.
+/// Whether the transaction failed because rows were inserted or deleted since they were read.
 pub(super) fn has_changed(error: &Value) -> bool {
     error.get("error").and_then(Value::as_str) == Some("timed out")
 }
 
-/// Whether the server does not know `uuid` in `insert`.
+/// Whether the server does not support `uuid` in `insert`.
 pub(super) fn is_unsupported(error: &Value) -> bool {
     let details = error.get("details").and_then(Value::as_str);
     error.get("error").and_then(Value::as_str) == Some("syntax error")
         && details.is_some_and(|details| details.to_string().contains("uuid"))
 }
 
-/// Reads which rows the database has, by table of the backup.
+/// Reads the rows in the database, by table of the backup.
 ///
 /// # Errors
-/// The server has no such table, or the connection broke.
+/// The server does not have such a table, or the connection broke.
 pub(super) fn read(
     session: &mut Session,
     schema: &Schema,
@@ -96,7 +100,7 @@ pub(super) fn read(
     tables.collect()
 }
 
-/// The columns of a table of the backup that the server does not let anyone change.
+/// The columns of a backup's table that are immutable on the server.
 fn fixed_columns<'a>(
     schema: &'a Schema,
     table: &'a TableSchema,
@@ -143,7 +147,7 @@ fn present_row(
     Ok((uuid, fixed))
 }
 
-/// Fails the transaction unless the table has exactly these rows.
+/// An operation that fails the transaction unless the table has exactly these rows.
 fn guard(table: &TableSchema, rows: &Present) -> Value {
     let mut uuids: Vec<Uuid> = rows.keys().copied().collect();
     uuids.sort();
@@ -181,7 +185,8 @@ fn insert(table: &TableSchema, row: &Row) -> Value {
     ])
 }
 
-/// Replaces all columns of a row, ephemeral ones by their defaults, as if the row were new.
+/// An operation that replaces all columns of a row, ephemeral ones with their defaults, as if the
+/// row were new.
 fn update(
     schema: &Schema,
     table: &TableSchema,

@@ -1,4 +1,4 @@
-//! The summary of one member's log that comparing it with the logs of others needs.
+//! The summary of one member's log, for comparison with the logs of other members.
 
 use std::collections::BTreeMap;
 
@@ -17,11 +17,11 @@ pub(super) struct Member {
     pub(super) file: String,
     /// The member's server id.
     pub(super) server_id: Sid,
-    /// The state of its log after all records.
+    /// The state of the log after all records.
     pub(super) log: Replay,
     /// The log's entries, the first at [`Replay::start`].
     entries: Vec<Fingerprint>,
-    /// The leaders of terms, as the records report them.
+    /// The leaders by term, as the records report them.
     pub(super) leaders: BTreeMap<Term, Reported>,
     /// The last commit index in each term of the member.
     pub(super) commits: BTreeMap<Term, Index>,
@@ -155,7 +155,7 @@ impl Member {
         self.entries.get(self.position(index)).copied()
     }
 
-    /// Reads an entry again, to show it in a message.
+    /// Rereads an entry to show it in a message.
     pub(super) fn show(&self, fingerprint: Fingerprint) -> Result<Value, Failure> {
         let mut file = ClusterFile::open(&os_name::path(&self.file))?;
         while let Some((number, record)) = file.next()? {
@@ -176,7 +176,7 @@ impl Member {
     }
 }
 
-/// An entry without its index, with sorted members at every depth.
+/// An entry without its index, with members sorted at every depth.
 fn canonical(entry: &Entry) -> Value {
     let mut object = Object::new();
     let mut put = |name: &str, value: Value| object.insert(name.into(), value);

@@ -17,14 +17,15 @@ pub(super) struct Properties {
 
 struct Leadership {
     leader: Sid,
-    /// The first file that reports it.
+    /// The first file that reports the leader.
     reported_by: String,
     /// The leader's own file, and the end of its log at the election.
     own: Option<(String, Index)>,
 }
 
 impl Properties {
-    /// Checks election safety: a term has at most one leader. The caller passes each member in turn.
+    /// Checks election safety: a term has at most one leader. The caller passes each member in
+    /// turn.
     pub(super) fn elections(&mut self, member: &Member, names: &Names) -> Result<(), Failure> {
         for (&term, reported) in &member.leaders {
             let leadership = self.leaders.entry(term).or_insert_with(|| Leadership {
@@ -48,7 +49,7 @@ impl Properties {
         Ok(())
     }
 
-    /// Checks the other properties, in the order of the reference.
+    /// Checks the other properties, in the reference's order.
     pub(super) fn check(&self, members: &[Member]) -> Result<(), Failure> {
         if members.iter().all(|member| member.log.term() == Term(0)) {
             return Err(Failure::new("all logs are empty"));

@@ -1,4 +1,4 @@
-//! The records of a cluster member's file, listed with one property on each line.
+//! The records of a cluster member's file, listed with one property per line.
 
 use std::io::{self, Write};
 
@@ -15,7 +15,8 @@ use crate::failure::Failure;
 use crate::tool::database::DatabaseFile;
 
 impl<W: Write> Listing<W> {
-    /// Lists a member's file up to its first damaged record. Of a record of an unknown kind, the error is listed.
+    /// Lists a member's file up to its first damaged record. For a record of an unknown kind, the
+    /// error is listed.
     pub(super) fn clustered(&mut self, file: DatabaseFile) -> Result<(), Failure> {
         let name = file.name().to_owned();
         let damage = |error| Failure::read(&name, &error);
@@ -120,7 +121,8 @@ impl<W: Write> Listing<W> {
         }
     }
 
-    /// `[SCHEMA, TRANSACTION]`, either of which may be null; then the blank line that ends a record.
+    /// Lists `[SCHEMA, TRANSACTION]`, either of which may be null, and then the blank line that
+    /// ends a record.
     fn data(&mut self, data: &Data, what: &str) -> Result<(), Failure> {
         let Some(parts) = data.parts() else {
             return writeln!(self.out, " ***invalid data***\n").map_err(Failure::output);

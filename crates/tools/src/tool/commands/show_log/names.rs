@@ -5,7 +5,7 @@ use std::collections::HashMap;
 /// The rows that exist at a position of the log.
 #[derive(Debug, Default)]
 pub(super) struct Names {
-    /// By UUID as the record spells it: invalid records are listed too.
+    /// Keyed by the UUID as the record spells it: invalid records are listed too.
     rows: HashMap<String, Option<String>>,
 }
 
@@ -15,7 +15,7 @@ impl Names {
         self.rows.get(uuid)
     }
 
-    /// Adds a row, or gives an existing row a new name. Without `name`, an existing row keeps its name.
+    /// Adds a row, or renames an existing row. Without `name`, an existing row keeps its name.
     pub(super) fn insert(&mut self, uuid: &str, name: Option<String>) {
         let stored = self.rows.entry(uuid.to_owned()).or_default();
         if name.is_some() {

@@ -44,7 +44,7 @@ fn servers_and_databases_are_chosen_as_by_the_reference() {
         &["list-dbs", "unix:nobody.sock,unix:db.sock"],
     ];
     compare_all(&fixture, Exactly, cases.iter().copied());
-    // Here the logged messages differ: the reference logs a refusal as a time-out.
+    // Here the logged messages differ: the reference logs a refusal as a timeout.
     compare_all(
         &fixture,
         Status,

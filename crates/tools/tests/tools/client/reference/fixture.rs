@@ -1,4 +1,4 @@
-//! A reference server with databases that have contents.
+//! A reference server whose databases have contents.
 
 use std::process::{Child, Stdio};
 
@@ -49,8 +49,8 @@ impl Fixture {
         Fixture::serving(&[("my", SCHEMA), ("other", other)], CONTENTS)
     }
 
-    /// A server with a database for each file name and schema, filled by the transaction `contents`; `None` if the
-    /// reference is not installed.
+    /// A server with a database for each file name and schema, filled by the transaction
+    /// `contents`; `None` if the reference is not installed.
     pub(crate) fn serving(databases: &[(&str, &str)], contents: &str) -> Option<Fixture> {
         let missing = [THEIRS, TOOL, SERVER]
             .into_iter()
@@ -92,7 +92,7 @@ impl Fixture {
         Some(fixture)
     }
 
-    /// Runs a transaction that must succeed.
+    /// Runs a transaction, which must succeed.
     pub(crate) fn transact(&self, transaction: &str) {
         let done = run(THEIRS, self.dir.path(), &["transact", transaction], b"");
         assert!(
@@ -102,7 +102,7 @@ impl Fixture {
     }
 }
 
-/// A process that is killed when this is dropped.
+/// A process; dropping it kills the process.
 pub(crate) struct Process(pub Child);
 
 impl Drop for Process {
@@ -112,7 +112,7 @@ impl Drop for Process {
     }
 }
 
-/// Sorts the members of JSON objects that end a line.
+/// Sorts the members of JSON objects at the ends of lines.
 pub(crate) fn with_sorted_members(text: &str) -> String {
     lines(text, |line| {
         let starts = line.match_indices(['{', '[']).map(|(start, _)| start);

@@ -1,4 +1,4 @@
-//! Options, and wrong command lines.
+//! Options and invalid command lines.
 
 use crate::client::reference::Compare::{Exactly, Status};
 use crate::client::reference::compare_all;

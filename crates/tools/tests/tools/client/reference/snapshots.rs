@@ -1,4 +1,4 @@
-//! Backups, restores and conversions; each program reads the files of the other one.
+//! Backups, restores and conversions; each program reads the other's files.
 
 use corvid_json::Value;
 
@@ -8,7 +8,8 @@ use crate::client::reference::compare_all;
 use crate::client::reference::fixture::{Fixture, SCHEMA, THEIRS, with_sorted_members};
 use crate::support::{command, run, status, without_dates, without_uuids};
 
-/// The bodies of a backup's records: the schema, and the transaction without its date and default values.
+/// The bodies of a backup's records: the schema, and the transaction without its date and default
+/// values.
 fn bodies(file: &str) -> Vec<Value> {
     let mut bodies: Vec<Value> = file
         .lines()
@@ -94,7 +95,8 @@ fn backups_are_equal_and_interchangeable() {
     }
 }
 
-/// The reference restores into the database that the backup names; ours restores into the one that the command line names.
+/// The reference restores into the database that the backup names; ours restores into the one that
+/// the command line names.
 #[test]
 fn forced_restores_replace_the_named_database() {
     let Some(fixture) = Fixture::start() else {

@@ -1,4 +1,5 @@
-//! Tables of unusual data in every combination of format, form of data, width and heading, byte for byte as the reference prints them.
+//! Tables of unusual data in every combination of format, form of data, width and heading, byte for
+//! byte as the reference prints them.
 
 use std::process::Stdio;
 
@@ -29,7 +30,8 @@ const SCHEMA: &str = r#"{"name":"odd","version":"1.0.0","tables":{
         "map":{"type":{"key":"string","value":"uuid","min":0,"max":"unlimited"}}}},
     "Nothing":{"isRoot":true,"columns":{"x":{"type":"integer"}}}}}"#;
 
-/// Reals that print as integers, with an exponent, rounded, or in another notation than they were written in.
+/// Reals that print as integers, with an exponent, rounded, or in a notation other than their
+/// source.
 const REALS: &[&str] = &[
     "0",
     "-0.0",
@@ -140,7 +142,8 @@ fn odd() -> Option<Fixture> {
     Fixture::serving(&[("odd", SCHEMA)], &contents())
 }
 
-/// Every combination of the options for tables. Widths affect one format only; each other format is run with one width.
+/// Every combination of the options for tables. Widths affect only one format; every other format
+/// runs with one width.
 fn styles() -> Vec<Vec<&'static str>> {
     const WIDTHS: &[&str] = &["0", "1", "3", "5", "10", "20", "-1", "5x", "4294967301"];
     let mut styles = Vec::new();
@@ -250,7 +253,7 @@ fn listings_and_monitors_of_odd_data_are_equal() {
         &["-f", "csv", "-d", "json"],
         &["-f", "list", "-d", "bare"],
     ] {
-        // As JSON it is one line whose rows have no defined order.
+        // As JSON the listing is one line whose rows have no defined order.
         if !style.contains(&"json") || style.contains(&"-d") {
             let listing = [style, &["list-columns", "odd"]].concat();
             compare_all(&fixture, UpToOrder, [listing.as_slice()]);

@@ -35,7 +35,7 @@ impl Watcher {
     }
 
     fn output(&self) -> String {
-        // A cell that was cut may end within a character.
+        // A cut cell may end within a character.
         let bytes = std::fs::read(&self.out).unwrap_or_default();
         let text = String::from_utf8_lossy(&bytes);
         without_times(&with_sorted_members(&text))
@@ -73,7 +73,8 @@ fn without_times(text: &str) -> String {
     })
 }
 
-/// The lines of a text, and the rows in lines of JSON, sorted: the reference prints the rows of a table in no defined order.
+/// The lines of a text, and the rows in lines of JSON, sorted: the reference prints the rows of a
+/// table in no defined order.
 fn sorted(text: &str) -> Vec<String> {
     let rows = text
         .replace("],[\"", "]\n[\"")
@@ -84,7 +85,7 @@ fn sorted(text: &str) -> Vec<String> {
     lines
 }
 
-/// Starts both programs, and waits until both have printed the same text, which is not empty.
+/// Starts both programs, and waits until both have printed the same non-empty text.
 fn both(fixture: &Fixture, args: &[&str]) -> [Watcher; 2] {
     let watchers = [(THEIRS, "theirs"), (OURS, "ours")]
         .map(|(program, name)| Watcher::start(program, name, fixture, args));

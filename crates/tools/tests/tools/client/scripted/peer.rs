@@ -1,4 +1,4 @@
-//! A server of one connection that plays a test's script.
+//! A server for one connection that plays a test's script.
 
 use std::path::Path;
 use std::thread::JoinHandle;
@@ -78,7 +78,7 @@ impl Peer {
         params
     }
 
-    /// Waits for a request and refuses it.
+    /// Waits for a request and answers it with an error.
     pub(crate) fn refuse(&mut self, method: &str, error: &str) {
         let (id, _) = self.expect(method);
         let mut bytes = Vec::new();

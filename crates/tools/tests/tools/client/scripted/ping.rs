@@ -1,4 +1,4 @@
-//! `ping`: the servers that it accepts and refuses.
+//! `ping`: the servers that it accepts and rejects.
 
 use corvid_json::Value;
 
@@ -33,7 +33,7 @@ fn stay_silent(peer: &mut Peer) {
     assert!(gone.is_err(), "nothing follows");
 }
 
-/// Asserts that the program printed the server and a time, and nothing else.
+/// Asserts that the program printed only the server and a time.
 fn assert_alive(outcome: &Outcome, server: &str) {
     assert_eq!((outcome.status, outcome.stderr.as_str()), (0, ""));
     let time = outcome

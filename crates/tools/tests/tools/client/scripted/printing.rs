@@ -38,7 +38,7 @@ fn dump(style: &[&str], expected: &Expect) {
     expected.assert_eq(&outcome.stdout);
 }
 
-/// One value is not a member of its enumeration: it is printed as JSON.
+/// One value is not a member of its enumeration, so it is printed as JSON.
 #[test]
 fn dumps_come_in_five_formats() {
     dump(

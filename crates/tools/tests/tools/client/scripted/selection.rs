@@ -12,7 +12,7 @@ fn row(model: &str, connected: bool, leader: bool) -> String {
     )
 }
 
-/// Runs `get-schema-version` on a list of three servers, of which the last one is always suitable.
+/// Runs `get-schema-version` on a list of three servers, the last of which is always suitable.
 fn choose(options: &[&str], first: &str, second: &str, element: &str) -> (i32, String, String) {
     let dir = Dir::new();
     let good = row("clustered", true, true);
