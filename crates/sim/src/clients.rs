@@ -1,7 +1,8 @@
-//! Clients of the library beside servers in virtual time, from one seed: the replicas of `corvid-idl`, two servers of one database with
-//! their files, one of which replicates the other, and a network between them that delays, stalls, cuts and drops.
+//! Clients of the library and their servers in virtual time, from one seed: replicas of
+//! `corvid-idl`, two servers of one database with their files, one of which replicates the other,
+//! and a network between them that delays, stalls, cuts and drops.
 //!
-//! docs/internals/simulation.md describes the course of a run, the checks, and how to replay a failed seed.
+//! docs/internals/simulation.md describes a run, the checks, and how to replay a failed seed.
 //!
 //! ```text
 //!  clients (Idl) <-> network <-> hosts (Machine, disk) <-> network <-> the other host's source

@@ -1,5 +1,6 @@
-//! Clusters in virtual time, from one seed: one to seven members, each with a file on a disk that fails, a clock of its own and a database,
-//! a network between them that loses, doubles, delays and is cut, and sessions that request transactions at any of them.
+//! Clusters in virtual time, from one seed: one to seven members, each with a file on a failing
+//! disk, its own clock and a database; a network between them that loses, doubles, delays and
+//! partitions; and sessions that request transactions at any of them.
 //!
 //! docs/internals/simulation.md describes the faults, the checks, and how to replay a failed seed.
 //!
@@ -24,7 +25,8 @@ use crate::world::dice::Dice;
 
 pub use run::{Summary, run};
 
-/// Entries that a member keeps behind a snapshot: none, few or all, so that peers that lag get both entries and snapshots.
+/// Entries that a member keeps after a snapshot: none, few or all, so that lagging peers get both
+/// entries and snapshots.
 pub(crate) fn kept_entries(dice: &mut Dice) -> KeptEntries {
     let few = KeptEntries {
         count_max: 1 + dice.below(8),

@@ -1,8 +1,10 @@
-//! The same generated traffic to our server and to the reference server, over Unix sockets, compared message by message.
+//! The same generated traffic for the Corvid server and the reference server, over Unix sockets,
+//! compared message by message.
 //!
-//! One request at a time; after each a barrier request on every connection, so that all its effects have arrived. A row whose identity a
-//! server chooses gets a common name when both servers have reported it; requests are written with names and sent with each server's own
-//! identities. Documented differences are in [`deviations`]; every other one is an error.
+//! One request at a time. After each one, a barrier request on every connection makes sure that all
+//! its effects have arrived. A row whose identity a server chooses gets a common name once both
+//! servers have reported it. Requests are written with names and sent with each server's own
+//! identities. [`deviations`] lists the documented differences; any other difference is an error.
 
 pub mod compare;
 pub mod deviations;
@@ -24,7 +26,8 @@ use side::{Heard, Side};
 /// Connections to each server.
 const CONNECTIONS: usize = 3;
 
-/// After this many requests the whole contents are compared, and the generator gets the existing rows.
+/// After this many requests the whole contents are compared, and the generator learns the existing
+/// rows.
 const SURVEY_INTERVAL: u64 = 4;
 
 /// Both servers and their common state.
@@ -33,24 +36,24 @@ pub struct Differential {
     generator: Generator,
     ours: Side,
     theirs: Side,
-    /// Requests sent.
+    /// Number of requests sent.
     requests: u64,
-    /// Rows that got a name because the servers chose their identities.
+    /// Number of rows that got a name because the servers chose their identities.
     names: u64,
-    /// Requests that have no reply yet, by id.
+    /// Requests without a reply, by id.
     open: BTreeMap<u64, traffic::Request>,
     monitors: Vec<traffic::Monitor>,
     /// The monitor requests so far, for reports.
     pub monitor_requests: Vec<String>,
-    /// How often each documented deviation was met.
+    /// How often each documented deviation occurred.
     pub deviations: BTreeMap<&'static str, usize>,
 }
 
 impl Differential {
-    /// Makes a schema and starts both servers with it.
+    /// Generates a schema and starts both servers with it.
     ///
-    /// A server that is not installed or does not start.
-    /// A server that is not there or does not start.
+    /// # Errors
+    /// A server is not installed or does not start.
     pub fn start(seed: u64) -> io::Result<Differential> {
         let profile = Profile {
             suits_reference: true,
@@ -72,16 +75,16 @@ impl Differential {
         })
     }
 
-    /// The schema, for reports.
+    /// The generated schema, for reports.
     #[must_use]
     pub fn schema(&self) -> &Value {
         &self.generator.schema.json
     }
 
-    /// Sends one generated request to both and compares the effects.
+    /// Sends one generated request to both servers and compares the effects.
     ///
     /// # Errors
-    /// A difference that is not documented, or a connection that broke.
+    /// An undocumented difference, or a broken connection.
     pub fn step(&mut self) -> Result<(), String> {
         if self.generator.dice.chance(2) {
             return self.break_a_connection();
@@ -161,7 +164,8 @@ impl Differential {
                 self.record(&request, ours);
             }
         }
-        // A satisfied wait makes a second commit, which servers may report with the first or after it.
+        // A satisfied wait causes a second commit, which servers may report with the first or after
+        // it.
         let has_several = ours
             .iter()
             .any(|heard| heard.replies.keys().any(|id| *id != request));
@@ -183,7 +187,7 @@ impl Differential {
         }
     }
 
-    /// Gives a name to each row whose identity is in both results.
+    /// Names each row whose identity is in both results.
     fn learn(&mut self, ours: &Value, theirs: &Value) {
         let elements = |reply: &Value| -> Vec<Value> {
             reply
@@ -215,7 +219,7 @@ impl Differential {
         }
     }
 
-    /// Compares the whole contents and passes the existing rows to the generator.
+    /// Compares the whole contents, and tells the generator the existing rows.
     fn survey(&mut self) -> Result<(), String> {
         let tables: Vec<String> = self.generator.schema.tables.keys().cloned().collect();
         let select = |table: &String| {
@@ -246,7 +250,7 @@ impl Differential {
         Ok(())
     }
 
-    /// Sends malformed messages on connections of their own, which both servers must close.
+    /// Sends malformed messages on separate connections, which both servers must close.
     fn break_a_connection(&mut self) -> Result<(), String> {
         let text = self.unacceptable();
         let in_words = |error: io::Error| format!("{text}: {error}");

@@ -1,7 +1,7 @@
 //! Traffic from one seed: schemas, transactions, monitors and damaged requests.
 //!
-//! Values come from small domains, so that they collide; identities are mostly those of existing rows, which the caller passes in. A
-//! [`Profile`] excludes requests that the peer cannot handle.
+//! Values come from small domains, so that they collide. Identities are mostly those of existing
+//! rows, which the caller passes in. A [`Profile`] excludes requests that the peer cannot handle.
 
 mod damage;
 mod monitor;
@@ -16,35 +16,36 @@ use corvid_json::Value;
 use crate::world::dice::Dice;
 use corvid_model::schema::Schema;
 
-/// Which requests may be generated.
+/// The requests that may be generated.
 #[derive(Clone, Copy, Debug)]
 pub struct Profile {
-    /// No request on which the reference server crashes or is documented to err (docs/spec/protocol.md 9).
+    /// Exclude requests on which the reference server crashes or is documented to err
+    /// (docs/spec/protocol.md 9).
     pub suits_reference: bool,
-    /// Only reals that survive the wire, which carries 15 digits (docs/spec/protocol.md 1.4).
+    /// Use only reals that survive the wire, which carries 15 digits (docs/spec/protocol.md 1.4).
     pub keeps_reals_exact: bool,
     /// Percentage of operations that are damaged.
     pub damage_percent: usize,
 }
 
-/// A source of traffic on one schema.
+/// Generates traffic for one schema.
 #[derive(Clone, Debug)]
 pub struct Generator {
-    /// Its randomness; drivers may draw from it too.
+    /// Its source of randomness; drivers may draw from it too.
     pub dice: Dice,
-    /// The schema.
+    /// The schema of the traffic.
     pub schema: Schema,
     profile: Profile,
-    /// Identities of existing rows, as text, by table.
+    /// Identities of existing rows as text, by table.
     rows: BTreeMap<String, Vec<String>>,
-    /// Names of rows that the present transaction inserts, with their tables.
+    /// Names of the rows that the current transaction inserts, with their tables.
     names: Vec<(String, String)>,
-    /// Names are allowed in place of a uuid: inside a transaction.
+    /// Whether names may stand for UUIDs, as inside a transaction.
     may_name: bool,
 }
 
 impl Generator {
-    /// Makes a schema and a generator for it.
+    /// Generates a schema, and a generator for it.
     #[must_use]
     pub fn new(mut dice: Dice, profile: Profile) -> Generator {
         let json = schema::generate(&mut dice, profile);
@@ -58,12 +59,12 @@ impl Generator {
         }
     }
 
-    /// Sets the rows of a table.
+    /// Sets the existing rows of a table.
     pub fn set_rows(&mut self, table: &str, rows: Vec<String>) {
         self.rows.insert(table.to_owned(), rows);
     }
 
-    /// Any table.
+    /// A random table.
     pub fn table(&mut self) -> String {
         let names: Vec<&String> = self.schema.tables.keys().collect();
         (*self.dice.pick(&names)).clone()
@@ -74,23 +75,23 @@ impl Generator {
         self.may_name = true;
         let operations = operation::transaction(self);
         self.may_name = false;
-        // Parsed from text, in which a real 2.0 becomes the integer 2.
+        // Parsed from text, where a real 2.0 becomes the integer 2.
         let text = Value::Array(operations).to_bytes();
         let operations = Value::parse(&text).expect("valid JSON");
         operations.as_array().expect("an array").to_vec()
     }
 
-    /// Valid monitor requests, without conditions if `is_v1`.
+    /// Valid monitor requests; without conditions if `is_v1`.
     pub fn monitor(&mut self, is_v1: bool) -> Value {
         monitor::requests(self, is_v1)
     }
 
-    /// Valid requests to change conditions, for the tables of `requests`.
+    /// Valid requests that change the conditions of the tables in `requests`.
     pub fn condition_change(&mut self, requests: &Value) -> Value {
         monitor::change(self, requests)
     }
 
-    /// The value, damaged in one location.
+    /// The value with damage in one place.
     pub fn damaged(&mut self, value: &Value) -> Value {
         damage::damaged(&mut self.dice, value)
     }

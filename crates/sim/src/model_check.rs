@@ -1,7 +1,8 @@
-//! The real engine and its monitors beside the model.
+//! The real engine and its monitors, compared with the model.
 //!
-//! Invariant after every call of [`ModelCheck::transact`] that returns `Ok`: results and contents are equal, the engine's own audit holds, and
-//! undoing and repeating the commit changed nothing. Called by the tests.
+//! Invariant after every call of [`ModelCheck::transact`] that returns `Ok`: results and contents
+//! are equal, the engine's own audit passes, and undoing and repeating the commit has changed
+//! nothing. The tests call this module.
 
 use std::collections::BTreeMap;
 
@@ -18,7 +19,7 @@ use corvid_model::datum::Datum;
 use corvid_model::fault::Faults;
 use corvid_model::{Element, Model, Request, Row, Tables};
 
-/// UUIDs that count up.
+/// UUIDs derived from a counter.
 #[derive(Clone, Debug)]
 struct Counter(u64);
 
@@ -45,7 +46,7 @@ impl LockOwner for Locks {
     }
 }
 
-/// The engine beside the model.
+/// The engine and the model.
 #[derive(Debug)]
 pub struct ModelCheck {
     /// The model.
@@ -62,15 +63,15 @@ pub struct ModelCheck {
 pub struct Done {
     /// The changes of the commit.
     pub delta: Option<Arc<Delta>>,
-    /// The errors of which the transaction may have failed with any.
+    /// The errors with any of which the transaction may have failed.
     pub faults: Faults,
 }
 
 impl ModelCheck {
-    /// Both empty, with a generator's schema.
+    /// Both empty, with the generator's schema.
     ///
     /// # Panics
-    /// When the engine refuses the schema.
+    /// The engine refuses the schema.
     #[must_use]
     pub fn new(generator: &Generator) -> ModelCheck {
         let schema = Schema::from_json(&generator.schema.json).expect("a valid schema");
@@ -85,7 +86,7 @@ impl ModelCheck {
     /// Executes operations on both.
     ///
     /// # Errors
-    /// Any disagreement, in words.
+    /// Any disagreement, as text.
     pub fn transact(
         &mut self,
         operations: &[Value],
@@ -201,7 +202,8 @@ impl ModelCheck {
             .map_err(|problem| format!("after undo: {problem}"))
     }
 
-    /// Compares all rows. Versions differ; users of [`ModelCheck::versions`] compare when they change.
+    /// Compares all rows. Versions differ between the two; users of [`ModelCheck::versions`]
+    /// compare when they change.
     fn compare_content(&self) -> Result<(), String> {
         let actual = content(&self.database);
         for (table, rows) in &actual {
@@ -232,7 +234,7 @@ impl ModelCheck {
         Ok(())
     }
 
-    /// UUIDs of names that were never inserted differ.
+    /// Whether two values are equal, except for UUIDs of names that were never inserted.
     fn are_equal(&self, table: &str, column: &str, a: &Datum, b: &Datum) -> bool {
         let ty = self.model.schema.tables[table]
             .ty(column)
@@ -240,7 +242,7 @@ impl ModelCheck {
         self.known.value(&a.to_json(&ty)) == self.known.value(&b.to_json(&ty))
     }
 
-    /// Versions by table and identity: of the engine and of the model.
+    /// Versions by table and identity: the engine's and the model's.
     #[must_use]
     pub fn versions(&self) -> BTreeMap<(String, Uuid), (Datum, Datum)> {
         let mut versions = BTreeMap::new();
@@ -254,7 +256,7 @@ impl ModelCheck {
     }
 }
 
-/// For each operation the UUID in its result.
+/// The UUID in the result of each operation.
 fn identities(operations: &[Value], result: &[Value]) -> Vec<Option<Uuid>> {
     let identity = |position: usize| {
         let uuid = result

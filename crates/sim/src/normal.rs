@@ -1,24 +1,25 @@
-//! Normal forms of replies: two executions of the same request must give equal ones.
+//! Normal forms of replies, which must be equal for two executions of the same request.
 //!
-//! Rows of both sides get a common name; every other UUID (versions, names that were never inserted) is masked. Sets, maps and rows of a
-//! `select` are sorted again afterwards, since UUIDs sort differently on both sides.
+//! Rows of both sides get a common name. Every other UUID (versions, names that were never
+//! inserted) is masked. Sets, maps and rows of a `select` are sorted again afterwards, because
+//! UUIDs sort differently on both sides.
 
 use std::collections::HashMap;
 
 use corvid_json::{Object, Value};
 
-/// Names of known UUIDs, by text.
+/// Names of known UUIDs, by their text.
 #[derive(Clone, Debug, Default)]
 pub struct Known {
     names: HashMap<String, String>,
-    /// UUIDs that begin with this are their own names.
+    /// UUIDs with this prefix are their own names.
     kept_prefix: Option<String>,
 }
 
 const UUID_LEN: usize = 36;
 
 impl Known {
-    /// No names.
+    /// A table without names.
     #[must_use]
     pub fn new() -> Known {
         Known::default()
@@ -29,7 +30,7 @@ impl Known {
         self.names.insert(uuid.to_owned(), name.into());
     }
 
-    /// Makes every UUID that begins with `prefix` its own name.
+    /// Makes every UUID with this prefix its own name.
     pub fn keep_prefix(&mut self, prefix: &str) {
         self.kept_prefix = Some(prefix.to_owned());
     }
@@ -92,7 +93,7 @@ impl Known {
                 }
                 Value::Object(normal)
             }
-            // Written and read again, so that 3.0 and 3 are equal, as they are on the wire.
+            // Written and read again, so that 3.0 equals 3, as it does on the wire.
             Value::Real(_) => Value::parse(&value.to_bytes()).expect("a number"),
             other => other.clone(),
         }
@@ -103,7 +104,8 @@ fn is_uuid(text: &str) -> bool {
     corvid_data::Uuid::parse(text.as_bytes()).is_some()
 }
 
-/// Removes modifications without visible change, which servers may send or omit (docs/spec/protocol.md 4.5.3, 4.7).
+/// Removes modifications without a visible change, which servers may send or omit
+/// (docs/spec/protocol.md 4.5.3, 4.7).
 #[must_use]
 pub fn without_empty_modifications(updates: &Value) -> Value {
     let is_empty = |row: &Value| {
@@ -125,10 +127,11 @@ pub fn without_empty_modifications(updates: &Value) -> Value {
     Value::Object(tables.collect())
 }
 
-/// Checks that every set and map is sorted and that single elements are written bare.
+/// Checks that every set and map is sorted, and that single elements are written without a set
+/// around them.
 ///
 /// # Errors
-/// The first value that is not.
+/// The first value that violates this.
 pub fn check_canonical(value: &Value) -> Result<(), String> {
     match value {
         Value::Array(elements) => {
@@ -171,8 +174,8 @@ fn is_before(a: &Value, b: &Value) -> bool {
     }
 }
 
-/// The key by which the rows of a `select` are sorted: rows with equal keys may come in any order. The order follows from the visible
-/// columns only while the leading columns are among them.
+/// The keys by which the rows of a `select` are sorted; rows with equal keys may come in any order.
+/// Visible columns determine the order only as long as they include the leading sort columns.
 #[must_use]
 pub fn sort_keys(known: &Known, sort: &[Value], result: &Value) -> Vec<Vec<Value>> {
     let rows = result

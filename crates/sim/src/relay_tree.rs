@@ -1,9 +1,11 @@
-//! A study of relays in virtual time: the time by which all of many clients have a commit, behind so many levels of relays.
+//! A study of relays in virtual time: how long until all of many clients have a commit, through a
+//! given number of levels of relays.
 //!
-//! The servers are real state machines; processors and wires are models ([`Costs`]). One core serves each server: an input waits until
-//! the core is free, and the outputs leave one after the other, in the order in which the machine hands them out. docs/internals/relay.md,
-//! "A tree for 10,000 clients", has the outcome. Invariant: everything follows from the seed. Not for correctness: that is
-//! [`crate::whole_cluster`].
+//! The servers are real state machines; processors and wires are models ([`Costs`]). One core
+//! serves each server: an input waits until the core is free, and outputs leave one after the
+//! other, in the order in which the machine emits them. docs/internals/relay.md, "A tree for 10,000
+//! clients", has the results. Invariant: everything follows from the seed. This study does not
+//! check correctness; [`crate::whole_cluster`] does.
 
 mod node;
 pub mod plot;
@@ -21,16 +23,17 @@ use node::{Node, Sent};
 /// The constants of the model.
 #[derive(Clone, Copy, Debug)]
 pub struct Costs {
-    /// A message that a server executes or applies, ns.
+    /// Time to execute or apply one message, ns.
     pub message_ns: u64,
-    /// A delivered byte, in ps.
+    /// Time per delivered byte, ps.
     pub byte_ps: u64,
-    /// The median delay of a wire, ns. Delays are spread evenly from half of it to one and a half.
+    /// Median delay of a wire, ns. Delays are spread evenly from half to one and a half times this.
     pub hop_ns: u64,
 }
 
-/// docs/performance/results.md, "Relays": 45.93 us of servers' CPU for each transaction through a relay (`relay`, "server CPU": relay and source together, so
-/// it is more than either takes), and 15.82 us of the relays' CPU for each delivered kB (`relay-fan-out`, rows as here). The delay is assumed.
+/// From docs/performance/results.md, "Relays". 45.93 us of server CPU per transaction through a
+/// relay (`relay`, "server CPU": relay and source together, so an upper bound for either). 15.82 us
+/// of relay CPU per delivered kB (`relay-fan-out`, rows as here). The delay is assumed.
 pub const COSTS: Costs = Costs {
     message_ns: 45_930,
     byte_ps: 15_820_000,
@@ -40,38 +43,40 @@ pub const COSTS: Costs = Costs {
 /// A tree and its load.
 #[derive(Clone, Debug)]
 pub struct Plan {
-    /// Relays in each level below the source.
+    /// Number of relays in each level below the source.
     pub relays: Vec<usize>,
-    /// Clients of the last level, spread evenly.
+    /// Number of clients of the last level, spread evenly.
     pub clients: usize,
-    /// Clients at each server of the levels above, which only observe.
+    /// Number of clients at each server of the levels above, which only observe.
     pub observers: usize,
-    /// Commits that are measured.
+    /// Number of commits that are measured.
     pub commits: usize,
-    /// Their mean rate, in a second; the intervals are drawn.
+    /// Mean rate of commits, per second; the intervals are random.
     pub rate: u64,
-    /// The seed.
+    /// The seed of the run.
     pub seed: u64,
 }
 
-/// Times from the arrival of a transaction at the source until so many clients of a level have its change: the median over all commits, ms.
+/// The results for one level. Times count from the arrival of a transaction at the source until
+/// that share of the level's clients has its change; the value is the median over all commits, ms.
 #[derive(Clone, Debug)]
 pub struct Level {
-    /// 0: the source.
+    /// Number of the level; 0 is the source.
     pub level: usize,
-    /// Its clients.
+    /// Number of clients of the level.
     pub clients: usize,
-    /// Half of the clients.
+    /// Time until half of the clients have a change.
     pub half_ms: f64,
-    /// 99 % of them.
+    /// Time until 99 % of the clients have it.
     pub most_ms: f64,
-    /// All of them.
+    /// Time until all clients have it.
     pub all_ms: f64,
     /// The longest time until all have a change, over all commits.
     pub worst_ms: f64,
-    /// Changes that its clients have got.
+    /// Number of changes that its clients received.
     pub changes: usize,
-    /// The fullest core of the level while it delivered, in percent of the time of the commits.
+    /// The load of the level's busiest core while it delivered, in percent of the time of the
+    /// commits.
     pub busy_percent: f64,
 }
 
@@ -82,7 +87,7 @@ enum Peer {
     Relay(usize),
 }
 
-/// An arrival at a node, a relay's connection or a client.
+/// An arrival at a node, at a relay's connection or at a client.
 enum Arrival {
     Dialled {
         source: usize,
@@ -104,7 +109,7 @@ enum Arrival {
         client: usize,
         bytes: Vec<u8>,
     },
-    /// A server has put something off until now.
+    /// A server has postponed work until now.
     Timer {
         node: usize,
     },
@@ -112,7 +117,7 @@ enum Arrival {
 
 struct Client {
     level: usize,
-    /// When each change came, by its number.
+    /// When each change arrived, by its number.
     got_ns: Vec<Option<u64>>,
 }
 
@@ -120,16 +125,16 @@ struct Tree {
     nodes: Vec<Node>,
     levels: Vec<usize>,
     sources: Vec<usize>,
-    /// When the core is free.
+    /// When each core becomes free.
     free_ns: Vec<u64>,
     busy_ns: Vec<u64>,
     peers: Vec<BTreeMap<SessionId, Peer>>,
-    /// When the next timer of a server comes.
+    /// When each server's next timer fires.
     timers_ns: Vec<Option<u64>>,
-    /// The session of a relay at its source.
+    /// The session of each relay at its source.
     uplinks: Vec<Option<SessionId>>,
     assemblers: BTreeMap<(usize, SessionId), Assembler>,
-    /// The last arrival of each direction of a connection, so that bytes keep their order.
+    /// The last arrival in each direction of a connection, so that bytes keep their order.
     last_ns: BTreeMap<(usize, SessionId, bool), u64>,
     clients: Vec<Client>,
     queue: BinaryHeap<Reverse<(u64, u64)>>,
@@ -141,10 +146,10 @@ struct Tree {
 
 const MONITOR: &str = r#"{"id":0,"method":"monitor_cond_since","params":["Bench","m",{"Item":[{"columns":["name","number","up","addresses","options"]}]},"00000000-0000-0000-0000-000000000000"]}"#;
 
-/// The longest time for which a flush is put off, and more.
+/// A little more than the longest time for which a flush is postponed.
 const TIMER_MAX_NS: u64 = 100_000_000;
 
-/// The mark before the number of a change in an update.
+/// Precedes the number of a change in an update.
 const MARK: &[u8] = b"item-";
 
 fn insertion(number: usize) -> String {
@@ -154,13 +159,14 @@ fn insertion(number: usize) -> String {
     )
 }
 
-/// Runs a plan.
+/// Executes a plan.
 ///
 /// # Errors
-/// A server did what the study does not expect, or a client lacks a change.
+/// A server behaved as the study does not expect, or a client lacks a change.
 pub fn run(plan: &Plan, costs: &Costs) -> Result<Vec<Level>, String> {
     let mut tree = Tree::new(plan)?;
-    // A relay that is served anew closes the sessions that it had before, so each level starts when the one above is served.
+    // A newly served relay closes its earlier sessions, so each level starts once the level above
+    // is served.
     for level in 0..=plan.relays.len() {
         for node in 0..tree.nodes.len() {
             if tree.levels[node] == level {
@@ -279,7 +285,7 @@ impl Tree {
         costs.hop_ns / 2 + self.dice.below(costs.hop_ns as usize + 1) as u64
     }
 
-    /// When bytes that leave now arrive over this session's connection.
+    /// When bytes that leave now arrive over this session's connection, ns.
     fn arrival_ns(
         &mut self,
         from_ns: u64,
@@ -361,7 +367,7 @@ impl Tree {
         }
     }
 
-    /// The core takes a message; returns when it has executed it.
+    /// A core executes a message. Returns when it is done, ns.
     fn execute(&mut self, node: usize, at_ns: u64, costs: &Costs) -> u64 {
         let end_ns = at_ns.max(self.free_ns[node]) + costs.message_ns;
         self.free_ns[node] = end_ns;
@@ -369,7 +375,7 @@ impl Tree {
         end_ns
     }
 
-    /// Lets a server do what it can, and sends its outputs one after the other.
+    /// Lets a server do everything it can, and sends its outputs one after the other.
     fn drain(&mut self, node: usize, start_ns: u64, costs: &Costs) -> Result<(), String> {
         let mut free_ns = start_ns;
         for sent in self.nodes[node].drain(start_ns)? {
@@ -424,7 +430,8 @@ impl Tree {
         Ok(())
     }
 
-    /// Servers put flushes off for milliseconds; what they do every few seconds is of no interest here.
+    /// Sets a server's timer. Flushes are postponed by milliseconds; work due every few seconds
+    /// does not matter here.
     fn set_timer(&mut self, node: usize, now_ns: u64) {
         let Some(due_ns) = self.nodes[node].due_ns(now_ns) else {
             return;

@@ -1,4 +1,5 @@
-//! A replica built from updates. Refuses every update that a server must not send (docs/spec/protocol.md 4.6, 4.7).
+//! A replica built from updates. It refuses every update that a server must not send
+//! (docs/spec/protocol.md 4.6, 4.7).
 
 use corvid_data::Uuid;
 use corvid_json::Value;
@@ -8,7 +9,7 @@ use corvid_model::monitor::Monitor;
 use corvid_model::schema::{Schema, Table};
 use corvid_model::{Row, Tables};
 
-/// Applies an update, or the first reply of a monitor, to the rows of a client.
+/// Applies an update, or the first reply of a monitor, to a client's rows.
 ///
 /// # Errors
 /// The update contradicts the rows.

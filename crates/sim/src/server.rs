@@ -1,6 +1,7 @@
-//! The whole server and its storage in virtual time, from one seed: the state machines of the service, the three threads on which the
-//! server runs them, a simulated disk and simulated clients. A scheduler draws which part acts next, which operations fail and when the
-//! machine goes down.
+//! The whole server and its storage in virtual time, from one seed: the state machines of the
+//! service, the three threads on which the server runs them, a simulated disk and simulated
+//! clients. A scheduler draws which part acts next, which operations fail, and when the machine
+//! goes down.
 //!
 //! docs/internals/simulation.md describes the faults, the checks, and how to replay a failed seed.
 //!

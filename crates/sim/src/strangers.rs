@@ -1,8 +1,9 @@
-//! Servers outside a cluster that nobody can tell so, because every server that they know has left too. Both simulations of clusters have them.
+//! Servers outside a cluster that nobody can tell so, because every server that they know has left
+//! too. Both cluster simulations can produce them.
 
 use corvid_consensus::member::Status;
 
-/// Whether a server knows the address of a member, other than its own.
+/// Whether a server knows the address of any member other than itself.
 pub(crate) fn knows_one(status: &Status, is_member: impl Fn(&str) -> bool) -> bool {
     let others = status.servers.iter().filter(|peer| peer.sid != status.sid);
     let mut addresses = others

@@ -1,11 +1,12 @@
-//! Whole servers of a cluster in virtual time, from one seed: one to seven servers as they ship, each with shards, `_Server`, a clustered
-//! database, a member, its connections, its file on a disk that fails and a clock of its own; and clients that move between them.
+//! Whole servers of a cluster in virtual time, from one seed: one to seven servers as they ship,
+//! and clients that move between them. Each server has shards, `_Server`, a clustered database, a
+//! member, its connections, its file on a failing disk and its own clock.
 //!
-//! docs/internals/simulation.md describes the faults, the checks, and how to replay a failed seed. [`crate::cluster`] simulates members alone, in
-//! more detail.
+//! docs/internals/simulation.md describes the faults, the checks, and how to replay a failed seed.
+//! [`crate::cluster`] simulates members alone, in more detail.
 //!
 //! ```text
-//!  clients <-> shards <-> database <--events, requests--> member <-> connections <-- bytes --> other hosts
+//!  clients <-> shards <-> database <--events, requests--> member <-> connections <--bytes--> hosts
 //!     |                      |                               |
 //!     |                      |                            file --> disk
 //!     +----- witness: commits, contents after each of them, outcomes of transactions

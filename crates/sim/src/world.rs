@@ -1,18 +1,17 @@
-//! The world that all four simulations share: everything around a server that is not of the server.
+//! The world that all four simulations share: everything around a server.
 //!
 //! ```text
 //! dice          every choice, from one seed
-//! clock         time of one host, at a rate of its own
-//! disk, inode   files that tear, fail, fill up and forget
-//! storage       the threads of a server that write a file, as queues
-//! member_file   the same of a cluster member's file, with its snapshots
-//! network       messages, connections and wires between hosts, as late and as lost as they may be
-//! host_faults   which faults the hosts of a cluster have, and when
-//! trace         the events of a run, hashed or printed
-//! seeds         many runs on all cores, for tests and for the program `simulate`
+//! clock         time of one host, at its own rate disk, inode   files that tear, fail, fill up and
+//! forget storage       the threads of a server that write a file, as queues member_file   the same
+//! for a cluster member's file, with its snapshots network       messages, connections and wires
+//! between hosts, delayed and lost as badly as possible host_faults   which faults the hosts of a
+//! cluster have, and when trace         the events of a run, hashed or printed seeds         many
+//! runs on all cores, for tests and for the program `simulate`
 //! ```
 //!
-//! Invariant: it knows no server, no client and no check. A simulation drives it and judges what follows.
+//! Invariant: the world knows no server, client or check. A simulation drives it and judges the
+//! results.
 
 pub(crate) mod clock;
 pub mod dice;

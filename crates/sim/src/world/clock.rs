@@ -1,13 +1,14 @@
-//! Clocks of simulated hosts: each runs at a rate of its own, which may change. Used by the simulations of clusters.
+//! Clocks of simulated hosts. Each runs at its own rate, which may change. The cluster simulations
+//! use them.
 
 use corvid_service::Now;
 
-/// A clock that runs at its own rate, and never goes back.
+/// A monotonic clock with its own rate.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Clock {
     anchor_ms: u64,
     anchor_local_ms: u64,
-    /// In percent of the true rate.
+    /// The rate, in percent of the true one.
     rate: u64,
 }
 
@@ -24,7 +25,7 @@ impl Clock {
         self.anchor_local_ms + now_ms.saturating_sub(self.anchor_ms) * self.rate / 100
     }
 
-    /// The time as a server of this host reads it.
+    /// The time as a server on this host reads it.
     pub(crate) fn now(self, now_ms: u64) -> Now {
         let mono_ms = self.local(now_ms);
         Now {
@@ -40,7 +41,7 @@ impl Clock {
             .saturating_add(ahead.saturating_mul(100).div_ceil(self.rate))
     }
 
-    /// The clock jumps ahead, as after a machine was suspended.
+    /// Makes the clock jump ahead, as after a suspended machine resumes.
     pub(crate) fn jump(&mut self, now_ms: u64, by_ms: u64) {
         *self = Clock::new(now_ms, self.local(now_ms) + by_ms, self.rate);
     }

@@ -1,4 +1,5 @@
-//! Reproducible randomness: one seed, one sequence. Every test prints its seed; `CORVID_SEED` repeats a run.
+//! Reproducible randomness: one seed gives one sequence. Every test prints its seed; `CORVID_SEED`
+//! repeats a run.
 
 use std::time::{SystemTime, UNIX_EPOCH};
 
@@ -9,7 +10,7 @@ use corvid_json::splitmix::SplitMix64;
 pub struct Dice(SplitMix64);
 
 impl Dice {
-    /// The sequence that belongs to a seed.
+    /// The sequence of a seed.
     #[must_use]
     pub fn new(seed: u64) -> Dice {
         Dice(SplitMix64::new(seed))
@@ -20,7 +21,7 @@ impl Dice {
         self.0.draw()
     }
 
-    /// A number below `limit`, which is not 0.
+    /// A number less than `limit`, which must not be 0.
     pub fn below(&mut self, limit: usize) -> usize {
         (self.draw() % limit as u64) as usize
     }
@@ -30,18 +31,18 @@ impl Dice {
         self.below(100) < percent
     }
 
-    /// A number from `low` to `high`, both included.
+    /// A number from `low` to `high`, inclusive.
     pub fn between(&mut self, low: i64, high: i64) -> i64 {
         low + self.below((high - low + 1) as usize) as i64
     }
 
-    /// One of `choices`, which has at least one.
+    /// One of `choices`, which must not be empty.
     pub fn pick<'c, T>(&mut self, choices: &'c [T]) -> &'c T {
         &choices[self.below(choices.len())]
     }
 }
 
-/// The seed of this run: `CORVID_SEED`, else the time. Printed under `name`.
+/// The seed of this run: `CORVID_SEED`, or else the time. Printed under `name`.
 #[must_use]
 pub fn seed(name: &str) -> u64 {
     let given = std::env::var("CORVID_SEED").ok();
@@ -53,7 +54,7 @@ pub fn seed(name: &str) -> u64 {
     seed
 }
 
-/// How many cases to run: `CORVID_CASES`, else `usual`.
+/// Number of cases to run: `CORVID_CASES`, or else `usual`.
 #[must_use]
 pub fn cases(usual: usize) -> usize {
     let given = std::env::var("CORVID_CASES").ok();

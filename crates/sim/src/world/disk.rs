@@ -1,10 +1,12 @@
-//! A disk that tears, reorders and loses unsynced bytes, fails on demand, and goes down in the middle of any operation.
+//! A disk that tears, reorders and loses unsynced bytes, fails on demand, and goes down in the
+//! middle of any operation.
 //!
-//! One directory with the database's file and the temporary one beside it. Names are as volatile as bytes: the number of unsynced renames
-//! that survive a power loss, in their order, is drawn independently of the bytes. Every draw follows from the seed. Operations take time
-//! of the disk's own clock. The disk also checks its users: nothing may be written to a file after a failed sync, and the holder of a
-//! database may only write, and only after the disk thread has found writes quick.
-//! only write, and only while the disk thread has shown that writes are quick.
+//! One directory with the database's file and the temporary file next to it. Names are as volatile
+//! as bytes: how many unsynced renames survive a power loss, in their order, is drawn independently
+//! of the bytes. Every draw follows from the seed. Operations take time of the disk's own clock.
+//! The disk also checks its users: nothing may be written to a file after a failed sync, and the
+//! holder of a database may only write, and only while the disk thread has shown that writes are
+//! quick.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -17,7 +19,7 @@ use super::inode::Inode;
 use super::trace::Trace;
 use crate::world::dice::Dice;
 
-/// How the server ends.
+/// How the server goes down.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Crash {
     /// Power is lost: any part of the unsynced bytes may survive.
@@ -26,10 +28,10 @@ pub enum Crash {
     Kill,
 }
 
-/// Moments at which a crash is most likely to show an error.
+/// Moments at which a crash is most likely to reveal a bug.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Moment {
-    /// A rename is not synced yet.
+    /// A rename has not been synced yet.
     Rename,
     /// An operation has failed, and its remains are being cut off.
     Failure,
@@ -40,27 +42,27 @@ pub enum Moment {
 pub enum Caller {
     /// A thread that may wait.
     Anyone,
-    /// The holder of the database, for which many clients wait.
+    /// The holder of the database, on which many clients wait.
     Holder,
     /// The disk thread, which may wait.
     DiskThread,
 }
 
-/// Durations of a write, ns: mostly the first; when it is slow, one of the others.
+/// Duration of a normal write, ns. A slow write takes one of the durations below.
 const WRITE_NS: u64 = 5_000;
 const SLOW_WRITES_NS: [u64; 3] = [6_000_000, 100_000_000, 2_000_000_000];
 
 /// Duration of any other operation, ns.
 const OTHER_NS: u64 = 2_000_000;
 
-/// Failure rates, in percent of the operations of a kind.
+/// Failure rates, in percent of the operations of each kind.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Troubles {
     /// Reading.
     pub read: usize,
-    /// Writing; a part may have been written.
+    /// Writing; a part may be written nevertheless.
     pub write: usize,
-    /// Writes that succeed but take long.
+    /// Writes that succeed slowly.
     pub slow: usize,
     /// Cutting.
     pub cut: usize,
@@ -74,29 +76,29 @@ pub struct Troubles {
     pub capacity: Option<usize>,
 }
 
-/// Numbers of failures; they only grow.
+/// Failure counters; they only grow.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Failures {
-    /// Syncs of files.
+    /// Failed syncs of files.
     pub syncs: u64,
-    /// Syncs of the directory.
+    /// Failed syncs of the directory.
     pub directory_syncs: u64,
-    /// Cuts.
+    /// Failed cuts.
     pub cuts: u64,
 }
 
-/// How records were written; the numbers only grow.
+/// Write counters; they only grow.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Writes {
-    /// By the holder of the database, at once.
+    /// Inline writes, by the holder of the database.
     pub inline: u64,
-    /// Those of them that failed.
+    /// Inline writes that failed.
     pub inline_failures: u64,
-    /// Writes that took long.
+    /// Slow writes.
     pub slow: u64,
 }
 
-/// Which file each name leads to.
+/// The file to which each name leads.
 #[derive(Clone, Copy, Debug)]
 struct Names {
     database: u64,
@@ -109,7 +111,7 @@ struct Platter {
     inodes: BTreeMap<u64, Inode>,
     names: Names,
     lasting_names: Names,
-    /// The names after each change that is not synced.
+    /// The names after each unsynced change.
     unsynced_names: Vec<Names>,
     next_inode: u64,
     dice: Dice,
@@ -118,20 +120,21 @@ struct Platter {
     failures: Failures,
     now_ns: u64,
     caller: Caller,
-    /// Quick writes of the disk thread since the last slow or failed write; before the first one the disk counts as slow.
+    /// Number of quick writes by the disk thread since the last slow or failed one. Initially the
+    /// disk counts as slow.
     quick_writes: u32,
     writes: Writes,
-    /// Operations until the crash.
+    /// Number of operations until the crash.
     crash_in: Option<u64>,
-    /// The crash comes shortly after this event.
+    /// Crash shortly after this event.
     crash_after: Option<Moment>,
     is_down: bool,
     operations: u64,
-    /// The first rule that a user broke.
+    /// The first rule that a user of the disk broke.
     offence: Option<String>,
 }
 
-/// A simulated disk; clones are the same one.
+/// A simulated disk; clones share it.
 #[derive(Clone, Debug)]
 pub struct SimDisk(Arc<Mutex<Platter>>);
 
@@ -195,7 +198,7 @@ impl SimDisk {
         self.lock().caller = caller;
     }
 
-    /// The disk counts as quick until the first slow write.
+    /// Makes the disk count as quick until the first slow write.
     pub fn presume_quick(&self) {
         self.lock().quick_writes = QUICK_WRITES_MIN;
     }
@@ -212,54 +215,56 @@ impl SimDisk {
         self.lock().failures
     }
 
-    /// How records were written so far.
+    /// How records have been written so far.
     #[must_use]
     pub fn writes(&self) -> Writes {
         self.lock().writes
     }
 
-    /// The disk goes down in the `operations`-th operation from now, the first at the earliest.
+    /// Makes the disk go down in the `operations`-th operation from now, at the earliest in the
+    /// next one.
     pub fn crash_in(&self, operations: u64) {
         self.lock().crash_in = Some(operations.max(1));
     }
 
-    /// The disk goes down shortly after the next event of this kind.
+    /// Makes the disk go down shortly after the next event of this kind.
     pub fn crash_after(&self, moment: Moment) {
         self.lock().crash_after = Some(moment);
     }
 
-    /// The disk does not go down.
+    /// Cancels a planned crash.
     pub fn stay_up(&self) {
         let mut platter = self.lock();
         platter.crash_in = None;
         platter.crash_after = None;
     }
 
-    /// The disk goes down now, between operations.
+    /// Makes the disk go down now, between operations.
     pub fn crash(&self) {
         self.lock().is_down = true;
     }
 
-    /// Whether it went down.
+    /// Whether the disk is down.
     #[must_use]
     pub fn is_down(&self) -> bool {
         self.lock().is_down
     }
 
-    /// Operations so far.
+    /// Number of operations so far.
     #[must_use]
     pub fn operations(&self) -> u64 {
         self.lock().operations
     }
 
-    /// The rule that a user broke, if any.
+    /// The first rule that a user of the disk broke, if any.
     #[must_use]
     pub fn offence(&self) -> Option<String> {
         self.lock().offence.clone()
     }
 
-    /// Starts the disk again after a crash; every handle must be closed. Returns the kind of crash as the next process sees it: a killed
-    /// process whose file has failed to sync may lose bytes that the kernel counts as clean, as after a power loss.
+    /// Restarts the disk after a crash; every handle must be closed. Returns the kind of crash as
+    /// the next process sees it: if a sync failed before the process was killed, bytes that the
+    /// kernel counts as clean may be lost, as after a power loss.
     pub fn restart(&self, crash: Crash) -> Crash {
         let mut platter = self.lock();
         let platter = &mut *platter;
@@ -312,7 +317,7 @@ impl SimDisk {
         seen
     }
 
-    /// Flips a bit of the database's file, somewhere from `from` on. Returns the byte's offset and
+    /// Flips a random bit of the database's file, at or after `from`. Returns the byte's offset and
     /// the bit.
     pub fn rot(&self, from: usize) -> Option<(usize, usize)> {
         let mut platter = self.lock();
@@ -328,7 +333,7 @@ impl SimDisk {
         Some((position, bit))
     }
 
-    /// Flips a bit of the database's file.
+    /// Flips this bit of the database's file.
     pub fn flip(&self, position: usize, bit: usize) {
         let mut platter = self.lock();
         let platter = &mut *platter;
@@ -337,7 +342,8 @@ impl SimDisk {
         }
     }
 
-    /// Whether the medium holds every byte of the database's file, and its name leads to it.
+    /// Whether the medium holds every byte of the database's file, and its name durably leads to
+    /// it.
     #[must_use]
     pub fn is_synced(&self) -> bool {
         let platter = self.lock();
@@ -356,7 +362,7 @@ impl SimDisk {
         inode.map_or_else(Vec::new, |inode| inode.bytes().to_vec())
     }
 
-    /// The content of the database's file as far as no crash can lose it.
+    /// The part of the database's file that no crash can lose.
     #[must_use]
     pub fn lasting_bytes(&self) -> Vec<u8> {
         let platter = self.lock();
@@ -364,7 +370,7 @@ impl SimDisk {
         inode.map_or_else(Vec::new, |inode| inode.lasting_bytes().to_vec())
     }
 
-    /// The same content before any of its bytes rotted.
+    /// Like [`SimDisk::lasting_bytes`], before any of the bytes rotted.
     #[must_use]
     pub fn intact_lasting_bytes(&self) -> Vec<u8> {
         let platter = self.lock();
@@ -372,7 +378,8 @@ impl SimDisk {
         inode.map_or_else(Vec::new, Inode::intact_lasting_bytes)
     }
 
-    /// Whether bits of the database's file have flipped, of the present one or of the one that a power loss would bring back.
+    /// Whether bits have flipped in the database's file, either the present one or the one that a
+    /// power loss would bring back.
     #[must_use]
     pub fn is_rotten(&self) -> bool {
         let platter = self.lock();
@@ -381,7 +388,8 @@ impl SimDisk {
         inodes.into_iter().any(|inode| inode.is_rotten)
     }
 
-    /// The database's file has this content, on the medium too: syncs have lied, or an operator has put a copy in its place. Nobody has it open.
+    /// Sets the content of the database's file, on the medium too: syncs have lied, or an operator
+    /// has restored a copy. Nobody may have it open.
     pub fn put_back(&self, bytes: Vec<u8>) {
         let mut platter = self.lock();
         let platter = &mut *platter;
@@ -393,7 +401,7 @@ impl SimDisk {
         platter.free();
     }
 
-    /// Makes an empty file; `name` gives it a name.
+    /// Creates an empty file; `name` names it.
     fn create(&self, what: &str, name: impl FnOnce(&mut Names, u64)) -> Result<Handle, Fault> {
         let mut platter = self.lock();
         let trouble = platter.troubles.name;
@@ -430,13 +438,13 @@ impl SimDisk {
     }
 }
 
-/// The fate of an operation.
+/// The outcome drawn for an operation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Fate {
     Done,
-    /// It fails.
+    /// The operation fails.
     Failed,
-    /// The machine goes down in it.
+    /// The machine goes down during the operation.
     Down,
 }
 
@@ -444,7 +452,7 @@ const EIO: i32 = 5;
 const ENOSPC: i32 = 28;
 
 impl Platter {
-    /// Decides on an operation that may block; the holder of a database must not call it.
+    /// Draws the outcome of an operation that may block; the holder of a database must not call it.
     ///
     /// # Errors
     /// The disk is down.
@@ -461,7 +469,7 @@ impl Platter {
         self.now_ns += OTHER_NS;
     }
 
-    /// Decides on an operation.
+    /// Draws the outcome of an operation.
     ///
     /// # Errors
     /// The disk is down.

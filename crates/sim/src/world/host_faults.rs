@@ -1,7 +1,8 @@
-//! Faults of the hosts of a cluster and of their operators, as both simulations of clusters draw them: members alone ([`crate::cluster`]) and
-//! whole servers ([`crate::whole_cluster`]).
+//! Faults of the hosts of a cluster and of their operators, as both cluster simulations draw them:
+//! members alone ([`crate::cluster`]) and whole servers ([`crate::whole_cluster`]).
 //!
-//! Invariant: it only draws; how a fault happens is for the simulations, and so are the faults of their networks, which differ.
+//! Invariant: this module only draws. The simulations decide how a fault takes effect, and they
+//! draw the faults of their networks, which differ.
 
 use corvid_consensus::member::Command;
 use corvid_log::cluster::{Recovered, RecoveredMembership, recover};
@@ -9,13 +10,13 @@ use corvid_log::cluster::{Recovered, RecoveredMembership, recover};
 use crate::world::dice::Dice;
 use crate::world::disk::{Crash, SimDisk, Troubles};
 
-/// Servers that a run has, at most.
+/// Maximum number of servers in a run.
 pub(crate) const HOSTS_MAX: usize = 9;
 
-/// Which faults of hosts a run can have.
+/// The faults of hosts that a run can have.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct HostFaults {
-    /// Longest usual time of a disk's task, ms.
+    /// The longest usual time of a disk task, ms.
     pub(crate) disk_ms: usize,
     pub(crate) has_skew: bool,
     pub(crate) has_partitions: bool,
@@ -27,7 +28,7 @@ pub(crate) struct HostFaults {
     pub(crate) has_changes: bool,
     pub(crate) has_compactions: bool,
     has_sync_errors: bool,
-    /// In percent of crashes.
+    /// Power losses, in percent of crashes.
     power_losses: usize,
 }
 
@@ -36,15 +37,15 @@ pub(crate) struct HostFaults {
 pub(crate) struct Partition {
     around: usize,
     kind: usize,
-    /// From, to.
+    /// Pairs of sending and receiving host.
     pub(crate) cuts: Vec<(usize, usize)>,
 }
 
-/// A change of members that an operator wants.
+/// A change of members that an operator requests.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Change {
     Join,
-    /// The server that gets the command is to leave.
+    /// The server that receives the command is to leave.
     Leave,
     /// This host's server is to be removed.
     Kick(usize),
@@ -68,7 +69,7 @@ impl HostFaults {
         }
     }
 
-    /// None of them.
+    /// No faults.
     #[cfg(test)]
     pub(crate) const NONE: HostFaults = HostFaults {
         disk_ms: 2,
@@ -85,7 +86,7 @@ impl HostFaults {
         power_losses: 0,
     };
 
-    /// The rate of a clock, in percent.
+    /// Draws the rate of a clock, in percent.
     pub(crate) fn draw_rate(&self, dice: &mut Dice) -> u64 {
         if self.has_skew {
             80 + dice.below(60) as u64
@@ -102,7 +103,8 @@ impl HostFaults {
         }
     }
 
-    /// Failures of a disk from now on. A full one has room for less than `room` further bytes.
+    /// Draws a disk's failure rates from now on. A full disk has room for less than `room` further
+    /// bytes.
     pub(crate) fn draw_troubles(&self, dice: &mut Dice, disk: &SimDisk, room: usize) -> Troubles {
         let mut troubles = Troubles::default();
         if self.has_write_errors && dice.chance(50) {
@@ -118,21 +120,22 @@ impl HostFaults {
         troubles
     }
 
-    /// Whether a file of this many damaged ones may rot, too. Files of a majority do not: nobody could heal them. A removal that is under way
-    /// may leave fewer members than there are now.
+    /// Whether one more file may rot, besides this many damaged ones. The files of a majority must
+    /// not rot, because nobody could heal them. A removal in progress may leave fewer members than
+    /// there are now.
     pub(crate) fn may_lose_another(&self, damaged: usize, members: usize) -> bool {
         let leaving = if self.has_changes { 2 } else { 0 };
         leaving + 2 * (damaged + 1) < members
     }
 }
 
-/// How long a host stays down after a crash, ms.
+/// Draws how long a host stays down after a crash, ms.
 pub(crate) fn draw_down_ms(dice: &mut Dice) -> u64 {
     let down_ms = *dice.pick(&[0, 10, 300, 3000, 8000]);
     dice.below(down_ms + 1) as u64
 }
 
-/// An operator's command that changes no members.
+/// Draws an operator's command that does not change the members.
 pub(crate) fn draw_command(dice: &mut Dice) -> Command {
     match dice.below(3) {
         0 => Command::ChangeElectionTimer(*dice.pick(&[500, 1000, 1500, 2000])),
@@ -140,7 +143,7 @@ pub(crate) fn draw_command(dice: &mut Dice) -> Command {
     }
 }
 
-/// A change of members. The last member does not leave.
+/// Draws a change of members. The last member does not leave.
 pub(crate) fn draw_change(dice: &mut Dice, hosts: usize, members: usize) -> Change {
     if dice.chance(50) {
         return Change::Join;
@@ -158,7 +161,7 @@ impl Partition {
         let kind = dice.below(4);
         let mut cuts = Vec::new();
         for other in 0..hosts {
-            // Two sides; or one host is alone, hears nobody, or is heard by nobody.
+            // Kinds: two sides; or one host is alone, hears nobody, or is heard by nobody.
             let is_cut = kind != 1 || dice.chance(50);
             if other == around || !is_cut {
                 continue;
@@ -180,8 +183,8 @@ impl std::fmt::Display for Partition {
     }
 }
 
-/// Bytes of a member's file rot while no process has it open, such that its cluster can heal what is left. False if none of the places that
-/// were tried is so.
+/// Flips bits of a member's file while no process has it open, such that its cluster can heal the
+/// file. Returns false if none of the places that were tried allows that.
 pub(crate) fn rot_file(
     disk: &SimDisk,
     dice: &mut Dice,

@@ -1,11 +1,14 @@
-//! The bytes of one simulated file: those on the medium, and those that the kernel has not written there yet.
+//! The bytes of one simulated file: those on the medium, and those that the kernel has not written
+//! there yet.
 //!
-//! Invariant: `current` is the content that a reader sees; it equals the medium plus all changes in order, as long as no sync has failed.
-//! After a failed sync some changes count as clean and are not on the medium: they are still readable, and no later sync saves them.
+//! Invariant: `current` is the content that a reader sees. As long as no sync has failed, it equals
+//! the medium plus all changes in order. After a failed sync some changes count as clean although
+//! they are not on the medium: they are still readable, and no later sync saves them.
 
 use crate::world::dice::Dice;
 
-/// Bytes that a medium writes atomically. Real ones write 512 or 4096; records of a simulation are small.
+/// Bytes that a medium writes atomically. Real media write 512 or 4096; a simulation's records are
+/// small.
 const SECTOR_BYTES: usize = 64;
 
 /// A change that is not on the medium yet.
@@ -15,7 +18,7 @@ enum Change {
     Cut { length: usize },
 }
 
-/// A file's bytes.
+/// The bytes of a file.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Inode {
     medium: Vec<u8>,
@@ -23,11 +26,11 @@ pub(super) struct Inode {
     current: Vec<u8>,
     /// A sync has failed: readable bytes may be missing on the medium.
     pub(super) is_doubtful: bool,
-    /// Bits have flipped.
+    /// Whether bits have flipped.
     pub(super) is_rotten: bool,
-    /// Those of bytes that the medium had: offsets and bits.
+    /// The flipped bits of bytes that the medium had: offsets and bits.
     rotten: Vec<(usize, usize)>,
-    /// Open handles.
+    /// Number of open handles.
     pub(super) handles: usize,
 }
 
@@ -45,12 +48,12 @@ impl Inode {
         &self.current
     }
 
-    /// The bytes that are on the medium whatever happens.
+    /// The bytes that are on the medium in any case.
     pub(super) fn lasting_bytes(&self) -> &[u8] {
         &self.medium
     }
 
-    /// The same bytes before any of them rotted.
+    /// The same bytes, before any of them rotted.
     pub(super) fn intact_lasting_bytes(&self) -> Vec<u8> {
         let mut bytes = self.medium.clone();
         for (position, bit) in &self.rotten {
@@ -81,7 +84,7 @@ impl Inode {
         self.changes.push(change);
     }
 
-    /// A sync succeeds: all bytes that count as dirty are on the medium now, and the length.
+    /// A sync succeeds: all dirty bytes, and the length, are on the medium now.
     pub(super) fn sync(&mut self) {
         for change in self.changes.drain(..) {
             change.apply(&mut self.medium);
@@ -89,7 +92,8 @@ impl Inode {
         self.medium.resize(self.current.len(), 0);
     }
 
-    /// A sync fails: some changes reached the medium, the others are dropped, and the kernel counts all of them as clean.
+    /// A sync fails: some changes reach the medium, the others are dropped, and the kernel counts
+    /// all of them as clean.
     pub(super) fn fail_sync(&mut self, dice: &mut Dice) {
         self.is_doubtful = true;
         for change in self.changes.drain(..) {
@@ -107,13 +111,13 @@ impl Inode {
             .iter()
             .any(|change| matches!(change, Change::Cut { .. }));
         match dice.below(4) {
-            // All of them, as when the kernel has just written everything back.
+            // All changes, as if the kernel had just written everything back.
             0 => {
                 for change in &changes {
                     change.apply(&mut self.medium);
                 }
             }
-            // A prefix of them in the order of writing back, the last one torn.
+            // A prefix of the changes in the order of write-back, the last one torn.
             1 => {
                 let kept = dice.below(changes.len() + 1);
                 for change in &changes[..kept] {
@@ -123,7 +127,7 @@ impl Inode {
                     torn.apply_prefix(&mut self.medium, dice);
                 }
             }
-            // Any of them, whole or in part.
+            // Any of the changes, whole or in part.
             _ => {
                 for change in &changes {
                     match dice.below(4) {
@@ -148,7 +152,7 @@ impl Inode {
         self.is_doubtful = false;
     }
 
-    /// The cache is dropped: the medium's content is readable.
+    /// The cache is dropped: readers see the medium's content.
     pub(super) fn drop_cache(&mut self) {
         for change in self.changes.drain(..) {
             change.apply(&mut self.medium);
@@ -157,7 +161,8 @@ impl Inode {
         self.is_doubtful = false;
     }
 
-    /// Flips one bit of byte `position`, both on the medium and in pending changes; otherwise writing them back would heal it.
+    /// Flips one bit of byte `position`, both on the medium and in pending changes: otherwise
+    /// write-back would heal it.
     pub(super) fn flip(&mut self, position: usize, bit: usize) {
         let bit = bit % 8;
         self.is_rotten = true;
@@ -200,7 +205,7 @@ impl Change {
         }
     }
 
-    /// Some of its sectors reached the medium.
+    /// Some sectors of the change reach the medium.
     fn apply_sectors(&self, bytes: &mut Vec<u8>, dice: &mut Dice) {
         if let Change::Write {
             offset,
@@ -219,7 +224,7 @@ impl Change {
         }
     }
 
-    /// It did not reach the medium; the file may be longer nevertheless.
+    /// The change does not reach the medium, but may extend the file.
     fn grow(&self, bytes: &mut Vec<u8>, dice: &mut Dice) {
         if let Change::Write {
             offset,

@@ -1,7 +1,8 @@
-//! The simulated disk of a member's file, and the threads that write, check and load it, as queues: [`corvid_service::member::MemberFile`] decides
-//! what they do, as in the server.
+//! The simulated disk of a member's file, and the threads that write, check and load it, as queues.
+//! [`corvid_service::member::MemberFile`] decides what they do, as in the server.
 //!
-//! Invariant: a check or a load that has begun is carried out when the run chooses it, in any order. Both simulations of clusters use it.
+//! Invariant: a check or a load that has begun is executed when the run chooses it, in any order.
+//! Both cluster simulations use this module.
 
 use std::sync::Arc;
 
@@ -18,7 +19,7 @@ use crate::world::storage::Storage;
 /// The file of a member on simulated threads.
 pub(crate) type MemberFile = corvid_service::member::MemberFile<FileThreads>;
 
-/// See the module.
+/// The simulated threads of a member's file.
 #[derive(Debug)]
 pub(crate) struct FileThreads {
     storage: Storage,
@@ -26,11 +27,11 @@ pub(crate) struct FileThreads {
     dice: Dice,
     checks: Vec<Check>,
     loads: Vec<Load>,
-    /// The part of a received body that is on its way to the disk.
+    /// Parts of a received body in flight to the disk.
     parts: Vec<BodyPart<Handle>>,
 }
 
-/// A snapshot in the file whose hash is to be checked.
+/// A snapshot in the file whose hash must be checked.
 #[derive(Debug)]
 struct Check {
     to: Sid,
@@ -38,7 +39,7 @@ struct Check {
     file: Handle,
 }
 
-/// An installed snapshot whose contents are to be loaded.
+/// An installed snapshot whose contents must be loaded.
 #[derive(Debug)]
 pub(crate) struct Load {
     pub(crate) index: Index,
@@ -47,7 +48,7 @@ pub(crate) struct Load {
 }
 
 impl FileThreads {
-    /// The threads of a file that has just been opened.
+    /// The threads of a file that was just opened.
     pub(crate) fn new(writer: LogWriter<SimDisk>, is_quick: bool, dice: Dice) -> FileThreads {
         let disk = writer.disk().clone();
         FileThreads {
@@ -86,22 +87,22 @@ impl FileThreads {
         self.storage.written(rewriter, outcome)
     }
 
-    /// Whether a snapshot is to be checked.
+    /// Whether a snapshot must be checked.
     pub(crate) fn has_check(&self) -> bool {
         !self.checks.is_empty()
     }
 
-    /// Whether the contents of a snapshot are to be loaded.
+    /// Whether the contents of a snapshot must be loaded.
     pub(crate) fn has_load(&self) -> bool {
         !self.loads.is_empty()
     }
 
-    /// Whether a part of a received body is on its way to the disk.
+    /// Whether a part of a received body is in flight to the disk.
     pub(crate) fn has_part(&self) -> bool {
         !self.parts.is_empty()
     }
 
-    /// One of the parts of received bodies has reached the disk, or failed to.
+    /// A random part of a received body reaches the disk, or fails to.
     pub(crate) fn take_part(&mut self) -> (ReceptionNumber, Result<(), StoreError>) {
         let chosen = self.dice.below(self.parts.len());
         let mut part = self.parts.remove(chosen);
@@ -113,7 +114,8 @@ impl FileThreads {
         (part.reception, outcome)
     }
 
-    /// One of the threads that check snapshots ends: the peer that waits, the snapshot, and whether it is intact.
+    /// A random check of a snapshot ends. Returns the waiting peer, the snapshot, and whether it is
+    /// intact.
     pub(crate) fn check(&mut self) -> (Sid, Index, Result<bool, String>) {
         let chosen = self.dice.below(self.checks.len());
         let Check { to, index, file } = self.checks.remove(chosen);
@@ -121,7 +123,7 @@ impl FileThreads {
         (to, index, outcome)
     }
 
-    /// One of the snapshots that are to be loaded.
+    /// Takes a random snapshot that must be loaded.
     pub(crate) fn take_load(&mut self) -> Load {
         let chosen = self.dice.below(self.loads.len());
         self.loads.remove(chosen)

@@ -1,6 +1,8 @@
-//! Many runs of one kind on all cores, and a report of the first failures. [`Seeds`] are those of a test.
+//! Runs many seeds of one kind on all cores, and reports the first failures. [`Seeds`] are the
+//! seeds of a test.
 //!
-//! Invariant: a run depends on its seed only, so a failure is reproducible. Called by tests and by `simulate`.
+//! Invariant: a run depends only on its seed, so a failure is reproducible. Tests and `simulate`
+//! call this module.
 
 use std::fmt::Debug;
 use std::panic::catch_unwind;
@@ -10,10 +12,10 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use crate::world::dice;
 pub use crate::world::trace::Tracing;
 
-/// Failures after which a test ends, and shows them.
+/// Number of failures after which a test ends and shows them.
 const SHOWN_MAX: usize = 3;
 
-/// The statistics of runs of one kind, and the function that runs one.
+/// The statistics of runs of one kind, and the function that executes one run.
 pub trait Simulation: Default + Send {
     /// The arguments of `simulate`, besides the seed, that select this kind.
     const OPTION: &'static str;
@@ -31,9 +33,9 @@ pub trait Simulation: Default + Send {
 /// A failed run.
 #[derive(Clone, Debug)]
 pub struct Failure {
-    /// Its seed.
+    /// The seed of the run.
     pub seed: u64,
-    /// The failure.
+    /// A description of the failure.
     pub problem: String,
     option: &'static str,
 }
@@ -66,21 +68,21 @@ pub fn run_seed<P: Simulation>(seed: u64, tracing: Tracing) -> Result<P, Failure
     })
 }
 
-/// Many seeds, and how they are run.
+/// A range of seeds, and how to run them.
 #[derive(Clone, Copy, Debug)]
 pub struct Range {
     /// The first seed.
     pub first: u64,
-    /// How many.
+    /// Number of seeds.
     pub count: u64,
-    /// How many run at the same time.
+    /// Number of concurrent runs.
     pub threads: usize,
-    /// After so many failures no further seed is begun.
+    /// Start no further seed after this many failures.
     pub failures_max: usize,
 }
 
 impl Range {
-    /// These seeds, on all cores, to the last one.
+    /// A range of `count` seeds from `first` on, run on all cores, without a limit of failures.
     #[must_use]
     pub fn new(first: u64, count: u64) -> Range {
         Range {
@@ -95,15 +97,16 @@ impl Range {
 /// The runs of a range.
 #[derive(Clone, Debug, Default)]
 pub struct Runs<P> {
-    /// The sum of their statistics.
+    /// The sum of the runs' statistics.
     pub summary: P,
-    /// In the order of their seeds.
+    /// The failures, in the order of their seeds.
     pub failures: Vec<Failure>,
-    /// Runs that have ended.
+    /// Number of completed runs.
     pub count: u64,
 }
 
-/// Runs seeds. `ended` is told after each run how many have ended, and its failure.
+/// Runs seeds. After each run, calls `ended` with the number of completed runs and the run's
+/// failure.
 #[must_use]
 pub fn run_seeds<P: Simulation>(
     range: Range,
@@ -142,13 +145,13 @@ pub fn run_seeds<P: Simulation>(
     runs
 }
 
-/// The seeds of a test. They are always the same, so that a new failure comes from the change at hand, unless `CORVID_SEED` names another
-/// first seed and `CORVID_CASES` another number of seeds.
+/// The seeds of a test. They are always the same, so that a new failure comes from the change at
+/// hand. `CORVID_SEED` sets another first seed, `CORVID_CASES` another number of seeds.
 #[derive(Clone, Copy, Debug)]
 pub struct Seeds {
     first: u64,
     count: u64,
-    /// Whether there are fewer seeds than by default; then runs need not reach every situation.
+    /// Whether there are fewer seeds than by default. Then the runs need not reach every situation.
     is_cut: bool,
 }
 
@@ -165,10 +168,11 @@ impl Seeds {
         }
     }
 
-    /// Runs them all. `happened` counts a situation that must occur more than once in `often` runs, because runs without it prove nothing.
+    /// Runs them all. `happened` returns counters of situations, each of which must occur more than
+    /// once in `often` runs on average: runs without them prove nothing.
     ///
     /// # Panics
-    /// A run fails, or the situation occurs too rarely.
+    /// A run fails, or a situation occurs too rarely.
     pub fn expect_all<P: Simulation + Debug>(
         self,
         often: u64,
@@ -199,8 +203,8 @@ impl Seeds {
         );
     }
 
-    /// Runs the first `count` seeds twice: equal seeds must give equal traces, different seeds different ones. Failed runs are left to the
-    /// other test.
+    /// Runs the first `count` seeds twice: equal seeds must give equal traces, and different seeds
+    /// different ones. Another test reports failed runs.
     ///
     /// # Panics
     /// Two runs of a seed differ, or runs of neighbouring seeds do not.

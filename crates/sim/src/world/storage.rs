@@ -1,5 +1,6 @@
-//! The file of one database under the server's threads, as queues that the scheduler serves: the disk thread and the rewrite threads. Each
-//! step, its order and its locks are as in the `server` crate's storage; which thread acts next is drawn.
+//! The file of one database under the server's threads, as queues that the scheduler serves: the
+//! disk thread and the rewrite threads. Each step, its order and its locks are as in the `server`
+//! crate's storage. Which thread acts next is random.
 
 use corvid_log::storage::{
     Committer, DiskTask, FileContent, RewriteNumber, RewriteStage, Rewriter, Route, Routing,
@@ -21,16 +22,16 @@ pub(crate) struct Storage {
     routing: Routing,
     /// The disk thread's queue.
     orders: VecDeque<ToDisk>,
-    /// The disk thread is about to sync the directory.
+    /// Set if the disk thread is about to sync the directory.
     unsynced_name: Option<Arc<SimDisk>>,
-    /// The first one works; the others wait until it ends.
+    /// The first thread works; the others wait until it ends.
     threads: VecDeque<RewriteThread>,
 }
 
 #[derive(Debug)]
 enum ToDisk {
     Order(DiskTask<SimDisk>),
-    /// A rewrite thread will close replaced files.
+    /// A rewrite thread will close the replaced files.
     SendReplaced,
 }
 
@@ -46,13 +47,13 @@ struct RewriteThread {
 /// The next step of a rewrite thread.
 #[derive(Debug)]
 enum Work {
-    /// It has not begun: the content, and the end of the file at the content's snapshot.
+    /// Not started: the content, and the end of the file at the time of the content's snapshot.
     Begin(RewriteNumber, Box<dyn FileContent>, u64),
-    /// It is writing; the scheduler has the value.
+    /// Writing; the scheduler holds the value.
     Writing,
-    /// It waits for a request.
+    /// Waiting for a request.
     Wait(Rewriter<SimDisk>),
-    /// The disk thread does the swap; this thread waits for the replaced files, to close them.
+    /// Waiting for the replaced files, to close them, while the disk thread executes the swap.
     Close,
 }
 
@@ -64,7 +65,8 @@ enum ToRewriter {
 }
 
 impl Storage {
-    /// The storage of a file just opened. `is_quick`: the disk counts as quick from the start, so that more is written inline.
+    /// The storage of a file that was just opened. `is_quick`: the disk counts as quick from the
+    /// start, so that more is written inline.
     pub(crate) fn new(writer: LogWriter<SimDisk>, is_quick: bool) -> Storage {
         let disk = writer.disk().clone();
         let mut file = Committer::new(writer);
@@ -82,7 +84,7 @@ impl Storage {
         }
     }
 
-    /// Carries out requests, or queues them. Returns the replies that are available at once.
+    /// Executes requests, or queues them. Returns the replies that are available at once.
     pub(crate) fn store(&mut self, stores: Vec<StorageRequest>) -> Vec<StorageReply> {
         let mut answers = Vec::new();
         for route in self.routing.route(stores) {
@@ -141,7 +143,7 @@ impl Storage {
         self.routing.observe_reply(answer);
     }
 
-    /// Whether nothing can be appended before a new file is in place.
+    /// Whether a failed sync blocks every append until a new file is in place.
     pub(crate) fn is_poisoned(&self) -> bool {
         self.file.is_poisoned()
     }
@@ -155,7 +157,8 @@ impl Storage {
         self.unsynced_name.is_some() || !self.orders.is_empty()
     }
 
-    /// The disk thread takes a step: all queued tasks, or as many as were queued when it looked.
+    /// The disk thread takes a step: it executes all queued tasks, or as many as were queued when
+    /// it looked.
     pub(crate) fn work_on_disk(&mut self, dice: &mut Dice) -> Vec<StorageReply> {
         if let Some(disk) = self.unsynced_name.take() {
             let outcome = disk.sync_directory();
@@ -192,7 +195,7 @@ impl Storage {
         self.threads.is_empty()
     }
 
-    /// Whether the foremost rewrite thread can go on.
+    /// Whether the first rewrite thread can continue.
     pub(crate) fn rewrite_has_work(&self) -> bool {
         self.threads
             .front()
@@ -200,12 +203,13 @@ impl Storage {
                 Work::Begin(..) => true,
                 Work::Writing => false,
                 Work::Wait(_) => !thread.orders.is_empty(),
-                // The replaced files come with the swap: none of it may remain in the disk thread's queue.
+                // The replaced files come with the swap, so the disk thread's queue must be empty.
                 Work::Close => self.orders.is_empty(),
             })
     }
 
-    /// The rewrite thread takes a step. A returned value must be [run](Rewriter::run), then passed to [`Storage::written`].
+    /// The rewrite thread takes a step. A returned value must be [run](Rewriter::run) and then
+    /// passed to [`Storage::written`].
     pub(crate) fn work_on_rewrite(&mut self) -> (Option<Rewriter<SimDisk>>, Option<StorageReply>) {
         let Some(thread) = self.threads.front_mut() else {
             return (None, None);
@@ -243,7 +247,7 @@ impl Storage {
         self.threads.front().is_some_and(|thread| thread.is_wanted)
     }
 
-    /// The first rewrite thread has finished its writing.
+    /// The first rewrite thread has finished writing.
     pub(crate) fn written(
         &mut self,
         rewriter: Rewriter<SimDisk>,

@@ -1,6 +1,8 @@
-//! The events of a run, one line each: hashed or printed on demand. Two runs of one seed must have the same hash.
+//! The events of a run, one line each, hashed or printed on demand. Two runs of one seed must have
+//! the same hash.
 //!
-//! Most runs make no lines: a third of the time of a run would go into texts that nobody reads.
+//! Most runs produce no lines: formatting text that nobody reads would take a third of a run's
+//! time.
 
 use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -15,23 +17,23 @@ struct Lines {
     is_printed: bool,
 }
 
-/// How a run shows its events.
+/// How a run treats its events.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Tracing {
-    /// Not at all; the hash is 0.
+    /// Discard them; the hash is 0.
     None,
-    /// As the hash of its lines.
+    /// Hash their lines.
     Hashed,
-    /// Lines go to standard output too.
+    /// Also print the lines to standard output.
     Printed,
 }
 
-/// A trace, shared by all parts that add to it; `None`: lines are not made.
+/// A trace, shared by all parts that add to it; `None` if no lines are produced.
 #[derive(Clone, Debug)]
 pub struct Trace(Option<Arc<Mutex<Lines>>>);
 
 impl Trace {
-    /// An empty one.
+    /// An empty trace.
     #[must_use]
     pub fn new(tracing: Tracing) -> Trace {
         let is_made = tracing != Tracing::None;
@@ -64,14 +66,14 @@ impl Trace {
         }
     }
 
-    /// Prints a line that is too long to be hashed in every run; it has no number.
+    /// Prints a line that is too long to be hashed in every run. It has no number.
     pub fn detail(&self, text: impl FnOnce() -> String) {
         if self.lines().is_some_and(|lines| lines.is_printed) {
             println!("      {}", text());
         }
     }
 
-    /// FNV-1a of all lines so far; 0 if none are made.
+    /// FNV-1a hash of all lines so far; 0 if none are produced.
     #[must_use]
     pub fn hash(&self) -> u64 {
         self.lines().map_or(0, |lines| lines.hash)

@@ -1,13 +1,14 @@
-//! The network: connections with a pipe in each direction, which carries openings, bytes and ends in order, each with its own delay.
+//! The network: connections with a pipe in each direction. A pipe carries openings, bytes and ends
+//! in order, each with its own delay.
 //!
-//! Invariant: bytes in the middle are never lost. The network delays, stalls, and ends connections, at any byte, possibly with only one
-//! side noticing. It knows no messages.
+//! Invariant: bytes in the middle are never lost. The network delays, stalls and ends connections,
+//! at any byte, and possibly only one side notices. This module knows no messages.
 
 use std::collections::{BTreeMap, VecDeque};
 
 use crate::world::dice::Dice;
 
-/// A connection; its number is not reused.
+/// A connection; numbers are not reused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct ConnId(pub(crate) u64);
 
@@ -19,7 +20,7 @@ pub(crate) enum Caller {
     Host(usize),
 }
 
-/// The receiver.
+/// The receiving side.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum To {
     Server,
@@ -31,16 +32,16 @@ pub(crate) enum To {
 pub(crate) enum Parcel {
     Open,
     Bytes(Vec<u8>),
-    /// The end. In place of an opening: the connection is refused.
+    /// The end. If it replaces an opening, the connection is refused.
     End,
 }
 
 #[derive(Debug, Default)]
 struct Pipe {
-    /// With their times of arrival, which increase.
+    /// The parcels, with increasing times of arrival.
     parcels: VecDeque<(u64, Parcel)>,
     last_ms: u64,
-    /// An end was sent, or the receiver is closed: nothing more is transferred.
+    /// Whether an end was sent or the receiver is closed: nothing more is transferred.
     is_over: bool,
 }
 
@@ -58,7 +59,7 @@ impl Pipe {
 pub(crate) struct Conn {
     pub(crate) caller: Caller,
     pub(crate) host: usize,
-    /// The server accepted its opening.
+    /// Whether the server has accepted its opening.
     pub(crate) is_accepted: bool,
     to_server: Pipe,
     to_caller: Pipe,
@@ -117,7 +118,7 @@ impl Connections {
         id
     }
 
-    /// Sends bytes; they may be torn into several parcels.
+    /// Sends a parcel; bytes may be torn into several.
     pub(crate) fn send(&mut self, now_ms: u64, id: ConnId, to: To, parcel: Parcel) {
         let Some(conn) = self.conns.get_mut(&id) else {
             return;
@@ -137,7 +138,7 @@ impl Connections {
         pipe.push(now_ms + dice.below(span_ms) as u64, parcel);
     }
 
-    /// Nothing arrives for this long, in both directions.
+    /// Stalls both directions for this long.
     pub(crate) fn stall(&mut self, now_ms: u64, id: ConnId, for_ms: u64) {
         if let Some(conn) = self.conns.get_mut(&id) {
             for pipe in [&mut conn.to_server, &mut conn.to_caller] {
@@ -162,7 +163,7 @@ impl Connections {
         }
     }
 
-    /// Cuts a connection at any byte in transit. The server learns of it `late_ms` later.
+    /// Cuts a connection at a random byte in transit. The server learns of it `late_ms` later.
     pub(crate) fn cut(&mut self, now_ms: u64, id: ConnId, late_ms: u64) {
         let Some(conn) = self.conns.get_mut(&id) else {
             return;
@@ -185,7 +186,8 @@ impl Connections {
         }
     }
 
-    /// One side closed it: parcels to that side are dropped, the other side gets the end.
+    /// One side has closed the connection: parcels to that side are dropped, and the other side
+    /// gets the end.
     pub(crate) fn close(&mut self, now_ms: u64, id: ConnId, by: To) {
         let other = match by {
             To::Server => To::Caller,
@@ -195,7 +197,7 @@ impl Connections {
         self.vanish(id, by);
     }
 
-    /// One side has vanished without an end for the other side.
+    /// One side has vanished without an end for the other.
     pub(crate) fn vanish(&mut self, id: ConnId, side: To) {
         if let Some(conn) = self.conns.get_mut(&id) {
             let pipe = conn.pipe(side);
@@ -238,7 +240,7 @@ impl Connections {
         firsts.min()
     }
 
-    /// Takes the next parcel out of a pipe.
+    /// Takes the next parcel from a pipe.
     pub(crate) fn take(&mut self, id: ConnId, to: To) -> Option<Parcel> {
         let conn = self.conns.get_mut(&id)?;
         let (_, parcel) = conn.pipe(to).parcels.pop_front()?;

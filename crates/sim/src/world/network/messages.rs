@@ -1,8 +1,10 @@
-//! The network between the members of a cluster: messages that are lost, doubled, reordered, delayed and held back by partitions, and
-//! connections of which each side learns in its own time that they are up or down.
+//! The network between the members of a cluster: messages that are lost, doubled, reordered,
+//! delayed and held back by partitions, and connections that each side learns about in its own
+//! time.
 //!
-//! Invariant: a message that is lost takes its connection down, as a stream would: both sides are told, late, and later told that it is up
-//! again. It knows no messages. Driven by a run of the simulation of clusters.
+//! Invariant: a lost message takes its connection down, as a stream would. Both sides are told
+//! late, and later told that it is up again. This module knows no messages. A run of the simulation
+//! of clusters drives it.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -17,11 +19,12 @@ pub(crate) struct Weather {
     pub(crate) doubling: usize,
     /// Longest usual delay, ms.
     pub(crate) delay_ms: usize,
-    /// Messages with a delay of up to [`LATE_MS`], per thousand.
+    /// Messages delayed by up to [`LATE_MS`], per thousand.
     pub(crate) late: usize,
-    /// A message may overtake those before it.
+    /// Whether a message may overtake earlier ones.
     pub(crate) is_reordering: bool,
-    /// A partition goes unnoticed for some time: messages in the other direction still arrive.
+    /// Whether a partition goes unnoticed for some time: messages in the other direction still
+    /// arrive.
     pub(crate) is_silent: bool,
 }
 
@@ -31,32 +34,33 @@ const LATE_MS: usize = 3000;
 /// The longest time until a side learns of a broken connection, ms.
 const NOTICE_MS: usize = 1500;
 
-/// The longest time until a side finds that the other refuses connections, ms; not before it has noticed the broken one.
+/// The longest time until one side finds that the other refuses connections, ms; never before it
+/// has noticed the broken one.
 const REFUSAL_MS: usize = 50;
 
-/// The longest time until a connection is made again, ms.
+/// The longest time until a connection is re-established, ms.
 const REDIAL_MS: usize = 800;
 
 /// An arrival at a host.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Arrival<M> {
-    /// A message of this host.
+    /// A message from this host.
     Message(usize, M),
-    /// The connection with this host is up.
+    /// The connection to this host is up.
     Up(usize),
-    /// The connection with this host is down.
+    /// The connection to this host is down.
     Down(usize),
-    /// This host runs no process: it refuses connections.
+    /// This host runs no process, so it refuses connections.
     Refused(usize),
 }
 
 #[derive(Debug, Default)]
 struct Link {
-    /// Connected, as far as the network is concerned.
+    /// Whether the network considers it connected.
     is_up: bool,
-    /// When it is made again.
+    /// When it is re-established.
     redial_ms: u64,
-    /// Messages of earlier connections do not arrive.
+    /// Number of the connection; messages of earlier connections do not arrive.
     epoch: u64,
 }
 
@@ -68,14 +72,14 @@ struct Parcel<M> {
     arrival: Arrival<M>,
 }
 
-/// The network; `M`: a message.
+/// The network; `M` is a message.
 #[derive(Debug)]
 pub(crate) struct MessageNetwork<M> {
     dice: Dice,
-    /// For refusals alone, so that they change nothing else in a run.
+    /// Used only for refusals, so that they change nothing else in a run.
     refusals: Dice,
     weather: Weather,
-    /// By the lower and the higher number of the hosts.
+    /// By the lower and the higher number of the two hosts.
     links: BTreeMap<(usize, usize), Link>,
     /// Directions in which nothing arrives.
     cut: BTreeSet<(usize, usize)>,
@@ -129,7 +133,7 @@ impl<M: Clone> MessageNetwork<M> {
         self.hosts_up.remove(&host);
         for other in self.hosts_up.clone() {
             self.reset(now_ms, host, other);
-            // A host that lost its power refuses nothing.
+            // A host without power refuses nothing.
             if !self.refusals.chance(25) {
                 let late_ms = self.refusals.below(REFUSAL_MS) as u64;
                 self.notify(now_ms + late_ms, other, Arrival::Refused(host));
@@ -148,7 +152,7 @@ impl<M: Clone> MessageNetwork<M> {
         self.cut.contains(&(from, to))
     }
 
-    /// Opens one direction. Messages were lost, so the connection is made again.
+    /// Opens one direction. Messages were lost, so the connection is re-established.
     pub(crate) fn mend(&mut self, now_ms: u64, from: usize, to: usize) {
         if self.cut.remove(&(from, to)) {
             self.reset(now_ms, from, to);
@@ -165,7 +169,7 @@ impl<M: Clone> MessageNetwork<M> {
         }
     }
 
-    /// The connection breaks.
+    /// Breaks the connection between two hosts.
     pub(crate) fn reset(&mut self, now_ms: u64, a: usize, b: usize) {
         let redial_ms = now_ms + self.dice.below(REDIAL_MS) as u64;
         let link = self.links.entry(pair(a, b)).or_default();
@@ -216,7 +220,7 @@ impl<M: Clone> MessageNetwork<M> {
         self.parcels.insert((at_ms, self.count), parcel);
     }
 
-    /// Sends a message. Without a connection it is dropped.
+    /// Sends a message, which is dropped without a connection.
     pub(crate) fn send(&mut self, now_ms: u64, from: usize, to: usize, message: &M) {
         let Some(link) = self.links.get(&pair(from, to)).filter(|link| link.is_up) else {
             return;
@@ -310,7 +314,7 @@ impl<M: Clone> MessageNetwork<M> {
         }
     }
 
-    /// Messages under way.
+    /// Number of messages in flight.
     pub(crate) fn count(&self) -> usize {
         self.parcels.len()
     }

@@ -1,8 +1,9 @@
-//! The connections between hosts: streams of bytes that are torn, late, held back in one direction or both, refused and broken, as those of
-//! TCP are. Nothing is lost while a connection lives.
+//! The connections between hosts: streams of bytes that are torn, delayed, held back in one or both
+//! directions, refused and broken, like those of TCP. Nothing is lost while a connection is alive.
 //!
-//! Invariant: bytes of one direction arrive in order, and its end behind them. An end that a host has closed hears nothing more. It knows no
-//! messages. Driven by a run of the simulation of whole clusters.
+//! Invariant: the bytes of one direction arrive in order, followed by its end. An end that a host
+//! has closed receives nothing more. This module knows no messages. A run of the simulation of
+//! whole clusters drives it.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
@@ -17,22 +18,22 @@ use crate::world::dice::Dice;
 pub(crate) struct Weather {
     /// Longest usual delay, ms.
     pub(crate) delay_ms: usize,
-    /// Pieces with a delay of up to [`LATE_MS`], per thousand.
+    /// Pieces delayed by up to [`LATE_MS`], per thousand.
     pub(crate) late: usize,
     /// Writes that break their connection, per thousand.
     pub(crate) breaks: usize,
     /// Attempts that are refused, in percent.
     pub(crate) refusals: usize,
-    /// Messages are torn into pieces of this many bytes, at most.
+    /// Maximum bytes of the pieces into which messages are torn.
     pub(crate) piece_bytes: usize,
-    /// Bytes that the systems of both ends hold, for each direction.
+    /// Bytes that the systems of both ends buffer, for each direction.
     pub(crate) buffer_bytes: usize,
 }
 
 /// The longest delay of a late piece, ms.
 const LATE_MS: usize = 3000;
 
-/// The longest time until a side learns that the other one is gone, ms.
+/// The longest time until one side learns that the other is gone, ms.
 const NOTICE_MS: usize = 1500;
 
 /// One end of a connection.
@@ -45,24 +46,24 @@ pub(crate) struct WireNumber(u64);
 /// An event at a host.
 #[derive(Debug)]
 pub(crate) enum Arrival {
-    /// Another host has connected; to be answered by [`Wires::accept`].
+    /// Another host has connected; answer with [`Wires::accept`].
     Incoming(WireEnd),
-    /// A connection that this host has dialled is up.
+    /// A connection that this host dialled is established.
     Connected(ConnectionNumber),
-    /// Bytes.
+    /// Bytes have arrived.
     Bytes(WireEnd, Bytes),
-    /// The other end has closed it, or it has broken.
+    /// The other end has closed the connection, or it has broken.
     Ended(WireEnd, End),
-    /// An attempt has failed.
+    /// An attempt to connect has failed.
     Refused(ConnectionNumber, End),
 }
 
-/// One direction.
+/// One direction of a connection.
 #[derive(Debug, Default)]
 struct Stream {
-    /// Handed over by the sender, and not taken by its system yet.
+    /// Written by the sender, but not accepted by its system yet.
     unsent: VecDeque<Bytes>,
-    /// On its way, with the time of arrival; `None` is the end.
+    /// In flight, with the time of arrival; `None` is the end.
     under_way: VecDeque<(u64, Option<Bytes>)>,
     under_way_bytes: usize,
     last_ms: u64,
@@ -71,12 +72,12 @@ struct Stream {
 #[derive(Debug)]
 struct Wire {
     hosts: [usize; 2],
-    /// How each side calls it; `None` until it is accepted, and when it is closed.
+    /// Each side's number of the connection; `None` before it is accepted and after it is closed.
     numbers: [Option<ConnectionNumber>; 2],
     is_closed: [bool; 2],
-    /// By the sending end.
+    /// The two directions, by sending end.
     streams: [Stream; 2],
-    /// One end has lost power: nothing arrives any more, and nobody tells.
+    /// One end has lost power: nothing arrives any longer, and neither end is told.
     is_dead: bool,
 }
 
@@ -92,10 +93,10 @@ pub(crate) struct Wires {
     last_number: u64,
     /// Directions in which nothing arrives.
     cut: BTreeSet<(usize, usize)>,
-    /// Attempts and refusals, by time and number.
+    /// Attempts and refusals that are due later, by time and number.
     timed: BTreeMap<(u64, u64), (usize, Arrival)>,
     timed_count: u64,
-    /// Arrivals at each host that are not read.
+    /// Unread arrivals at each host.
     arrived: BTreeMap<usize, VecDeque<Arrival>>,
     pub(crate) broken: u64,
 }
@@ -122,19 +123,20 @@ impl Wires {
         self.weather = weather;
     }
 
-    /// A host begins to listen. The last one that listens at an address gets its connections.
+    /// A host starts to listen. If several listen at one address, the last one gets its
+    /// connections.
     pub(crate) fn start(&mut self, host: usize, address: &str) {
         self.listeners.insert(address.to_owned(), host);
         self.join(host);
     }
 
-    /// A host is up that listens nowhere.
+    /// A host is up that does not listen.
     pub(crate) fn join(&mut self, host: usize) {
         self.hosts_up.insert(host);
         self.arrived.insert(host, VecDeque::new());
     }
 
-    /// The process of a host has ended; `tells`: its system tells the other ends.
+    /// The process of a host has ended. `tells`: its system informs the other ends.
     pub(crate) fn stop(&mut self, now_ms: u64, host: usize, tells: bool) {
         self.hosts_up.remove(&host);
         self.arrived.remove(&host);
@@ -162,12 +164,13 @@ impl Wires {
         self.cut.insert((from, to));
     }
 
-    /// Opens all directions: what was held back arrives.
+    /// Opens all directions: everything held back arrives.
     pub(crate) fn mend_all(&mut self) {
         self.cut.clear();
     }
 
-    /// Late bytes arrive now: otherwise a leader could hear nothing for seconds after the last fault.
+    /// Makes late bytes arrive now: otherwise a leader could hear nothing for seconds after the
+    /// last fault.
     pub(crate) fn hurry(&mut self, now_ms: u64) {
         let streams = self.wires.values_mut().flat_map(|wire| &mut wire.streams);
         for stream in streams {
@@ -198,7 +201,7 @@ impl Wires {
             .insert((at_ms, self.timed_count), (host, arrival));
     }
 
-    /// A host dials.
+    /// A host dials an address.
     pub(crate) fn dial(&mut self, now_ms: u64, host: usize, number: ConnectionNumber, to: &str) {
         let at_ms = now_ms + self.delay_ms();
         let listener = self.listeners.get(to).copied();
@@ -207,7 +210,7 @@ impl Wires {
             return self.at(at_ms, host, refused);
         };
         if self.is_cut(host, peer) || self.is_cut(peer, host) {
-            // It hangs until the dialling side gives up.
+            // The attempt hangs until the dialling side gives up.
             return;
         }
         if self.dice.chance(self.weather.refusals) {
@@ -231,7 +234,8 @@ impl Wires {
         self.at(at_ms, host, Arrival::Connected(number));
     }
 
-    /// The other side of a dialled connection has a number now. False when it is gone already.
+    /// The accepting side has given a dialled connection its number. Returns false if the
+    /// connection is already gone.
     pub(crate) fn accept(&mut self, end: WireEnd, number: ConnectionNumber) -> bool {
         let Some(wire) = self.wires.get_mut(&end.0) else {
             return false;
@@ -241,12 +245,12 @@ impl Wires {
         true
     }
 
-    /// How a host calls a connection, as long as it has not closed it.
+    /// A host's number of a connection that it has not closed.
     pub(crate) fn number(&self, end: WireEnd) -> Option<ConnectionNumber> {
         self.wires.get(&end.0)?.numbers[end.1]
     }
 
-    /// A host writes.
+    /// A host writes to a connection.
     pub(crate) fn write(&mut self, host: usize, number: ConnectionNumber, bytes: Bytes) {
         if let Some((wire, side)) = self.ends.get(&(host, number)).copied()
             && let Some(wire) = self.wires.get_mut(&wire)
@@ -255,7 +259,8 @@ impl Wires {
         }
     }
 
-    /// The system takes as much as it has room for. Returns how many bytes of each connection.
+    /// The system of a host accepts as many bytes as it has room for. Returns their number for each
+    /// connection.
     pub(crate) fn flush(&mut self, now_ms: u64, host: usize) -> Vec<(ConnectionNumber, usize)> {
         let mut written = Vec::new();
         let ends: Vec<(ConnectionNumber, WireEnd)> = self
@@ -295,7 +300,7 @@ impl Wires {
                 stream.under_way_bytes += piece.len();
                 let host = wire.hosts[side];
                 if self.hosts_up.contains(&wire.hosts[1 - side]) {
-                    // The other host is back, and knows nothing of this connection.
+                    // The other host is back, and knows nothing about this connection.
                     let end = End::Failed("Connection reset by peer".to_owned());
                     self.at(now_ms + delay_ms, host, Arrival::Ended((number, side), end));
                 }
@@ -311,7 +316,7 @@ impl Wires {
         }
     }
 
-    /// A connection breaks: both sides learn of it, and what is under way is lost.
+    /// Breaks a connection: both sides learn of it, and bytes in flight are lost.
     fn break_wire(&mut self, now_ms: u64, number: WireNumber) {
         self.broken += 1;
         let late_ms = [0; 2].map(|_| self.dice.below(NOTICE_MS) as u64);
@@ -327,7 +332,7 @@ impl Wires {
         }
     }
 
-    /// All connections between two hosts break.
+    /// Breaks all connections between two hosts.
     pub(crate) fn reset(&mut self, now_ms: u64, a: usize, b: usize) {
         let is_between = |wire: &Wire| wire.hosts == [a, b] || wire.hosts == [b, a];
         let wires = self.wires.iter().filter(|(_, wire)| is_between(wire));
@@ -337,7 +342,7 @@ impl Wires {
         }
     }
 
-    /// A host closes a connection, or gives up an attempt.
+    /// A host closes a connection, or abandons an attempt.
     pub(crate) fn close(&mut self, now_ms: u64, host: usize, number: ConnectionNumber) {
         if let Some(end) = self.ends.get(&(host, number)).copied() {
             self.close_end(now_ms, end);
@@ -357,7 +362,7 @@ impl Wires {
         self.forget(end);
     }
 
-    /// An end is closed: nothing arrives there any more.
+    /// An end is closed: nothing arrives there any longer.
     fn forget(&mut self, end: WireEnd) {
         let Some(wire) = self.wires.get_mut(&end.0) else {
             return;
@@ -371,7 +376,7 @@ impl Wires {
         }
     }
 
-    /// Moves what is due to the hosts that it is for.
+    /// Moves everything that is due to its hosts.
     pub(crate) fn deliver(&mut self, now_ms: u64) {
         while let Some(first) = self.timed.first_entry()
             && first.key().0 <= now_ms
@@ -414,7 +419,7 @@ impl Wires {
             }
         }
         for (number, _) in ended {
-            // The reader learns of it when it has read what came before.
+            // The reader learns of the end after it has read the bytes before.
             if let Some(wire) = self.wires.get_mut(&number) {
                 for stream in &mut wire.streams {
                     stream.unsent.clear();
@@ -428,14 +433,14 @@ impl Wires {
         self.forget(end);
     }
 
-    /// Whether something has arrived at a host.
+    /// Whether anything unread has arrived at a host.
     pub(crate) fn has_arrived(&self, host: usize) -> bool {
         self.arrived
             .get(&host)
             .is_some_and(|arrived| !arrived.is_empty())
     }
 
-    /// Whether the system of a host takes bytes that it had no room for.
+    /// Whether the system of a host now has room for bytes that it could not accept before.
     pub(crate) fn can_flush(&self, host: usize) -> bool {
         let mut ends = self
             .ends
@@ -448,7 +453,7 @@ impl Wires {
         })
     }
 
-    /// Whether the system of a host has no room for some bytes.
+    /// Whether the system of a host lacks room for some bytes.
     pub(crate) fn has_unsent(&self, host: usize) -> bool {
         let mut ends = self
             .ends
@@ -459,7 +464,7 @@ impl Wires {
         })
     }
 
-    /// Whether what is written to a connection can arrive.
+    /// Whether bytes written to a connection can still arrive.
     pub(crate) fn is_live(&self, host: usize, number: ConnectionNumber) -> bool {
         let end = self.ends.get(&(host, number));
         let wire = end.and_then(|(number, _)| self.wires.get(number));
@@ -472,7 +477,7 @@ impl Wires {
         Some(self.wires.get(wire)?.hosts[1 - side])
     }
 
-    /// Takes what has arrived at a host.
+    /// Takes everything that has arrived at a host.
     pub(crate) fn take(&mut self, host: usize) -> VecDeque<Arrival> {
         self.arrived
             .get_mut(&host)
@@ -494,7 +499,7 @@ impl Wires {
         timed.into_iter().chain(streams).min()
     }
 
-    /// Bytes that no system has taken, and those under way.
+    /// Bytes that no system has accepted yet, and bytes in flight.
     pub(crate) fn bytes(&self) -> usize {
         let streams = self.wires.values().flat_map(|wire| &wire.streams);
         streams
