@@ -1,16 +1,16 @@
-//! The texts of one stream: the only place in which bytes that were read become whole texts.
+//! The texts of one stream: the only place where bytes that were read become whole texts.
 //!
 //! Guarantees:
 //!
 //! - Texts come out whole, unchanged and in order, wherever the reads cut them.
 //! - No byte is scanned twice, and a text that lies within one read is not copied.
-//! - The text that is being gathered never holds more than the limit: the part that would exceed it
-//!   is refused before it is kept. A text never nests deeper than the other limit.
-//! - After an error the stream is unreadable, because nobody knows where its next text begins.
+//! - The text being gathered never exceeds the byte limit: a part that would exceed it is rejected
+//!   before it is kept. A text never nests deeper than the depth limit.
+//! - After an error the stream is unreadable, because the start of its next text is unknown.
 //!
-//! A caller with limits of its own (a shard charges its clients for what they send) takes the parts
-//! one by one with [`Assembler::part`] and decides about each. The assembler knows no socket and
-//! validates nothing: the reader does, on the whole text.
+//! A caller with limits of its own (a shard charges its clients for the bytes they send) takes the
+//! parts one by one with [`Assembler::part`] and decides about each. The assembler knows no socket
+//! and validates nothing: the reader validates the whole text.
 
 use std::borrow::Cow;
 
@@ -36,7 +36,7 @@ pub struct Assembler {
     bytes_max: usize,
 }
 
-/// Why the stream cannot be read any further.
+/// Why the rest of the stream cannot be read.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 pub enum StreamError {
     /// The bytes are not JSON, or nest too deeply.
@@ -52,19 +52,19 @@ pub enum StreamError {
 pub struct Part<'i> {
     /// The bytes. Empty if the input was white space.
     pub bytes: &'i [u8],
-    /// Whether the text ends with them.
+    /// Whether the text ends with these bytes.
     pub is_last: bool,
 }
 
 impl Default for Assembler {
-    /// Texts of any length that nest as deeply as a client's may.
+    /// Accepts texts of any length that nest as deeply as a client's may.
     fn default() -> Assembler {
         Assembler::new(Framer::new())
     }
 }
 
 impl Assembler {
-    /// Texts of any length, with the framer's limit of depth.
+    /// Accepts texts of any length, with the framer's depth limit.
     #[must_use]
     pub fn new(framer: Framer) -> Assembler {
         Assembler {
@@ -85,18 +85,17 @@ impl Assembler {
         &self.begun
     }
 
-    /// Whether the text that has begun, or the one that has just ended, nests deeper than a
-    /// client's may.
+    /// Whether the text that has begun, or that has just ended, nests deeper than a client's may.
     #[must_use]
     pub fn is_deep(&self) -> bool {
         self.framer.is_deep()
     }
 
-    /// Takes the next text from the front of `input`. `None`: all of `input` was taken, and more is
-    /// needed.
+    /// Takes the next text from the front of `input`. `None` if all of `input` was taken and the
+    /// text needs more.
     ///
     /// # Errors
-    /// See [`StreamError`]; the assembler is unusable from then on.
+    /// See [`StreamError`]; the assembler is unusable afterwards.
     pub fn next<'i>(&mut self, input: &mut &'i [u8]) -> Result<Option<Cow<'i, [u8]>>, StreamError> {
         let Part { bytes, is_last } = self.part(input)?;
         if self.begun.len() + bytes.len() > self.bytes_max {
@@ -109,8 +108,8 @@ impl Assembler {
         Ok(is_last.then(|| Cow::Owned(self.take().into_bytes())))
     }
 
-    /// The texts that end within `input`. The rest of `input` is kept if the iterator is used to
-    /// its end.
+    /// The texts that end within `input`. If the iterator is used to its end, the rest of `input`
+    /// is kept.
     pub fn texts<'a, 'i>(&'a mut self, input: &'i [u8]) -> Texts<'a, 'i> {
         Texts {
             assembler: self,
@@ -118,8 +117,9 @@ impl Assembler {
         }
     }
 
-    /// Takes the next part of a text from the front of `input`, without keeping it: the caller
-    /// decides about it, calls [`Assembler::keep`], and [`Assembler::take`] if it is the last one.
+    /// Takes the next part of a text from the front of `input`, without keeping it. The caller
+    /// decides about it and calls [`Assembler::keep`], and [`Assembler::take`] if the part is the
+    /// last one.
     ///
     /// # Errors
     /// The bytes are not JSON, or nest too deeply.
@@ -139,13 +139,13 @@ impl Assembler {
         self.begun.extend(bytes);
     }
 
-    /// Takes what is kept: a whole text after its last part.
+    /// Takes the kept bytes: a whole text after its last part.
     pub fn take(&mut self) -> Pieces {
         std::mem::take(&mut self.begun)
     }
 }
 
-/// See [`Assembler::texts`].
+/// Iterates over the texts of an input: see [`Assembler::texts`].
 #[derive(Debug)]
 pub struct Texts<'a, 'i> {
     assembler: &'a mut Assembler,

@@ -1,8 +1,9 @@
-//! The canonical text of a value, written while its text is read: compact, members sorted bytewise by
-//! name, of repeated names the last, numbers by value.
+//! The canonical text of a value, written while its text is read: compact, members sorted bytewise
+//! by name, the last of repeated names, numbers by value.
 //!
-//! Equal to the text of the value's [`Value`](crate::Value), which takes up to fifty times the memory of a
-//! text. Texts of clients may have gigabytes, so whatever repeats them is written by this file.
+//! Equal to the text of the value's [`Value`](crate::Value), which takes up to fifty times the
+//! memory of a text. Texts of clients may be gigabytes long, so this file writes everything that
+//! repeats them.
 
 use std::borrow::Cow;
 
@@ -16,9 +17,9 @@ enum Open<'a> {
 
 /// The members of an object so far. Their texts are in the output.
 struct Members<'a> {
-    /// Where the text of the first one begins.
+    /// Offset of the first member's text.
     start: usize,
-    /// Names, and where the texts of their members begin.
+    /// Names, with the offsets of their members' texts.
     members: Vec<(Cow<'a, [u8]>, usize)>,
     are_sorted: bool,
 }
@@ -26,7 +27,7 @@ struct Members<'a> {
 /// Reads the next value and appends its canonical text. A thousand levels cost no thread stack.
 ///
 /// # Errors
-/// Syntax; `out` then has a part of the text.
+/// Syntax; `out` then holds a part of the text.
 pub fn write_canonical(reader: &mut Reader<'_>, out: &mut Vec<u8>) -> Result<(), Error> {
     let mut stack: Vec<Open<'_>> = Vec::new();
     loop {
@@ -53,7 +54,7 @@ pub fn write_canonical(reader: &mut Reader<'_>, out: &mut Vec<u8>) -> Result<(),
             }
             _ => reader.value()?.write(out),
         }
-        // Go on in the container that the value belongs to, and close every one that it ends.
+        // Continue in the container of the value, and close every container that ends here.
         loop {
             match stack.last_mut() {
                 None => return Ok(()),
@@ -86,7 +87,7 @@ impl<'a> Members<'a> {
         }
     }
 
-    /// Writes a name; the value follows.
+    /// Writes a name; its value follows.
     fn begin(&mut self, name: Cow<'a, [u8]>, out: &mut Vec<u8>) {
         let last = self.members.last();
         self.are_sorted &= last.is_none_or(|(last, _)| *last < name);
@@ -96,7 +97,7 @@ impl<'a> Members<'a> {
         self.members.push((name, begin));
     }
 
-    /// Brings the members into their order.
+    /// Sorts the members.
     fn sort(&mut self, out: &mut Vec<u8>) {
         if self.are_sorted {
             return;
@@ -104,7 +105,7 @@ impl<'a> Members<'a> {
         let members = std::mem::take(&mut self.members);
         let begins: Vec<usize> = members.iter().map(|(_, begin)| *begin).collect();
         let end_of = |number: usize| match begins.get(number + 1) {
-            // A comma precedes the next one.
+            // A comma precedes the next member.
             Some(next) => next - 1,
             None => out.len(),
         };
@@ -112,7 +113,7 @@ impl<'a> Members<'a> {
         let mut members: Vec<_> = numbered
             .map(|(number, (name, begin))| (name, begin..end_of(number)))
             .collect();
-        // Stable, so of equal names the last one stays last.
+        // Stable, so the last of equal names stays last.
         members.sort_by(|(one, _), (other, _)| one.cmp(other));
         let mut sorted = Vec::with_capacity(out.len() - self.start);
         for (number, (name, text)) in members.iter().enumerate() {

@@ -1,11 +1,12 @@
-//! Errors of JSON texts, in the words that the reference logs and its tools print.
+//! Errors of JSON texts, with the messages that the reference logs and its tools print.
 //!
-//! Errors are made on the cold path only: readers carry a byte offset, and lines are counted when an error is built.
+//! Errors are made only on the cold path: readers carry a byte offset, and lines are counted when
+//! an error is built.
 
 use thiserror::Error;
 
-/// A syntax error with its position. It is one pointer wide, because results that may hold one are everywhere and
-/// errors are rare. Displays as `line L, column C, byte B: MESSAGE`.
+/// A syntax error with its position. It is one pointer wide, because results that may hold one are
+/// everywhere and errors are rare. Displays as `line L, column C, byte B: MESSAGE`.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 #[error("line {}, column {}, byte {}: {}", .0.line, .0.column, .0.byte, .0.message)]
 pub struct Error(Box<Fault>);
@@ -17,14 +18,15 @@ pub struct Fault {
     pub line: usize,
     /// Column in the line, counting from 0.
     pub column: usize,
-    /// Byte offset of the offending byte.
+    /// Offset of the offending byte.
     pub byte: usize,
     /// The message, for example `invalid keyword 'xx'`.
     pub message: String,
 }
 
 impl Error {
-    /// An error at byte `byte` of `text`, which may lie past its end; the line breaks before it are counted here.
+    /// An error at the offset `byte` of `text`, which may be past its end. The line breaks before
+    /// it are counted here.
     #[must_use]
     #[cold]
     pub fn at(text: &[u8], byte: usize, message: impl Into<String>) -> Error {

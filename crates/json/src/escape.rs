@@ -1,14 +1,15 @@
 //! Escapes in JSON strings: checks and decodes the bytes between the quotes.
 //!
-//! A lone low surrogate becomes its three-byte generalized UTF-8 form, and bytes that are no UTF-8 pass through
-//! (docs/spec/protocol.md 1.2): a string is a byte string until a column's type says otherwise.
+//! A lone low surrogate becomes its three-byte generalized UTF-8 form, and bytes that are not UTF-8
+//! pass through (docs/spec/protocol.md 1.2). A string is a byte string until a column's type says
+//! otherwise.
 
 use thiserror::Error;
 
-/// A fault in an escape; displays in the reference's words.
+/// A fault in an escape. Displays with the reference's text.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 pub enum Fault {
-    /// A backslash before a byte that it does not combine with (the byte is shown as it is).
+    /// A backslash before a byte with which it forms no escape. The byte is shown as it is.
     #[error("bad escape \\{}", char::from(*.0))]
     Unknown(u8),
     /// A backslash as the last byte.
@@ -17,16 +18,16 @@ pub enum Fault {
     /// `\u` before fewer than four bytes.
     #[error("quoted string ends within \\u escape")]
     Truncated,
-    /// `\u` before something else than four hexadecimal digits.
+    /// `\u` before anything but four hexadecimal digits.
     #[error("malformed \\u escape")]
     Hexadecimal,
     /// `\u0000`.
     #[error("null bytes not supported in quoted strings")]
     Null,
-    /// A leading surrogate that no `\u` follows.
+    /// A leading surrogate without a following `\u`.
     #[error("malformed escaped surrogate pair")]
     Unpaired,
-    /// A leading surrogate and a `\u` that is not a trailing one.
+    /// A leading surrogate before a `\u` that is not a trailing surrogate.
     #[error("second half of escaped surrogate pair is not trailing surrogate")]
     Pair,
 }
@@ -51,7 +52,7 @@ pub fn unescape(raw: &[u8]) -> Result<Vec<u8>, Fault> {
 /// Checks the escapes of `raw` without building the string.
 ///
 /// # Errors
-/// As [`unescape`].
+/// Those of [`unescape`].
 pub fn check(raw: &[u8]) -> Result<(), Fault> {
     let mut rest = raw;
     while let Some(run) = memchr::memchr(b'\\', rest) {
@@ -61,7 +62,8 @@ pub fn check(raw: &[u8]) -> Result<(), Fault> {
     Ok(())
 }
 
-/// Decodes the escape at the start of `text`: its code point (surrogates included) and its length in bytes.
+/// Decodes the escape at the start of `text`: its code point (surrogates included) and its length
+/// in bytes.
 #[inline]
 fn escape(text: &[u8]) -> Result<(u32, usize), Fault> {
     let simple = |code: u8| Ok((u32::from(code), 2));
@@ -78,7 +80,7 @@ fn escape(text: &[u8]) -> Result<(u32, usize), Fault> {
     }
 }
 
-/// Decodes `\uXXXX`, with its second half when it is a leading surrogate.
+/// Decodes `\uXXXX`, including the second half if it is a leading surrogate.
 fn unicode(text: &[u8]) -> Result<(u32, usize), Fault> {
     let first = hexadecimal(&text[2..])?;
     if !(0xd800..0xdc00).contains(&first) {
@@ -107,7 +109,7 @@ fn hexadecimal(text: &[u8]) -> Result<u32, Fault> {
     }
 }
 
-/// Appends the UTF-8 form of a code point; surrogates get theirs too, which `char` would refuse.
+/// Appends the UTF-8 form of a code point, even of a surrogate, which `char` would reject.
 fn push_code(out: &mut Vec<u8>, code: u32) {
     let continuation = |shift: u32| 0x80 | (code >> shift & 0x3f) as u8;
     match code {

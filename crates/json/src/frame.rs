@@ -1,16 +1,17 @@
-//! Framing: where one JSON text of a stream ends and the next begins; nothing separates them (docs/spec/protocol.md
-//! 1.1).
+//! Framing: finds where one JSON text of a stream ends and the next begins; nothing separates them
+//! (docs/spec/protocol.md 1.1).
 //!
-//! A text ends where its first bracket is closed, so framing counts brackets outside strings, 64 bytes at a time, and keeps
-//! its state between calls: a message of a hundred megabytes that arrives in small reads is scanned once. Framing does
-//! not validate; the reader does that, on the whole frame. [`crate::Assembler`] and
-//! the log reader call this.
+//! A text ends where its first bracket is closed. So framing counts brackets outside strings, 64
+//! bytes at a time, and keeps its state between calls: a message of a hundred megabytes that
+//! arrives in small reads is scanned once. Framing does not validate; the reader validates the
+//! whole frame. [`crate::Assembler`] and the log reader call this file.
 
 use crate::error::Fault;
 use crate::scan::{self, BLOCK, Masks};
 use crate::{DEPTH_MAX, Error, PEER_DEPTH_MAX, lex};
 
-/// Finds the end of each JSON text in a byte stream; state is kept across calls, so no byte is scanned twice.
+/// Finds the end of each JSON text in a byte stream. State is kept across calls, so no byte is
+/// scanned twice.
 ///
 /// ```
 /// use corvid_json::frame::{Framed, Framer};
@@ -22,10 +23,10 @@ use crate::{DEPTH_MAX, Error, PEER_DEPTH_MAX, lex};
 #[derive(Debug, Default)]
 pub struct Framer {
     brackets: Brackets,
-    /// The present text, or the last one, nests deeper than [`DEPTH_MAX`].
+    /// The current text, or the last one, nests deeper than [`DEPTH_MAX`].
     is_deep: bool,
-    /// How far the input has advanced since the end of the last text; for errors only. Line breaks inside a text are
-    /// not counted across calls.
+    /// How far the input has advanced since the end of the last text; only for errors. Line breaks
+    /// inside a text are not counted across calls.
     passed: Position,
 }
 
@@ -39,24 +40,25 @@ struct Position {
 /// The outcome of [`Framer::advance`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Framed {
-    /// A whole text: the frame is `input[start..end]` of the bytes given to this call; when the text began in an
-    /// earlier call, `start` is 0 and the caller prepends the bytes that it kept.
+    /// A whole text. The frame is `input[start..end]` of the bytes given to this call. If the text
+    /// began in an earlier call, `start` is 0 and the caller prepends the bytes that it kept.
     Complete {
-        /// First byte of the text within this input.
+        /// Offset of the text's first byte within this input.
         start: usize,
-        /// One past the closing bracket.
+        /// Offset after the closing bracket.
         end: usize,
     },
-    /// All input was consumed. The open text, if there is one, began at `start`; if the input was white space, `start`
-    /// is its length.
+    /// All input was consumed. The open text, if any, began at `start`; if the input was white
+    /// space, `start` is its length.
     Partial {
-        /// First byte that belongs to the open text.
+        /// Offset of the first byte that belongs to the open text.
         start: usize,
     },
 }
 
-/// The error of an incomplete text that no continuation can make valid; `None` when the text may still become valid.
-/// This reads the whole text, so call it rarely: for example whenever the text has doubled.
+/// The error of an incomplete text that no continuation can make valid; `None` if the text may
+/// still become valid. This reads the whole text, so call it rarely, for example whenever the text
+/// has doubled.
 ///
 /// ```
 /// use corvid_json::frame::unfinishable;
@@ -66,8 +68,8 @@ pub enum Framed {
 /// ```
 #[must_use]
 pub fn unfinishable(begun: &[u8], depth_max: usize) -> Option<Error> {
-    // An error's position is the end of the offending token, so a token at the very end may still be completed by
-    // further bytes.
+    // An error's position is the end of the offending token, so further bytes may still complete a
+    // token at the very end.
     crate::Reader::new(begun)
         .with_depth_max(depth_max)
         .skip()
@@ -82,7 +84,7 @@ impl Framer {
         Framer::default()
     }
 
-    /// Starts between two texts that may nest as deeply as `depth_max` says.
+    /// Starts between two texts that may nest up to `depth_max` levels.
     #[must_use]
     pub fn with_depth_max(depth_max: usize) -> Self {
         Framer {
@@ -91,11 +93,13 @@ impl Framer {
         }
     }
 
-    /// Scans `input` (bytes that follow those of earlier calls). Call again with the rest after `Complete`.
+    /// Scans `input`, the bytes that follow those of earlier calls. Call again with the rest after
+    /// `Complete`.
     ///
     /// # Errors
-    /// The outermost value is neither object nor array, or nests deeper than [`crate::DEPTH_MAX`], or the limit of
-    /// [`Framer::with_depth_max`]. The framer cannot be used any further: it does not know where the next text begins.
+    /// The outermost value is neither an object nor an array, or nests deeper than
+    /// [`crate::DEPTH_MAX`] or the limit of [`Framer::with_depth_max`]. The framer is unusable
+    /// afterwards, because it does not know where the next text begins.
     pub fn advance(&mut self, input: &[u8]) -> Result<Framed, Error> {
         let mut start = 0;
         if !self.is_mid_text() {
@@ -131,7 +135,7 @@ impl Framer {
         }
     }
 
-    /// Whether the text that has begun, or the one that has just ended, nests deeper than
+    /// Whether the text that has begun, or that has just ended, nests deeper than
     /// [`crate::DEPTH_MAX`].
     #[must_use]
     pub fn is_deep(&self) -> bool {
@@ -144,7 +148,8 @@ impl Framer {
         self.brackets.depth > 0
     }
 
-    /// Counts a whole input as passed. Lines are counted only in white space between texts, which is short.
+    /// Counts a whole input as passed. Lines are counted only in white space between texts, which
+    /// is short.
     fn pass(&mut self, input: &[u8]) {
         let lines = if self.is_mid_text() {
             None
@@ -197,7 +202,8 @@ pub fn whole_texts(stream: &[u8]) -> impl Iterator<Item = &[u8]> {
     })
 }
 
-/// Length of the array or object at the start of `text`, which was validated before; `None` when it does not end.
+/// Length of the array or object at the start of `text`, which was validated before; `None` if it
+/// does not end.
 pub(crate) fn container_length(text: &[u8]) -> Option<usize> {
     match Brackets::new(PEER_DEPTH_MAX).close(text) {
         Scan::Closed(length) => Some(length),
@@ -208,31 +214,31 @@ pub(crate) fn container_length(text: &[u8]) -> Option<usize> {
 /// The scanner's whole state between two blocks.
 #[derive(Debug)]
 struct Brackets {
-    /// Open brackets.
+    /// Number of open brackets.
     depth: usize,
-    /// Open brackets, at most.
+    /// Limit on open brackets.
     depth_max: usize,
-    /// There were more than [`DEPTH_MAX`] since this was last looked at.
+    /// The depth exceeded [`DEPTH_MAX`] since this flag was last read.
     is_deep: bool,
     /// All ones inside a string.
     in_string: u64,
-    /// 1 when the next byte is escaped.
+    /// 1 if the next byte is escaped.
     escaped: u64,
 }
 
 /// Where a scan ended, counted from its start.
 enum Scan {
-    /// The outermost bracket closed; one past it.
+    /// The outermost bracket closed; carries the offset after it.
     Closed(usize),
     Open,
-    /// The bracket there is one too many.
+    /// Carries the offset of the bracket that is one too many.
     TooDeep(usize),
 }
 
 /// A scan over the whole blocks of one input.
 struct Blocks<'b> {
     brackets: &'b mut Brackets,
-    /// Where in the last block it stopped, if it did.
+    /// Where in the last block the scan stopped, if it did.
     stop: Option<Stop>,
 }
 
@@ -267,7 +273,8 @@ impl Brackets {
         }
     }
 
-    /// Scans on until the outermost bracket closes. Is ready for the next text when it does.
+    /// Continues the scan until the outermost bracket closes. After that the state is ready for the
+    /// next text.
     fn close(&mut self, input: &[u8]) -> Scan {
         let mut blocks = Blocks {
             brackets: self,
@@ -294,13 +301,13 @@ impl Brackets {
         }
     }
 
-    /// The last `length` bytes of an input, less than a block: the end of a block that began earlier, or, of a short input, padded with
-    /// blanks, which change nothing.
+    /// Scans the last `length` bytes of an input, which are less than a block. They are the end of
+    /// a block that began earlier. A short input is padded with blanks, which change nothing.
     fn tail(&mut self, input: &[u8], length: usize) -> Option<Stop> {
         struct Last<'b> {
             brackets: &'b mut Brackets,
             length: usize,
-            /// Bytes of the block that were scanned before.
+            /// Bytes of the block that were already scanned.
             passed: usize,
             stop: Option<Stop>,
         }
@@ -339,7 +346,8 @@ impl Brackets {
     ) -> Option<Stop> {
         let escaped = self.escapes(masks.backslash, length);
         let in_string = prefix_xor(masks.quote & !escaped) ^ self.in_string;
-        // The last bit says whether the next block begins inside a string; spread over all bits.
+        // The last bit tells whether the next block begins inside a string. It is spread over all
+        // bits.
         self.in_string = (in_string.cast_signed() >> 63).cast_unsigned();
         let open = masks.open & !in_string;
         let close = masks.close & !in_string;
@@ -351,12 +359,13 @@ impl Brackets {
         self.walk(open, close)
     }
 
-    /// The bytes of the block that a backslash escapes, given where backslashes are.
+    /// The bytes of the block that a backslash escapes, given the positions of backslashes.
     ///
-    /// A run of backslashes escapes every second byte from its second on. Runs are distinguished by the parity of their
-    /// first bit: adding a run's starts at odd bits to the backslashes carries each of those runs out, which leaves a
-    /// mark behind it when its length is odd. Example, bit 0 at the left: backslashes `0111` (start odd) and byte 4 a
-    /// quote. The run is 1,2,3, so 2 is escaped by 1, and 4 by 3.
+    /// A run of backslashes escapes every second byte, starting with its second. Runs are
+    /// distinguished by the parity of their first bit. Adding a run's start to the backslashes, for
+    /// runs that start at odd bits, carries each of those runs out. That leaves a mark after the
+    /// run if its length is odd. Example, bit 0 at the left: backslashes `0111` (odd start), and
+    /// byte 4 is a quote. The run is 1,2,3, so 2 is escaped by 1, and 4 by 3.
     #[inline(always)]
     fn escapes(&mut self, backslash: u64, length: usize) -> u64 {
         const EVEN: u64 = 0x5555_5555_5555_5555;
@@ -376,8 +385,8 @@ impl Brackets {
         escaped
     }
 
-    /// Scans a block bracket by bracket: the slow way, for blocks in which the outermost bracket may close or the depth
-    /// reach its limit.
+    /// Scans a block bracket by bracket: the slow path, for blocks in which the outermost bracket
+    /// may close or the depth may reach its limit.
     #[inline(never)]
     fn walk(&mut self, open: u64, close: u64) -> Option<Stop> {
         let mut brackets = open | close;

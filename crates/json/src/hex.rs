@@ -1,12 +1,14 @@
-//! Hexadecimal digits to bytes: identities and hashes, of which every record has two.
+//! Hexadecimal digits to bytes, for UUIDs and hashes: every record has two of them.
 //!
-//! Invariant: either case is read, nothing else. Digits are decoded in a loop without a branch or a table, which the
-//! compiler turns into vector instructions, and then packed eight at a time.
+//! Invariant: digits of either case are accepted, and nothing else. Digits are decoded in a loop
+//! without a branch or a table, which the compiler turns into vector instructions, and then packed
+//! eight at a time.
 
-/// The value of a byte that is no digit. No digit's value has this bit, so combining values by `|` preserves it.
+/// The value of a byte that is not a digit. No digit's value has this bit, so combining values by
+/// `|` preserves it.
 const NO_DIGIT: u8 = 0x10;
 
-/// The bytes that digits spell, eight digits to four bytes; `None` if any of them is no digit.
+/// The bytes that digits spell, eight digits to four bytes; `None` if any of them is not a digit.
 ///
 /// ```
 /// use corvid_json::hex;
@@ -40,7 +42,7 @@ fn value(digit: u8) -> u8 {
     if decimal < 10 { decimal } else { of_letter }
 }
 
-/// Values below 16, two to a byte.
+/// Packs values below 16, two per byte.
 #[inline]
 fn pack(values: [u8; 8]) -> [u8; 4] {
     let mut packed = u64::from_be_bytes(values);

@@ -1,16 +1,17 @@
-//! The cold half of the reader: given an offset where something else was expected, it makes the error that the
-//! reference reports.
+//! The cold half of the reader: given the offset of an unexpected token, it makes the error that
+//! the reference reports.
 //!
-//! The reference checks single tokens before their order, and it reports an error where it detected it: at the closing
-//! quote of a string, behind a number or keyword, at any other byte itself. These rules are here so that the hot reader
-//! is free of them. Called by the reader and the framer when they have already failed.
+//! The reference checks single tokens before their order, and reports an error where it detected
+//! it: at the closing quote of a string, after a number or keyword, at any other byte itself. These
+//! rules are here so that the hot reader is free of them. The reader and the framer call this file
+//! once they have failed.
 
 use crate::Error;
 use crate::escape;
 use crate::number;
 use crate::scan;
 
-/// White space between tokens. Nothing else counts, form feed and byte-order mark included.
+/// White space between tokens. Nothing else counts, not even form feed and byte-order mark.
 #[inline]
 pub(crate) fn is_space(byte: u8) -> bool {
     matches!(byte, b' ' | b'\t' | b'\n' | b'\r')
@@ -25,7 +26,7 @@ pub(crate) fn skip_space(text: &[u8], mut at: usize) -> usize {
     at
 }
 
-/// One past the run of bytes from `at` that the reference reads as one number.
+/// Offset after the run of bytes from `at` that the reference reads as one number.
 #[inline]
 pub(crate) fn number_end(text: &[u8], at: usize) -> usize {
     let run = text[at..]
@@ -34,7 +35,7 @@ pub(crate) fn number_end(text: &[u8], at: usize) -> usize {
     run.map_or(text.len(), |length| at + length)
 }
 
-/// One past the run of letters from `at`.
+/// Offset after the run of letters from `at`.
 #[inline]
 pub(crate) fn keyword_end(text: &[u8], at: usize) -> usize {
     let run = text[at..]
@@ -43,7 +44,8 @@ pub(crate) fn keyword_end(text: &[u8], at: usize) -> usize {
     run.map_or(text.len(), |length| at + length)
 }
 
-/// The error for the token at `at`, after white space: the token's own fault if it has one, else `expected`.
+/// The error for the token at `at`, after white space: the token's own fault if it has one, else
+/// `expected`.
 #[cold]
 pub(crate) fn unexpected(text: &[u8], at: usize, expected: &str) -> Error {
     let at = skip_space(text, at);
@@ -82,7 +84,7 @@ pub(crate) fn unexpected(text: &[u8], at: usize, expected: &str) -> Error {
     Error::at(text, position, expected)
 }
 
-/// The error for the letter run `word`, which ends at `end` and is no keyword.
+/// The error for the letter run `word`, which ends at `end` and is not a keyword.
 #[cold]
 fn bad_keyword(text: &[u8], end: usize, word: &[u8]) -> Error {
     Error::at(
@@ -92,8 +94,8 @@ fn bad_keyword(text: &[u8], end: usize, word: &[u8]) -> Error {
     )
 }
 
-/// The text ends too early. Behind a number or keyword the reference reports that one byte later than elsewhere,
-/// because it appends a blank to finish the token.
+/// The text ends too early. After a number or keyword the reference reports that one byte later
+/// than elsewhere, because it appends a blank to finish the token.
 #[cold]
 fn end_of_input(text: &[u8]) -> Error {
     if text.iter().all(|&byte| is_space(byte)) {
@@ -107,7 +109,8 @@ fn end_of_input(text: &[u8]) -> Error {
     )
 }
 
-/// Offset of the quote that closes the string whose opening quote is at `at`, or the string's fault.
+/// Offset of the quote that closes the string whose opening quote is at `at`, or the string's
+/// fault.
 #[cold]
 fn string_end(text: &[u8], at: usize) -> Result<usize, Error> {
     let mut end = at + 1;
@@ -141,10 +144,10 @@ fn control_byte(text: &[u8], at: usize, byte: u8) -> Error {
     )
 }
 
-/// The error about a text of a stream that begins with something else than a bracket.
+/// The error for a text of a stream that does not begin with a bracket.
 pub(crate) const BEGINNING: &str = "syntax error at beginning of input";
 
-/// The bracket at `at` is one too many.
+/// The error for the bracket at `at`, which is one too many.
 #[cold]
 pub(crate) fn too_deep(text: &[u8], at: usize, depth_max: usize) -> Error {
     Error::at(

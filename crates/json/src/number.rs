@@ -1,13 +1,16 @@
-//! The number rule: a number is an integer when its exact value is one that fits 64 bits, however it is spelled.
+//! The number rule: a number is an integer if its exact value is an integer that fits 64 bits,
+//! however it is spelled.
 //!
-//! The decision is made on the decimal digits, never on a rounded double, so `1.00000000000000000000000000000000001` is a
-//! real and `100000000000000000000e-2` an integer. Called by the reader and by everything that reads numbers from text.
+//! The decision is based on the decimal digits, never on a rounded double. So
+//! `1.00000000000000000000000000000000001` is a real and `100000000000000000000e-2` an integer. The
+//! reader calls this file, and so does everything else that reads numbers from text.
 
 use std::fmt::Write as _;
 
 use thiserror::Error;
 
-/// A JSON number, classified by value (RFC 7047 leaves this open; observed behaviour, docs/spec/protocol.md 1.3).
+/// A JSON number, classified by value (RFC 7047 leaves this open; observed behaviour,
+/// docs/spec/protocol.md 1.3).
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Number {
     /// Exactly an `i64`.
@@ -16,10 +19,10 @@ pub enum Number {
     Real(f64),
 }
 
-/// Why a text is no number; displays in the reference's words.
+/// Why a text is not a number. Displays with the reference's text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
 pub enum Fault {
-    /// A sign without a digit behind it.
+    /// A sign without a digit after it.
     #[error("'-' must be followed by digit")]
     Sign,
     /// `01`, `00`.
@@ -42,13 +45,14 @@ pub enum Fault {
     Range,
 }
 
-/// The exponent's magnitude at which the reference gives up (one below the largest `i32` is its last).
+/// Limit on the exponent's magnitude. The reference gives up above it, one below the largest `i32`.
 const EXPONENT_MAGNITUDE_MAX: u64 = i32::MAX as u64 - 1;
 
-/// Decimal digits that always fit a `u64`.
+/// Number of decimal digits that always fit a `u64`.
 const DIGITS_MAX: u64 = 19;
 
-/// Classifies the text of a JSON number. `None` when it is malformed, overflows, or its exponent exceeds 32 bits.
+/// Classifies the text of a JSON number. `None` if it is malformed or overflows, or if its exponent
+/// exceeds 32 bits.
 ///
 /// ```
 /// use corvid_json::number::{parse, Number};
@@ -72,8 +76,8 @@ pub fn classify(text: &[u8]) -> Result<Number, Fault> {
     }
 }
 
-/// The integer at the start of `text` and its length, in the common case: at most 18 digits, and behind them no byte
-/// that could belong to a number.
+/// The integer at the start of `text` and its length, in the common case: at most 18 digits,
+/// followed by a byte that cannot belong to a number.
 #[inline]
 pub(crate) fn leading_integer(text: &[u8]) -> Option<(i64, usize)> {
     let start = usize::from(text.first() == Some(&b'-'));
@@ -92,7 +96,7 @@ pub(crate) fn leading_integer(text: &[u8]) -> Option<(i64, usize)> {
     Some((if start == 1 { -magnitude } else { magnitude }, end))
 }
 
-/// The common case: a sign and at most 18 digits.
+/// The common case: an optional sign and at most 18 digits.
 fn plain_integer(text: &[u8]) -> Option<i64> {
     let (negative, digits) = match text {
         [b'-', digits @ ..] => (true, digits),
@@ -112,13 +116,15 @@ fn plain_integer(text: &[u8]) -> Option<i64> {
     Some(if negative { -magnitude } else { magnitude })
 }
 
-/// The exact value `±significand × 10^power`, with neither leading nor trailing zeros in the significand.
+/// The exact value `±significand × 10^power`, without leading and trailing zeros in the
+/// significand.
 ///
-/// `-0120.50e3`, say, would be: digits `1205`, power 2 (three of the exponent, minus the one decimal place that is left).
+/// For example, `-0120.50e3` has the digits `1205` and the power 2: three from the exponent, minus
+/// the one decimal place that is left.
 #[derive(Default)]
 struct Decimal {
     negative: bool,
-    /// The significand, as long as `digits` is at most [`DIGITS_MAX`].
+    /// The significand. Valid while `digits` is at most [`DIGITS_MAX`].
     significand: u64,
     /// Number of digits of the significand; 0 means the value zero.
     digits: u64,
@@ -160,7 +166,7 @@ impl Decimal {
         }
     }
 
-    /// Reads a run of digits into the significand; returns its length and the rest of the text.
+    /// Reads a run of digits into the significand. Returns its length and the rest of the text.
     fn read_digits<'t>(&mut self, text: &'t [u8]) -> (u64, &'t [u8]) {
         let length = text.iter().take_while(|byte| byte.is_ascii_digit()).count();
         let (run, rest) = text.split_at(length);
@@ -181,7 +187,7 @@ impl Decimal {
         (length as u64, rest)
     }
 
-    /// Reads the exponent behind the `e`; returns the rest of the text.
+    /// Reads the exponent after the `e`. Returns the rest of the text.
     fn read_exponent<'t>(&mut self, text: &'t [u8]) -> Result<&'t [u8], Fault> {
         let (negative, digits) = match text {
             [b'-', rest @ ..] => (true, rest),
@@ -227,8 +233,8 @@ impl Decimal {
         Ok(Number::Real(positive_zero(real)))
     }
 
-    /// The value as an `i64`, if it is one. The last digit of the significand is not zero, so a negative power means a
-    /// fraction.
+    /// The value as an `i64`, if it is one. The last digit of the significand is not zero, so a
+    /// negative power means a fraction.
     fn integer(&self) -> Option<i64> {
         let power = i128::from(self.exponent) - i128::from(self.places) + i128::from(self.zeros);
         let power = u64::try_from(power).ok()?;
@@ -250,7 +256,8 @@ fn positive_zero(real: f64) -> f64 {
 
 /// Appends `value` as C's `%.15g` prints it, with negative zero as `0`.
 ///
-/// Infinities and NaN cannot arise in a database; they are written as `0` so that the output stays JSON.
+/// Infinities and NaN cannot arise in a database. They are written as `0`, so that the output stays
+/// JSON.
 pub fn write_real(out: &mut Vec<u8>, value: f64) {
     if value == 0.0 || !value.is_finite() {
         out.push(b'0');
@@ -260,7 +267,8 @@ pub fn write_real(out: &mut Vec<u8>, value: f64) {
         out.push(b'-');
     }
     let mut scientific = Scientific::default();
-    // `D.DDDDDDDDDDDDDDeX`: the 15 significant digits, correctly rounded, and the exponent after rounding.
+    // `D.DDDDDDDDDDDDDDeX`: the 15 significant digits, correctly rounded, and the exponent after
+    // rounding.
     if write!(scientific, "{:.14e}", value.abs()).is_err() {
         out.push(b'0');
         return;
@@ -269,7 +277,8 @@ pub fn write_real(out: &mut Vec<u8>, value: f64) {
     write_general(out, &digits, exponent);
 }
 
-/// Lays out 15 significant digits as the `g` conversion does: trailing zeros dropped, exponent form outside 10^-4..10^15.
+/// Lays out 15 significant digits as the `g` conversion does: without trailing zeros, with an
+/// exponent outside 10^-4..10^15.
 fn write_general(out: &mut Vec<u8>, digits: &[u8; 15], exponent: i32) {
     let kept = digits
         .iter()
@@ -511,7 +520,8 @@ mod tests {
     #[allow(unsafe_code)]
     fn c_library(value: f64) -> String {
         let mut buffer = [0_u8; 64];
-        // SAFETY: the buffer outlives the call, its true length is passed, and the format takes exactly one double.
+        // SAFETY: the buffer outlives the call, its true length is passed, and the format takes
+        // exactly one double.
         let length = unsafe {
             libc::snprintf(
                 buffer.as_mut_ptr().cast(),
@@ -523,7 +533,7 @@ mod tests {
         String::from_utf8(buffer[..usize::try_from(length).unwrap()].to_vec()).unwrap()
     }
 
-    /// Generated cases of each property; miri is a thousand times as slow.
+    /// Generated cases of each property. miri is a thousand times slower.
     const CASES: u32 = if cfg!(miri) { 8 } else { 4096 };
 
     proptest! {

@@ -1,10 +1,12 @@
-//! A text that is being gathered from a stream, in pieces, so that a long one is not moved about while it grows.
+//! A text that is being gathered from a stream, in pieces, so that a long text is not moved while
+//! it grows.
 //!
-//! Growing one buffer to megabytes copies all of it several times, and a thread that serves many connections would
-//! block all of them during each copy. Pieces are not copied while the text arrives; the thread that reads the text
-//! joins them. A short text is one piece and is never copied.
+//! Growing one buffer to megabytes copies all of it several times, and a thread that serves many
+//! connections would block all of them during each copy. Pieces are not copied while the text
+//! arrives; the thread that parses the text joins them. A short text is one piece and is never
+//! copied.
 
-/// A piece of this length, in bytes, does not grow any more.
+/// A piece of this length, in bytes, no longer grows.
 const PIECE_BYTES: usize = 128 * 1024;
 
 /// The bytes of one text.
@@ -35,32 +37,32 @@ impl Pieces {
         self.last.extend_from_slice(bytes);
     }
 
-    /// Length of the whole, bytes.
+    /// Length of the whole, in bytes.
     #[must_use]
     pub fn len(&self) -> usize {
         self.full_bytes + self.last.len()
     }
 
-    /// Whether there is nothing in it.
+    /// Whether it holds no bytes.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.last.is_empty() && self.full.is_empty()
     }
 
-    /// The beginning: all of a short text.
+    /// The first piece: all of a short text.
     #[must_use]
     pub fn first(&self) -> &[u8] {
         self.full.first().unwrap_or(&self.last)
     }
 
-    /// The whole in one piece. Costs a copy if it was not.
+    /// The whole in one piece. Costs a copy if there were several.
     #[must_use]
     pub fn into_bytes(self) -> Vec<u8> {
         if self.full.is_empty() {
             return self.last;
         }
         let mut bytes = Vec::with_capacity(self.len());
-        // Each piece is freed when it has been copied.
+        // Each piece is freed once it has been copied.
         for piece in self.full {
             bytes.extend_from_slice(&piece);
         }

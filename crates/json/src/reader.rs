@@ -1,8 +1,10 @@
-//! A pull reader: one pass over a slice, no tree. Strings are byte strings (invalid UTF-8 passes, docs/spec/protocol.md 1.2).
+//! A pull reader: one pass over a slice, no tree. Strings are byte strings (invalid UTF-8 passes,
+//! docs/spec/protocol.md 1.2).
 //!
-//! The caller drives: it enters arrays and objects and reads values of the kinds that it expects, so the text goes
-//! straight into typed data. Values that the caller skips are validated as strictly as those that it reads. No method
-//! recurses, so nesting costs no stack. The messages of errors are made in `lex`; here a failure is only an offset.
+//! The caller drives: it enters arrays and objects and reads values of the kinds that it expects,
+//! so the text goes straight into typed data. Values that the caller skips are validated as
+//! strictly as those that it reads. No method recurses, so nesting costs no stack. `lex` makes the
+//! messages of errors; here a failure is only an offset.
 
 use std::borrow::Cow;
 
@@ -28,9 +30,10 @@ pub enum Kind {
     Object,
 }
 
-/// Reads values from a slice. Every method validates what it passes over, so a text read to its end is valid JSON.
+/// Reads values from a slice. Every method validates the bytes that it passes, so a text read to
+/// its end is valid JSON.
 ///
-/// After an error the reader's position is unspecified, and it cannot be used any further.
+/// After an error the reader's position is unspecified, and the reader is unusable.
 ///
 /// ```
 /// use corvid_json::{Number, Reader};
@@ -55,9 +58,9 @@ pub enum Kind {
 pub struct Reader<'a> {
     bytes: &'a [u8],
     at: usize,
-    /// Open brackets.
+    /// Number of open brackets.
     depth: usize,
-    /// Open brackets, at most.
+    /// Limit on open brackets.
     depth_max: usize,
     /// A bracket was just opened: no comma is due before the next value.
     fresh: bool,
@@ -87,8 +90,8 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// The same reader with another limit than [`DEPTH_MAX`], for a text that wraps another one;
-    /// at most [`PEER_DEPTH_MAX`].
+    /// The same reader with another limit than [`DEPTH_MAX`], for a text that wraps another one; at
+    /// most [`PEER_DEPTH_MAX`].
     #[must_use]
     pub fn with_depth_max(self, depth_max: usize) -> Self {
         assert!(
@@ -98,7 +101,8 @@ impl<'a> Reader<'a> {
         Reader { depth_max, ..self }
     }
 
-    /// Starts before a value that was read successfully before: [`Reader::skip`] then only matches brackets.
+    /// Starts before a value that was already read successfully, so [`Reader::skip`] only matches
+    /// brackets.
     #[must_use]
     pub fn trusted(bytes: &'a [u8]) -> Self {
         Reader {
@@ -111,7 +115,7 @@ impl<'a> Reader<'a> {
     /// The kind of the next value.
     ///
     /// # Errors
-    /// End of input or a byte that begins no value.
+    /// End of input, or a byte with which no value begins.
     #[inline]
     pub fn peek(&mut self) -> Result<Kind, Error> {
         self.space();
@@ -126,7 +130,8 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// Succeeds when the next value is an array or object, as the outermost one of a stream or file must be. Consumes nothing.
+    /// Succeeds if the next value is an array or object, as the outermost value of a stream or file
+    /// must be. Consumes nothing.
     ///
     /// # Errors
     /// `syntax error at beginning of input`, or the first token's own fault.
@@ -141,13 +146,14 @@ impl<'a> Reader<'a> {
     /// Enters an array (consumes `[`). Then call [`Reader::next_element`] before each element.
     ///
     /// # Errors
-    /// The next value is no array, or nests too deep.
+    /// The next value is not an array, or nests too deep.
     #[inline]
     pub fn begin_array(&mut self) -> Result<(), Error> {
         self.begin(b'[', "array expected")
     }
 
-    /// Moves to the next element; `false` after the last (the closing bracket is consumed).
+    /// Moves to the next element. Returns false after the last one, once the closing bracket is
+    /// consumed.
     ///
     /// # Errors
     /// Syntax.
@@ -169,16 +175,18 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// Enters an object (consumes `{`). Then call [`Reader::next_member`] before each member's value.
+    /// Enters an object (consumes `{`). Then call [`Reader::next_member`] before each member's
+    /// value.
     ///
     /// # Errors
-    /// The next value is no object, or nests too deep.
+    /// The next value is not an object, or nests too deep.
     #[inline]
     pub fn begin_object(&mut self) -> Result<(), Error> {
         self.begin(b'{', "object expected")
     }
 
-    /// Moves to the next member and returns its name; `None` after the last. Repeated names are reported each time.
+    /// Moves to the next member and returns its name; `None` after the last one. Repeated names are
+    /// reported each time.
     ///
     /// # Errors
     /// Syntax.
@@ -190,8 +198,9 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// Passes the name of the next member if that is `name` in its usual spelling, without blanks and escapes; else the
-    /// reader does not move. For callers that expect a certain member; [`Reader::next_member`] reads any.
+    /// Consumes the name of the next member if it equals `name`, spelled without blanks and
+    /// escapes. Otherwise the reader does not move. For callers that expect a certain member;
+    /// [`Reader::next_member`] reads any.
     ///
     /// ```
     /// use corvid_json::Reader;
@@ -210,8 +219,8 @@ impl<'a> Reader<'a> {
             .is_some()
     }
 
-    /// Gives the next member's name to `read` if it has `len` bytes and no blanks around it, and passes the name when
-    /// `read` returns a value. `read` must refuse names that need escapes.
+    /// Passes the next member's name to `read` if it has `len` bytes and no blanks around it, and
+    /// consumes the name if `read` returns a value. `read` must reject names that need escapes.
     #[inline]
     pub fn try_name<T>(
         &mut self,
@@ -230,8 +239,8 @@ impl<'a> Reader<'a> {
         Some(read)
     }
 
-    /// Leaves the object if its closing bracket is the next byte; else the reader does not move. Call it where
-    /// [`Reader::next_member`] could be called.
+    /// Leaves the object if its closing bracket is the next byte. Otherwise the reader does not
+    /// move. Call it where [`Reader::next_member`] could be called.
     #[inline]
     pub fn try_end_object(&mut self) -> bool {
         let is_end = self.bytes.get(self.at) == Some(&b'}');
@@ -241,7 +250,7 @@ impl<'a> Reader<'a> {
         is_end
     }
 
-    /// Reads a string; borrowed when it has no escapes.
+    /// Reads a string; borrowed if it has no escapes.
     ///
     /// # Errors
     /// Not a string, or malformed.
@@ -306,7 +315,7 @@ impl<'a> Reader<'a> {
         Ok(())
     }
 
-    /// Passes over the next value and returns its text (without surrounding white space).
+    /// Skips the next value and returns its text, without surrounding white space.
     ///
     /// # Errors
     /// Syntax.
@@ -326,8 +335,8 @@ impl<'a> Reader<'a> {
         Ok(&self.bytes[start..self.at])
     }
 
-    /// Gives the next `len` bytes to `read` and passes them when `read` returns a value: a fast path for values of
-    /// fixed length and spelling. `read` must accept only one whole valid value.
+    /// Passes the next `len` bytes to `read`, and consumes them if `read` returns a value: a fast
+    /// path for values of fixed length and spelling. `read` must accept only one whole valid value.
     #[inline]
     pub fn try_fixed<T>(
         &mut self,
@@ -340,8 +349,9 @@ impl<'a> Reader<'a> {
         Some(value)
     }
 
-    /// Gives the rest of the text to `read`, which returns a value and its length in bytes, and passes these bytes: a
-    /// fast path for usual spellings. They must be one whole valid value.
+    /// Passes the rest of the text to `read`, which returns a value and its length in bytes, and
+    /// consumes these bytes: a fast path for usual spellings. The bytes must be one whole valid
+    /// value.
     #[inline]
     pub fn try_read<T>(&mut self, read: impl FnOnce(&'a [u8]) -> Option<(T, usize)>) -> Option<T> {
         self.space();
@@ -358,7 +368,7 @@ impl<'a> Reader<'a> {
         tree::read(self)
     }
 
-    /// Succeeds when only white space remains.
+    /// Succeeds if only white space remains.
     ///
     /// # Errors
     /// Trailing bytes.
@@ -370,13 +380,14 @@ impl<'a> Reader<'a> {
         Ok(())
     }
 
-    /// Byte offset of the next unread byte.
+    /// Offset of the next unread byte.
     #[must_use]
     pub fn offset(&self) -> usize {
         self.at
     }
 
-    /// An error at the next value, for a caller that reads typed data and found a value that does not fit.
+    /// An error at the next value, for a caller that reads typed data and found a value that does
+    /// not fit.
     #[cold]
     #[must_use]
     pub fn unexpected(&self, message: &str) -> Error {
@@ -403,7 +414,8 @@ impl<'a> Reader<'a> {
         Ok(())
     }
 
-    /// Consumes a closing bracket. A caller that leaves more than it entered reads on as at the outermost level.
+    /// Consumes a closing bracket. A caller that leaves more brackets than it entered reads on as
+    /// at the outermost level.
     #[inline]
     fn leave(&mut self) {
         self.at += 1;
@@ -437,7 +449,7 @@ impl<'a> Reader<'a> {
         Ok(Some(name))
     }
 
-    /// Consumes a string with its quotes; its escapes are not checked yet.
+    /// Consumes a string with its quotes. Its escapes are not checked yet.
     #[inline(always)]
     fn quoted(&mut self, expected: &str) -> Result<Quoted<'a>, Error> {
         self.space();
@@ -457,7 +469,7 @@ impl<'a> Reader<'a> {
         })
     }
 
-    /// One past the string that begins here, if it is a short one.
+    /// The offset after the string that begins here, if it is short.
     #[inline(always)]
     fn short_string_end(&self) -> Option<usize> {
         if self.bytes.get(self.at) != Some(&b'"') {
@@ -466,8 +478,8 @@ impl<'a> Reader<'a> {
         scan::short_string_end(self.bytes, self.at + 1)
     }
 
-    /// Consumes a string that begins here; returns whether it has escapes. It is a function of its own because its
-    /// result fits into registers.
+    /// Consumes a string that begins here. Returns whether it has escapes. A function of its own,
+    /// because its result fits into registers.
     fn skip_quoted(&mut self, expected: &str) -> Result<bool, Error> {
         if self.bytes.get(self.at) != Some(&b'"') {
             return Err(self.unexpected(expected));
@@ -490,7 +502,7 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// Resolves a string just consumed.
+    /// Resolves a string that was just consumed.
     #[inline]
     fn text(&self, quoted: &Quoted<'a>) -> Result<Cow<'a, [u8]>, Error> {
         if !quoted.has_escapes {
@@ -506,7 +518,7 @@ impl<'a> Reader<'a> {
         Error::at(self.bytes, quoted.quote, fault.to_string())
     }
 
-    /// The letters that come next; not consumed.
+    /// The letters that come next, which are not consumed.
     fn keyword(&mut self) -> &'a [u8] {
         self.space();
         &self.bytes[self.at..lex::keyword_end(self.bytes, self.at)]
@@ -549,7 +561,7 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// Checks the escapes of a string just consumed.
+    /// Checks the escapes of a string that was just consumed.
     #[inline]
     fn check(&self, quoted: &Quoted<'a>) -> Result<(), Error> {
         if quoted.has_escapes && !self.trusted {
@@ -558,7 +570,7 @@ impl<'a> Reader<'a> {
         Ok(())
     }
 
-    /// Validates an array or object and all in it, which begins here.
+    /// Validates the array or object that begins here, with everything in it.
     fn skip_container(&mut self) -> Result<(), Error> {
         if self.depth + validator::LEVELS_MAX <= self.depth_max
             && let Some(end) = validator::container_end(self.bytes, self.at)
@@ -570,7 +582,7 @@ impl<'a> Reader<'a> {
         self.validate_slowly()
     }
 
-    /// The same, token by token, so that errors are exact.
+    /// Validates token by token, so that errors are exact.
     pub(crate) fn validate_slowly(&mut self) -> Result<(), Error> {
         let outside = self.depth;
         let mut levels = Levels::default();
@@ -605,7 +617,7 @@ impl<'a> Reader<'a> {
     }
 }
 
-/// One bit for each depth: whether the bracket open there is that of an object.
+/// One bit per depth: whether the bracket open there is an object's.
 #[derive(Default)]
 struct Levels {
     bits: [u64; PEER_DEPTH_MAX / 64 + 1],

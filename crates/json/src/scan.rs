@@ -1,9 +1,11 @@
-//! Bytes that matter, found many at a time: the masks of framing and the search inside strings.
+//! Finds the bytes that matter, many at a time: the masks of framing, and the search inside
+//! strings.
 //!
-//! There are two implementations of the same three functions: `x86_64` with vector instructions, and `portable`, which works on
-//! eight bytes in a word and needs nothing of the processor. Other processors use the portable one, and so does x86-64 with the
-//! feature `portable-scan`. On x86-64 both are always compiled, and the tests compare them. This module works on bytes and bits;
-//! the grammar of JSON is in [`crate::frame`] and [`crate::lex`].
+//! There are two implementations of the same three functions. `x86_64` uses vector instructions.
+//! `portable` works on eight bytes in a word and needs no special instructions. Other processors
+//! use the portable one, and so does x86-64 with the feature `portable-scan`. On x86-64 both are
+//! always compiled, and the tests compare them. This module works on bytes and bits; the grammar of
+//! JSON is in [`crate::frame`] and [`crate::lex`].
 
 #[cfg_attr(
     all(target_arch = "x86_64", not(feature = "portable-scan")),
@@ -22,10 +24,10 @@ use x86_64 as implementation;
 /// Bytes per block of masks: one bit each in a `u64`.
 pub(crate) const BLOCK: usize = 64;
 
-/// Bytes of the vectors that strings are searched with.
+/// Bytes of the vectors with which strings are searched.
 const LANE: usize = 16;
 
-/// Where the bytes that decide framing are in one block; bit `i` stands for byte `i`.
+/// Positions of the bytes that decide framing in one block; bit `i` stands for byte `i`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Masks {
     pub(crate) quote: u64,
@@ -37,7 +39,8 @@ pub(crate) struct Masks {
 }
 
 impl Masks {
-    /// The masks without their first `count` bytes, fewer than a block, as if blanks came after the last byte.
+    /// The masks without their first `count` bytes, fewer than a block, as if blanks followed the
+    /// last byte.
     #[inline(always)]
     pub(crate) fn after(self, count: usize) -> Masks {
         Masks {
@@ -51,24 +54,27 @@ impl Masks {
 
 /// The consumer of a scan's blocks.
 pub(crate) trait Visitor {
-    /// Reads the masks of one block; `prefix_xor` turns quote marks into "inside a string" marks. Returns whether to go on.
+    /// Receives the masks of one block. `prefix_xor` turns quote marks into "inside a string"
+    /// marks. Returns whether to continue.
     fn block(&mut self, masks: Masks, prefix_xor: impl Fn(u64) -> u64) -> bool;
 }
 
-/// Feeds whole blocks of `input` to `visitor` until it stops; returns the number of blocks that it visited (the one it stopped at
-/// included). The caller handles the bytes after the last whole block.
+/// Feeds whole blocks of `input` to `visitor` until it stops. Returns the number of blocks that it
+/// visited, including the one where it stopped. The caller handles the bytes after the last whole
+/// block.
 pub(crate) fn blocks(input: &[u8], visitor: &mut impl Visitor) -> usize {
     implementation::blocks(input, visitor)
 }
 
-/// Offset of the first `"`, `\` or byte below 0x20 in `text`; its length when there is none.
+/// Offset of the first `"`, `\` or byte below 0x20 in `text`, or its length if there is none.
 #[inline]
 pub(crate) fn special(text: &[u8]) -> usize {
     implementation::special(text)
 }
 
-/// One past the closing quote of a string without escapes whose content begins at `start` and is shorter than a vector, as nearly all
-/// names and many values are; `None` when only [`special`] can find it, or the text ends too soon for a load.
+/// The offset after the closing quote of a string without escapes whose contents begin at `start`
+/// and are shorter than a vector. Nearly all names and many values are such strings. `None` if only
+/// [`special`] can find the end, or if the text ends too soon for a vector load.
 #[inline(always)]
 pub(crate) fn short_string_end(text: &[u8], start: usize) -> Option<usize> {
     let lane = text.get(start..)?.first_chunk::<LANE>()?;
@@ -76,7 +82,8 @@ pub(crate) fn short_string_end(text: &[u8], start: usize) -> Option<usize> {
     (lane[length] == b'"').then_some(start + length + 1)
 }
 
-/// The loop over blocks, shared by the implementations; inlined so that it is compiled for each one's instructions.
+/// The loop over blocks that the implementations share. Inlined, so that it is compiled for each
+/// one's instructions.
 #[inline(always)]
 fn run(
     input: &[u8],
@@ -114,7 +121,7 @@ mod tests {
         }
     }
 
-    /// Bytes that matter and those next to them, more often than chance would give.
+    /// Bytes that matter and their neighbours, more often than chance would give.
     fn byte() -> impl Strategy<Value = u8> {
         prop_oneof![
             any::<u8>(),
@@ -124,7 +131,8 @@ mod tests {
         ]
     }
 
-    /// Records the masks and the marks of strings of the blocks that it visits, and stops after `blocks_max`.
+    /// Records the masks and string marks of the blocks that it visits, and stops after
+    /// `blocks_max`.
     struct Recorder {
         blocks_max: usize,
         seen: Vec<(Masks, u64)>,
@@ -147,7 +155,7 @@ mod tests {
         (scan(&mut recorder), recorder.seen)
     }
 
-    /// Generated cases of each property; under miri each takes a thousand times as long.
+    /// Generated cases of each property. Under miri each takes a thousand times as long.
     const CASES: u32 = if cfg!(miri) { 8 } else { 2048 };
 
     proptest! {

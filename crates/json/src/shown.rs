@@ -1,14 +1,17 @@
-//! Text shown to a person: control characters appear as the escapes of JSON.
+//! Text shown to a person: control characters appear as JSON escapes.
 //!
-//! Clients choose names, values and error texts. Printed raw, a newline forges a log line, and an escape sequence drives the terminal of
-//! the operator who reads it. Programs show such text through this module; formats that programs read stay exact. The escapes are those of
-//! JSON, so a message of the protocol keeps its value when its control characters are escaped. Backslashes stay as they are, so text
-//! without control characters is unchanged, and escaping twice is the same as escaping once.
+//! Clients choose names, values and error texts. Printed raw, a newline forges a log line, and an
+//! escape sequence controls the terminal of the operator who reads it. Programs show such text
+//! through this module; formats that programs read stay exact. The escapes are those of JSON, so a
+//! protocol message keeps its value when its control characters are escaped. Backslashes stay as
+//! they are, so text without control characters is unchanged, and escaping twice equals escaping
+//! once.
 
 use std::borrow::Cow;
 use std::fmt::{self, Display, Formatter, Write};
 
-/// A value whose text is shown on one line: no control character, newlines included, reaches the reader.
+/// A value whose text is shown on one line: no control character, not even a newline, reaches the
+/// reader.
 ///
 /// ```
 /// use corvid_json::shown::Shown;
@@ -24,7 +27,7 @@ impl<T: Display> Display for Shown<T> {
     }
 }
 
-/// As [`Shown`], for text of several lines: newlines and tabs stay.
+/// Like [`Shown`], for text of several lines: newlines and tabs stay.
 #[derive(Debug, Clone, Copy)]
 pub struct ShownLines<T>(pub T);
 
@@ -34,7 +37,7 @@ impl<T: Display> Display for ShownLines<T> {
     }
 }
 
-/// The text as [`Shown`] shows it, borrowed when it has no control character.
+/// The text as [`Shown`] shows it; borrowed if it has no control character.
 #[must_use]
 pub fn line(text: &str) -> Cow<'_, str> {
     match text.chars().any(is_control) {
@@ -43,8 +46,9 @@ pub fn line(text: &str) -> Cow<'_, str> {
     }
 }
 
-/// Appends `bytes` as a terminal may show them: as [`ShownLines`], with U+FFFD for what is not UTF-8. Returns the start of a character that
-/// is not complete, at most three bytes: call again with it and what follows.
+/// Appends `bytes` as a terminal may show them: as [`ShownLines`] does, with U+FFFD in place of
+/// invalid UTF-8. Returns the start of an incomplete character, at most three bytes: call again
+/// with these and the bytes that follow.
 pub fn append_lines<'a>(mut bytes: &'a [u8], out: &mut String) -> &'a [u8] {
     loop {
         let error = match std::str::from_utf8(bytes) {
@@ -55,7 +59,7 @@ pub fn append_lines<'a>(mut bytes: &'a [u8], out: &mut String) -> &'a [u8] {
             Err(error) => error,
         };
         let (text, rest) = bytes.split_at(error.valid_up_to());
-        // Valid, as the error says.
+        // Valid, according to the error.
         append(std::str::from_utf8(text).unwrap_or_default(), out);
         let Some(invalid) = error.error_len() else {
             return rest;
@@ -66,12 +70,13 @@ pub fn append_lines<'a>(mut bytes: &'a [u8], out: &mut String) -> &'a [u8] {
 }
 
 fn append(text: &str, out: &mut String) {
-    // Writing to a string does not fail.
+    // Writing to a string cannot fail.
     let _ = Escaper(out, Lines::Kept).write_str(text);
 }
 
-/// Whether a character must not reach a terminal or a line of a log: controls of ASCII and of ISO 6429 (C0, DEL, C1), the separators of
-/// lines and paragraphs, and the controls of writing direction, which show a text in another order than it has.
+/// Whether a character must not reach a terminal or a line of a log: controls of ASCII and of ISO
+/// 6429 (C0, DEL, C1), separators of lines and paragraphs, and controls of writing direction, which
+/// show a text in another order than it has.
 #[must_use]
 pub fn is_control(letter: char) -> bool {
     matches!(
@@ -92,7 +97,7 @@ enum Lines {
     Kept,
 }
 
-/// Escapes what is written to it.
+/// Escapes everything that is written to it.
 struct Escaper<'a, W>(&'a mut W, Lines);
 
 impl<W: Write> Write for Escaper<'_, W> {
@@ -113,7 +118,7 @@ impl<W: Write> Write for Escaper<'_, W> {
     }
 }
 
-/// Every control is below U+10000, so one escape is enough.
+/// Every control is below U+10000, so one escape suffices.
 fn write_escape(letter: char, out: &mut impl Write) -> fmt::Result {
     let short = match letter {
         '\n' => "\\n",
@@ -163,7 +168,7 @@ mod tests {
         for letter in '\0'..=char::MAX {
             let text = Shown(letter).to_string();
             assert!(!text.chars().any(is_control), "{text:?}");
-            // The standard library's own idea of control characters.
+            // The standard library's definition of control characters.
             assert!(!text.chars().any(char::is_control), "{text:?}");
         }
     }

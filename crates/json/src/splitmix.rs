@@ -1,9 +1,9 @@
-//! SplitMix64: numbers that look random and follow from a seed. It is here because every crate that
-//! needs reproducible numbers may depend on this one.
+//! SplitMix64: numbers that look random and follow from a seed. Every crate that needs reproducible
+//! numbers may depend on this crate.
 //!
-//! Nobody must have to guess a number: one number reveals all others.
+//! Not for secrets: one number reveals all others.
 
-/// The step between two states: the golden ratio of 2^64.
+/// The step between two states: 2^64 divided by the golden ratio.
 pub const STEP: u64 = 0x9e37_79b9_7f4a_7c15;
 
 /// Mixes a number: a bijection that changes half of the bits when one changes.
@@ -25,7 +25,7 @@ impl SplitMix64 {
         SplitMix64(seed)
     }
 
-    /// The next number. All numbers come once before one comes again.
+    /// The next number. No number repeats before all 2^64 have come.
     pub fn draw(&mut self) -> u64 {
         self.0 = self.0.wrapping_add(STEP);
         mix(self.0)

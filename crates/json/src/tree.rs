@@ -1,6 +1,7 @@
-//! Building a tree from the pull reader, with an explicit stack so that a thousand levels cost no thread stack.
+//! Builds a tree from the pull reader, with an explicit stack, so that a thousand levels cost no
+//! thread stack.
 //!
-//! Called by [`crate::Reader::value`] only.
+//! Only [`crate::Reader::value`] calls this file.
 
 use bstr::BString;
 
@@ -9,7 +10,7 @@ use crate::{Error, Kind, Object, Reader, Value};
 /// A container that is still open.
 enum Open {
     Array(Vec<Value>),
-    /// The members so far, and the name that the next value belongs to.
+    /// The members so far, and the name of the next value.
     Object(Object, BString),
 }
 
@@ -41,7 +42,7 @@ pub(crate) fn read(reader: &mut Reader<'_>) -> Result<Value, Error> {
                 Value::Object(Object::new())
             }
         };
-        // Put the finished value where it belongs, and close every container that it ends.
+        // Put the finished value into its container, and close every container that ends here.
         loop {
             match stack.pop() {
                 None => return Ok(value),

@@ -1,42 +1,41 @@
-//! Texts that have begun to arrive: which connection gives way when those of all connections
-//! together are too long.
+//! Texts that have begun to arrive: decides which connection gives way if together they are too
+//! long.
 //!
 //! The choice is a pure function of the connections and the time ([`choose`]):
 //!
-//! 1. A message that its peer does not finish has *stalled* when it has not grown by
-//!    [`PROGRESS_BYTES`] for [`STALLED_MS`]. The one that has not grown for longest goes first. So
-//!    a peer that sends at full speed is safe from all that hold bytes and wait, however long its
-//!    own message is.
-//! 2. Where none has stalled, the largest owner pays: of the group with most bytes the owner with
-//!    most bytes, and of its connections the one that has not grown for longest. So many
+//! 1. A message that its peer does not finish has *stalled* if it has not grown by
+//!    [`PROGRESS_BYTES`] for [`STALLED_MS`]. The message that has not grown for longest goes first.
+//!    So a peer that sends at full speed is safe from peers that hold bytes and wait, however long
+//!    its own message is.
+//! 2. If none has stalled, the largest owner pays: in the group with the most bytes the owner with
+//!    the most bytes, and of its connections the one that has not grown for longest. So many
 //!    connections of one owner cannot push out the others, nor many owners of one group those of
 //!    another.
 //!
-//! Groups and owners are the caller's: the remotes of a server and the addresses of its clients, or
-//! the servers of a cluster. Equal candidates are told apart by their order, so that the same input
-//! gives the same choice. The cost is linear in the number of candidates.
+//! The caller defines groups and owners: the remotes of a server and the addresses of its clients,
+//! or the servers of a cluster. Equal candidates are distinguished by their order, so that the same
+//! input gives the same choice. The cost is linear in the number of candidates.
 
 use std::collections::BTreeMap;
 
-/// A message that has not made progress for this long has stalled, ms: as long as the shortest
-/// election timer of the field.
+/// A message that has not made progress for this many milliseconds has stalled. As long as the
+/// shortest election timer of the field.
 pub const STALLED_MS: u64 = 1000;
 
-/// A message makes progress when it has grown by this much, bytes: a byte now and then does not
-/// keep its place.
+/// A message makes progress by growing by this many bytes. A byte now and then does not count.
 pub const PROGRESS_BYTES: usize = 16 * 1024;
 
 /// How the unfinished message of one connection grows.
 #[derive(Debug, Default)]
 pub struct Growth {
-    /// When it last made progress, ms.
+    /// When the message last made progress, in milliseconds.
     progressed_ms: u64,
     /// Bytes that have arrived since then.
     arrived: usize,
 }
 
 impl Growth {
-    /// Of a connection that has just been established.
+    /// The growth on a connection that has just been established.
     #[must_use]
     pub fn new(now_ms: u64) -> Growth {
         Growth {
@@ -45,7 +44,7 @@ impl Growth {
         }
     }
 
-    /// Bytes have arrived.
+    /// Records that bytes have arrived.
     pub fn arrive(&mut self, now_ms: u64, bytes: usize) {
         self.arrived += bytes;
         if self.arrived >= PROGRESS_BYTES {
@@ -53,12 +52,12 @@ impl Growth {
         }
     }
 
-    /// The peer begins to have its turn now: it had no part in the time before.
+    /// Restarts the measurement, because it is the peer's turn only from now on.
     pub fn restart(&mut self, now_ms: u64) {
         *self = Growth::new(now_ms);
     }
 
-    /// Time since it last made progress, ms.
+    /// Milliseconds since the message last made progress.
     #[must_use]
     pub fn idle_ms(&self, now_ms: u64) -> u64 {
         now_ms.saturating_sub(self.progressed_ms)
@@ -68,21 +67,22 @@ impl Growth {
 /// A connection that may give way.
 #[derive(Debug, Clone, Copy)]
 pub struct Candidate<Key, Group, Owner> {
-    /// The name by which the caller knows it.
+    /// The caller's name for the connection.
     pub key: Key,
-    /// Bytes that it holds.
+    /// Bytes that the connection holds.
     pub bytes: usize,
-    /// Time since it last made progress, ms ([`Growth::idle_ms`]).
+    /// Milliseconds since it last made progress ([`Growth::idle_ms`]).
     pub idle_ms: u64,
-    /// The peer has to act before the connection holds less, so its message may stall.
+    /// The connection holds fewer bytes only after the peer acts, so its message may stall.
     pub is_peers_turn: bool,
-    /// Its owner belongs to this.
+    /// The group of its owner.
     pub group: Group,
-    /// It pays for the bytes.
+    /// The owner, who is charged for the bytes.
     pub owner: Owner,
 }
 
-/// The connection that gives way next; `None`: there is none. Those without bytes never do.
+/// The connection that gives way next; `None` if there is none. Connections without bytes never
+/// give way.
 pub fn choose<Key, Group, Owner>(candidates: &[Candidate<Key, Group, Owner>]) -> Option<Key>
 where
     Key: Copy,
@@ -101,7 +101,7 @@ where
     longest_idle(of_group().filter(|candidate| candidate.owner == owner))
 }
 
-/// The one that has made no progress for longest; of several the one with most bytes.
+/// The candidate that has made no progress for longest; among equals, the one with the most bytes.
 fn longest_idle<'c, Key, Group, Owner>(
     candidates: impl Iterator<Item = &'c Candidate<Key, Group, Owner>>,
 ) -> Option<Key>
@@ -114,7 +114,7 @@ where
     longest.map(|candidate| candidate.key)
 }
 
-/// Of whom the candidates hold most bytes together.
+/// The payer whose candidates together hold the most bytes.
 fn largest<'c, Key, Group, Owner, Payer>(
     candidates: impl Iterator<Item = &'c Candidate<Key, Group, Owner>>,
     payer: impl Fn(&Candidate<Key, Group, Owner>) -> Payer,

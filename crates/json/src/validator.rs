@@ -1,17 +1,18 @@
-//! The fast path of validation: skips a valid array or object in one tight loop that makes no error messages.
+//! The fast path of validation: skips a valid array or object in one tight loop that makes no error
+//! messages.
 //!
-//! It gives up at the first token that is wrong or rare (deep nesting). The reader then validates token by token and
-//! reports the error, if there is one. So this validator may refuse a valid text, and it never accepts an invalid one.
-//! Called by [`crate::Reader`] only.
+//! It gives up at the first token that is wrong or rare (deep nesting). The reader then validates
+//! token by token and reports the error, if there is one. So this validator may reject a valid
+//! text, but never accepts an invalid one. Only [`crate::Reader`] calls it.
 
 use crate::lex::{self, skip_space};
 use crate::{escape, number, scan};
 
-/// Open brackets that are tracked, one bit each.
+/// Limit on open brackets that are tracked, one bit each.
 pub(crate) const LEVELS_MAX: usize = 64;
 
-/// One past the array or object whose opening bracket is at `start`; `None` when the reader must validate it token by
-/// token.
+/// The offset after the array or object whose opening bracket is at `start`; `None` if the reader
+/// must validate it token by token.
 pub(crate) fn container_end(text: &[u8], start: usize) -> Option<usize> {
     let mut open = Levels::default();
     let mut at = start;
@@ -22,7 +23,7 @@ pub(crate) fn container_end(text: &[u8], start: usize) -> Option<usize> {
                 let is_object = bracket == b'{';
                 open.push(is_object)?;
                 at = skip_space(text, at + 1);
-                // Each closing bracket's code is two above that of its opening bracket.
+                // The code of each closing bracket is two above that of its opening bracket.
                 if *text.get(at)? == bracket + 2 {
                     open.pop();
                     at + 1
@@ -91,7 +92,7 @@ fn name_end(text: &[u8], at: usize) -> Option<usize> {
     (*text.get(colon)? == b':').then(|| skip_space(text, colon + 1))
 }
 
-/// One past the string whose opening quote is at `quote`.
+/// The offset after the string whose opening quote is at `quote`.
 #[inline]
 fn string_end(text: &[u8], quote: usize) -> Option<usize> {
     let start = quote + 1;
@@ -105,7 +106,8 @@ fn string_end(text: &[u8], quote: usize) -> Option<usize> {
     escaped_string_end(text, start, end)
 }
 
-/// The same for a string whose content begins at `start` and whose first special byte, at `end`, is no quote.
+/// The offset after a string whose contents begin at `start` and whose first special byte, at
+/// `end`, is not a quote.
 #[inline(never)]
 fn escaped_string_end(text: &[u8], start: usize, mut end: usize) -> Option<usize> {
     loop {
@@ -127,7 +129,7 @@ fn number_end(text: &[u8], at: usize) -> Option<usize> {
     Some(end)
 }
 
-/// The caller, which is inside a container, checks the byte behind the keyword.
+/// The offset after a keyword. The caller, which is inside a container, checks the byte after it.
 #[inline]
 fn keyword_end(text: &[u8], at: usize) -> Option<usize> {
     let keywords: [&[u8]; 3] = [b"true", b"false", b"null"];
@@ -143,7 +145,7 @@ mod tests {
     use crate::Reader;
     use proptest::prelude::*;
 
-    /// Tokens that follow one another in valid texts and in texts that are nearly so.
+    /// Tokens that follow one another in valid and in nearly valid texts.
     fn token() -> impl Strategy<Value = &'static str> {
         prop::sample::select(vec![
             "[",
@@ -209,7 +211,7 @@ mod tests {
         })
     }
 
-    /// Generated cases of each property; miri is a thousand times as slow.
+    /// Generated cases of each property. miri is a thousand times slower.
     const CASES: u32 = if cfg!(miri) { 8 } else { 4096 };
 
     proptest! {

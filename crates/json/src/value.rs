@@ -6,10 +6,10 @@ use bstr::{BStr, BString};
 
 use crate::{Error, Number};
 
-/// Members sorted bytewise by name; of repeated names the last wins.
+/// Members sorted bytewise by name. The last of repeated names wins.
 pub type Object = BTreeMap<BString, Value>;
 
-/// A JSON value. Equality is structural; numbers compare after the number rule.
+/// A JSON value. Equality is structural. Numbers are compared as classified by the number rule.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Value {
     /// `null`
@@ -29,7 +29,7 @@ pub enum Value {
 }
 
 impl Value {
-    /// Parses one text of any kind, white space around it allowed.
+    /// Parses one text of any kind. White space around it is allowed.
     ///
     /// # Errors
     /// Syntax.
@@ -40,7 +40,8 @@ impl Value {
         Ok(value)
     }
 
-    /// Parses one text as a stream, a file or a tool's argument holds it: the outermost value is an object or an array.
+    /// Parses one text as a stream, a file or a tool's argument contains it: the outermost value is
+    /// an object or an array.
     ///
     /// # Errors
     /// Syntax, or another kind of value (`syntax error at beginning of input`).
@@ -57,7 +58,7 @@ impl Value {
         Value::String(BString::from(text.as_ref()))
     }
 
-    /// The member `name` of an object.
+    /// The member `name`, if the value is an object that has it.
     #[must_use]
     pub fn get(&self, name: &str) -> Option<&Value> {
         match self {
@@ -66,7 +67,7 @@ impl Value {
         }
     }
 
-    /// The string, if it is one and valid UTF-8.
+    /// The string, if the value is one and valid UTF-8.
     #[must_use]
     pub fn as_str(&self) -> Option<&str> {
         match self {
@@ -75,7 +76,7 @@ impl Value {
         }
     }
 
-    /// The elements, if it is an array.
+    /// The elements, if the value is an array.
     #[must_use]
     pub fn as_array(&self) -> Option<&[Value]> {
         match self {
@@ -84,7 +85,7 @@ impl Value {
         }
     }
 
-    /// The members, if it is an object.
+    /// The members, if the value is an object.
     #[must_use]
     pub fn as_object(&self) -> Option<&Object> {
         match self {
@@ -93,7 +94,7 @@ impl Value {
         }
     }
 
-    /// The integer, if it is one.
+    /// The integer, if the value is one.
     #[must_use]
     pub fn as_integer(&self) -> Option<i64> {
         match self {
@@ -102,7 +103,7 @@ impl Value {
         }
     }
 
-    /// The boolean, if it is one.
+    /// The boolean, if the value is one.
     #[must_use]
     pub fn as_bool(&self) -> Option<bool> {
         match self {
@@ -111,7 +112,7 @@ impl Value {
         }
     }
 
-    /// Appends the compact text, members sorted by name.
+    /// Appends the compact text, with members sorted by name.
     pub fn write(&self, out: &mut Vec<u8>) {
         crate::write::value(out, self);
     }
@@ -124,13 +125,14 @@ impl Value {
         out
     }
 
-    /// Appends text indented by two spaces, one element per line, as the reference's `--pretty` prints it (docs/spec/cli.md 3.5).
+    /// Appends the text indented by two spaces, one element per line, as the reference's `--pretty`
+    /// prints it (docs/spec/cli.md 3.5).
     pub fn write_pretty(&self, out: &mut Vec<u8>) {
         crate::write::pretty(out, self);
     }
 }
 
-/// The compact text; invalid UTF-8 is shown with replacement characters.
+/// Displays the compact text. Replacement characters stand for invalid UTF-8.
 impl std::fmt::Display for Value {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str(&String::from_utf8_lossy(&self.to_bytes()))

@@ -1,12 +1,12 @@
-//! Writing compact JSON, byte for byte as docs/spec/protocol.md 1.4 says.
+//! Writes compact JSON, byte for byte as docs/spec/protocol.md 1.4 specifies.
 //!
-//! Functions append to a byte vector and never fail. They write scalars and the small tree; [`crate::writer`] writes
-//! the commas and brackets around typed values.
+//! Functions append to a byte vector and never fail. They write scalars and the small tree;
+//! [`crate::writer`] writes the commas and brackets around typed values.
 
 use crate::Value;
 use crate::scan;
 
-/// Appends a string literal, escaping `"`, `\` and bytes below 0x20 only.
+/// Appends a string literal, escaping only `"`, `\` and bytes below 0x20.
 #[inline]
 pub fn string(out: &mut Vec<u8>, text: &[u8]) {
     out.reserve(text.len() + 2);
@@ -15,7 +15,7 @@ pub fn string(out: &mut Vec<u8>, text: &[u8]) {
     out.push(b'"');
 }
 
-/// Appends a string literal of a text in which nothing needs to be escaped, an identifier for instance.
+/// Appends a string literal whose text needs no escapes, for example an identifier.
 #[inline]
 pub fn identifier(out: &mut Vec<u8>, text: &[u8]) {
     debug_assert_eq!(
@@ -56,7 +56,7 @@ pub fn escaped(out: &mut Vec<u8>, text: &[u8]) {
 
 /// Appends an integer.
 pub fn integer(out: &mut Vec<u8>, value: i64) {
-    /// Digits of the largest magnitude, 2^63, and one more to make pairs of them.
+    /// Digits of the largest magnitude, 2^63, and one more to form pairs.
     const DIGITS_MAX: usize = 20;
     let mut digits = [0_u8; DIGITS_MAX];
     let mut start = DIGITS_MAX;
@@ -75,7 +75,7 @@ pub fn integer(out: &mut Vec<u8>, value: i64) {
     out.extend_from_slice(&digits[start..]);
 }
 
-/// Four bytes as eight hexadecimal digits, lower case, all at once.
+/// Converts four bytes to eight hexadecimal digits, lower case, all at once.
 ///
 /// ```
 /// assert_eq!(&corvid_json::write::hexadecimal([0x01, 0x9a, 0xbc, 0xf0]), b"019abcf0");
@@ -105,7 +105,7 @@ const PAIRS: [[u8; 2]; 100] = {
     pairs
 };
 
-/// Appends a real, `%.15g`.
+/// Appends a real, as `%.15g` prints it.
 pub fn real(out: &mut Vec<u8>, value: f64) {
     crate::number::write_real(out, value);
 }
@@ -120,7 +120,7 @@ pub fn null(out: &mut Vec<u8>) {
     out.extend_from_slice(b"null");
 }
 
-/// Appends a tree, compact, members sorted.
+/// Appends a tree, compact, with members sorted.
 pub fn value(out: &mut Vec<u8>, value: &Value) {
     match value {
         Value::Null => null(out),
@@ -153,7 +153,8 @@ pub fn value(out: &mut Vec<u8>, value: &Value) {
     }
 }
 
-/// Appends a tree indented by two spaces: each element on its own line, a closing bracket at the end of the last one's line.
+/// Appends a tree indented by two spaces: each element on its own line, a closing bracket at the
+/// end of the last element's line.
 pub fn pretty(out: &mut Vec<u8>, value: &Value) {
     indented(out, value, 0);
 }

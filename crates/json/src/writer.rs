@@ -1,7 +1,8 @@
-//! Typed writing of arrays and objects straight into a byte vector; the writers put the commas.
+//! Writes arrays and objects with typed values straight into a byte vector. The writers insert the
+//! commas.
 //!
-//! A writer borrows the vector, so a nested one must be ended before the outer one goes on. The only run-time check is
-//! whether a comma is due.
+//! A writer borrows the vector, so a nested writer must end before the outer one continues. The
+//! only run-time check is whether a comma is due.
 
 use crate::write;
 
@@ -42,7 +43,7 @@ impl<'a> ArrayWriter<'a> {
     }
 }
 
-/// Writes one object; members appear in the order of the calls.
+/// Writes one object. Members appear in the order of the calls.
 ///
 /// ```
 /// use corvid_json::{write, writer::ObjectWriter};
@@ -74,13 +75,13 @@ impl<'a> ObjectWriter<'a> {
         self.out
     }
 
-    /// Writes a member that is a string.
+    /// Writes a member whose value is a string.
     pub fn string(mut self, name: impl AsRef<[u8]>, text: &[u8]) -> Self {
         write::string(self.member(name), text);
         self
     }
 
-    /// Writes a member whose value is JSON already.
+    /// Writes a member whose value is already JSON.
     pub fn raw(mut self, name: impl AsRef<[u8]>, json: &[u8]) -> Self {
         self.member(name).extend_from_slice(json);
         self

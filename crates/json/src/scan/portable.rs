@@ -1,7 +1,7 @@
-//! The scan on eight bytes in a word, with no instructions beyond those that every processor has.
+//! The scan on eight bytes in a word, with only instructions that every processor has.
 //!
-//! Words are little-endian by construction, so the first byte is the lowest on every processor. The x86-64 implementation uses the functions for
-//! texts that are shorter than a vector.
+//! Words are little-endian by construction, so the first byte is the lowest on every processor. The
+//! x86-64 implementation uses these functions for texts that are shorter than a vector.
 
 use super::{BLOCK, LANE, Masks, Visitor};
 
@@ -31,7 +31,8 @@ pub(super) fn masks(block: &[u8; BLOCK]) -> Masks {
     masks
 }
 
-/// Bit `i` becomes the parity of bits `0..=i`: with quotes as input, ones from each opening quote up to its partner.
+/// Bit `i` becomes the parity of bits `0..=i`. With quotes as input: ones from each opening quote
+/// up to its partner.
 pub(super) fn prefix_xor(mut bits: u64) -> u64 {
     for shift in [1, 2, 4, 8, 16, 32] {
         bits ^= bits << shift;
@@ -39,13 +40,14 @@ pub(super) fn prefix_xor(mut bits: u64) -> u64 {
     bits
 }
 
-/// The high bit of each byte of `word` that equals `byte`, exact in every byte (no borrow between bytes).
+/// Sets the high bit of each byte of `word` that equals `byte`. Exact in every byte (no borrow
+/// between bytes).
 pub(super) fn equal(word: u64, byte: u8) -> u64 {
     let difference = word ^ (LOW_BITS * u64::from(byte));
     !(((difference & !HIGH_BITS) + !HIGH_BITS) | difference) & HIGH_BITS
 }
 
-/// The high bit of each byte of `word` below 0x20, exact.
+/// Sets the high bit of each byte of `word` below 0x20. Exact.
 fn below_space(word: u64) -> u64 {
     !(((word & !HIGH_BITS) + LOW_BITS * (0x80 - 0x20)) | word) & HIGH_BITS
 }
@@ -82,7 +84,7 @@ pub(super) fn special_in_lane(lane: &[u8; LANE]) -> Option<usize> {
         .next()
 }
 
-/// [`special`] of a text that is shorter than a vector: by two words that overlap.
+/// [`special`] in a text that is shorter than a vector, through two words that overlap.
 #[inline]
 pub(super) fn special_in_short(text: &[u8]) -> usize {
     let length = text.len();

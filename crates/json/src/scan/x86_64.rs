@@ -1,8 +1,8 @@
-//! The scan with vectors of x86-64: SSE2, which every such processor has, and AVX2 with a carry-less product where the processor has
-//! them.
+//! The scan with x86-64 vectors: SSE2, which every such processor has, and AVX2 with a carry-less
+//! product where the processor has them.
 //!
-//! The only file of this crate with `unsafe`, except for tests: loads of whole vectors, and the calls into functions compiled for
-//! instructions that were found at run time.
+//! The only file of this crate with `unsafe`, apart from tests: loads of whole vectors, and calls
+//! of functions compiled for instructions that were detected at run time.
 
 #![allow(unsafe_code)]
 
@@ -19,7 +19,8 @@ pub(super) fn blocks(input: &[u8], visitor: &mut impl Visitor) -> usize {
     if std::arch::is_x86_feature_detected!("avx2")
         && std::arch::is_x86_feature_detected!("pclmulqdq")
     {
-        // SAFETY: the processor has the instructions that the function is compiled for, as just checked.
+        // SAFETY: the processor has the instructions that the function is compiled for, as just
+        // checked.
         return unsafe { blocks_avx2(input, visitor) };
     }
     blocks_sse2(input, visitor)
@@ -135,7 +136,8 @@ pub(super) fn special(text: &[u8]) -> usize {
 #[inline]
 pub(super) fn special_in_lane(lane: &[u8; LANE]) -> Option<usize> {
     let bytes = load(lane);
-    // SAFETY: SSE2 is part of every x86-64 processor. A byte is its own minimum with 0x1f when it is below 0x20.
+    // SAFETY: SSE2 is part of every x86-64 processor. A byte is its own minimum with 0x1f when it
+    // is below 0x20.
     let found = unsafe {
         let quote = _mm_cmpeq_epi8(bytes, _mm_set1_epi8(b'"'.cast_signed()));
         let backslash = _mm_cmpeq_epi8(bytes, _mm_set1_epi8(b'\\'.cast_signed()));

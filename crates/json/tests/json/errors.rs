@@ -1,8 +1,9 @@
-//! Messages and positions of syntax errors, as the reference's tools print them (`ovsdb-tool query DB TEXT`).
+//! Messages and positions of syntax errors, as the reference's tools print them
+//! (`ovsdb-tool query DB TEXT`).
 
 use corvid_json::{DEPTH_MAX, Reader, Value};
 
-/// Checks the error of a text both as a tree and passed over.
+/// Checks the error of a text, both parsed as a tree and skipped.
 fn check(text: &[u8], position: (usize, usize, usize), message: &str) {
     let expected = format!(
         "line {}, column {}, byte {}: {message}",
@@ -19,7 +20,7 @@ fn check(text: &[u8], position: (usize, usize, usize), message: &str) {
     assert_eq!(skipped.expect_err(&shown).to_string(), expected, "{shown}");
 }
 
-/// The same for a text of one line: column and byte agree.
+/// Checks the error of a one-line text, in which column and byte agree.
 fn check_line(text: &str, byte: usize, message: &str) {
     check(text.as_bytes(), (0, byte, byte), message);
 }

@@ -1,4 +1,5 @@
-//! Framing at its edges: how a text begins, the depth limit, and the positions of errors in a stream.
+//! Framing at its edges: how a text begins, the depth limit, and the positions of errors in a
+//! stream.
 
 use corvid_json::frame::{Framed, Framer};
 use corvid_json::{DEPTH_MAX, Error};

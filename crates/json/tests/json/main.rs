@@ -1,4 +1,4 @@
-//! The JSON layer from outside: errors, framing, writers, and another reader as an oracle.
+//! The JSON layer from outside: errors, framing, writers, and another parser as an oracle.
 
 mod errors;
 mod frame;

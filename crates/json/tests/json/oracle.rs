@@ -1,4 +1,5 @@
-//! Generated texts: against an independent JSON parser, round trips, and streams cut anywhere.
+//! Generated texts: compared with an independent JSON parser, round trips, and streams cut
+//! anywhere.
 
 use corvid_json::frame::{Framed, Framer, unfinishable};
 use corvid_json::{DEPTH_MAX, Number, Reader, Value};
@@ -6,7 +7,8 @@ use proptest::collection::vec;
 use proptest::prelude::*;
 use serde_json::Value as Theirs;
 
-/// Our tree as the other parser would have it, for values in which both agree (integers in range, valid UTF-8).
+/// Converts our tree to the other parser's, for values on which both agree (integers in range,
+/// valid UTF-8).
 fn convert(value: &Value) -> Theirs {
     match value {
         Value::Null => Theirs::Null,
@@ -22,7 +24,7 @@ fn convert(value: &Value) -> Theirs {
     }
 }
 
-/// Our number rule applied to their tree.
+/// Applies our number rule to their tree.
 fn normalize(value: &mut Theirs) {
     match value {
         Theirs::Number(number) => {
@@ -60,7 +62,7 @@ fn tree() -> impl Strategy<Value = Value> {
     })
 }
 
-/// Texts that are nearly JSON: fragments glued at random.
+/// Nearly JSON: fragments joined at random.
 fn nearly() -> impl Strategy<Value = Vec<u8>> {
     let fragments: &[&str] = &[
         "[",
@@ -96,7 +98,8 @@ fn nearly() -> impl Strategy<Value = Vec<u8>> {
         .prop_map(|parts| parts.concat().into_bytes())
 }
 
-/// All frames of a stream that arrives in pieces of the given lengths, and whether it ended in an error.
+/// All frames of a stream that arrives in pieces of the given lengths, and whether it ended in an
+/// error.
 fn frames(stream: &[u8], cuts: &[usize]) -> (Vec<Vec<u8>>, Option<usize>) {
     let mut framer = Framer::new();
     let (mut frames, mut kept) = (Vec::new(), Vec::new());
@@ -138,7 +141,8 @@ fn has_number_out_of_range(value: &Theirs) -> bool {
 #[test]
 fn numbers_beyond_the_largest_real_are_refused() {
     assert!(Value::parse(b"[1e310]").is_err());
-    // The other parser accepts it if its feature `arbitrary_precision` is on, as in builds of the whole workspace.
+    // The other parser accepts it if its feature `arbitrary_precision` is on, as in builds of the
+    // whole workspace.
     if let Ok(theirs) = serde_json::from_slice::<Theirs>(b"[1e310]") {
         assert!(has_number_out_of_range(&theirs));
     }
@@ -146,7 +150,7 @@ fn numbers_beyond_the_largest_real_are_refused() {
     assert!(!has_number_out_of_range(&theirs));
 }
 
-/// The first two bytes of an encoded trailing surrogate.
+/// Whether these are the first two bytes of an encoded trailing surrogate.
 fn is_trailing_surrogate(bytes: &[u8]) -> bool {
     matches!(bytes, [0xed, 0xb0..=0xbf])
 }
@@ -187,10 +191,10 @@ proptest! {
                 prop_assert_eq!(convert(&ours), theirs);
             }
             (Err(_), Err(_)) => {}
-            // A trailing surrogate without a leading one is encoded as it is, as in the reference; the other parser
-            // refuses it.
+            // A trailing surrogate without a leading one is encoded as it is, as in the reference.
+            // The other parser rejects it.
             (Ok(ours), Err(_)) if ours.to_bytes().windows(2).any(is_trailing_surrogate) => {}
-            // A number beyond the largest real is refused; the other parser keeps its digits.
+            // A number beyond the largest real is rejected. The other parser keeps its digits.
             (Err(_), Ok(theirs)) if has_number_out_of_range(&theirs) => {}
             (ours, theirs) => prop_assert!(false, "{:?} against {:?}", ours, theirs),
         }
