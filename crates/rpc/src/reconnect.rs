@@ -142,7 +142,7 @@ impl Reconnect {
         self.state = State::Void;
     }
 
-    /// Abandons the connection or the attempt in favour of a new one.
+    /// Abandons the connection or the attempt in favor of a new one.
     pub fn force(&mut self) {
         self.state = match std::mem::replace(&mut self.state, State::Void) {
             State::Connected(connection) => State::Closing {

@@ -237,7 +237,7 @@ impl Drop for Retained {
 /// Subtracts bytes from an account.
 fn release(account: &AtomicUsize, bytes: usize) {
     let before = account.fetch_sub(bytes, Ordering::Relaxed);
-    // An account that wraps around would look full for ever.
+    // An account that wraps around would look full forever.
     assert!(bytes <= before, "bytes are released once");
 }
 

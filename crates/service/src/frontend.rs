@@ -77,13 +77,13 @@ pub struct Frontend {
 /// The status of a session, for operators.
 #[derive(Clone, Debug)]
 pub struct SessionStatus {
-    /// Its client and remote.
+    /// The session's client and remote.
     pub info: Arc<SessionInfo>,
-    /// The number of its monitors.
+    /// Number of monitors.
     pub monitors: usize,
-    /// The number of its unanswered requests.
+    /// Number of unanswered requests.
     pub requests: usize,
-    /// Its last request except `echo`: method and time, ms.
+    /// The last request except `echo`: method and time, ms.
     pub last_request: Option<(&'static str, u64)>,
 }
 

@@ -206,11 +206,11 @@ impl DatabaseMethod {
 /// A request for a database. The frame is moved in whole; nothing is copied out of it.
 #[derive(Debug)]
 pub struct Request {
-    /// The session that sent it.
+    /// The session that sent the request.
     pub session: SessionId,
     /// The description of that session.
     pub info: Arc<SessionInfo>,
-    /// When it arrived, ms.
+    /// When the request arrived, ms.
     pub arrived_ms: u64,
     /// The frame's stamp ([`Frontend::set_stamp`](crate::Frontend::set_stamp)); 0 if none.
     pub stamp: u64,
@@ -408,7 +408,7 @@ impl Completion {
 pub struct Deliver {
     /// The session that receives the bytes.
     pub session: SessionId,
-    /// The database that sends it.
+    /// The database that sends the bytes.
     pub database: DatabaseId,
     /// The bytes.
     pub pieces: Vec<Piece>,
@@ -481,11 +481,11 @@ pub enum Event {
 pub struct Report {
     /// Figures for `memory/show`.
     pub usage: Usage,
-    /// Its tables.
+    /// The database's tables.
     pub tables: Vec<TableReport>,
     /// The state of replication; `None` if the database is active.
     pub replication: Option<ReplicationStatus>,
-    /// Its counters.
+    /// The database's counters.
     pub counts: Counters,
     /// Replies whose commit records are not stored yet.
     pub pending: u64,
@@ -502,9 +502,9 @@ pub struct Report {
 pub struct TableReport {
     /// The table's name.
     pub name: String,
-    /// Changes of its rows are logged.
+    /// Changes of the table's rows are logged.
     pub is_logged: bool,
-    /// The number of its rows.
+    /// Number of rows.
     pub rows: u64,
 }
 

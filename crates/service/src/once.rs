@@ -340,7 +340,7 @@ impl OnceTable {
             return;
         }
         // The oldest commit leaves both the queue and the set: a fingerprint left behind would make
-        // its transaction look executed for ever.
+        // its transaction look executed forever.
         if self.commits.len() == IDS_MAX
             && let Some(oldest) = self.commits.pop_front()
         {
@@ -424,7 +424,7 @@ impl OnceTable {
     /// simulations.
     ///
     /// # Panics
-    /// They do not agree.
+    /// The three disagree.
     pub(crate) fn check(&self) {
         if let Some(known) = &self.known {
             let mut commits = self.commits.iter();

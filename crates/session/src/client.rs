@@ -316,7 +316,7 @@ impl Client {
         self.link.set_backoff(min_ms, max_ms);
     }
 
-    /// Retries for ever from now on, even after a [`Client::set_remote`] without `retry`.
+    /// Retries forever from now on, even after a [`Client::set_remote`] without `retry`.
     pub fn enable_reconnect(&mut self, now_ms: u64) {
         self.link.enable_retries(now_ms);
         self.advance(now_ms);

@@ -108,7 +108,7 @@ impl Link {
         is_kept
     }
 
-    /// Retries for ever from now on.
+    /// Retries forever from now on.
     pub(crate) fn enable_retries(&mut self, now_ms: u64) {
         self.reconnect.set_tries(None);
         if self.remotes.count() > 0 {

@@ -62,7 +62,7 @@ pub(super) struct Envelope {
 pub(super) struct ParsedRequest {
     pub(super) frame: Vec<u8>,
     pub(super) envelope: Envelope,
-    /// The stamp of its frame.
+    /// The stamp of the frame that holds the message.
     pub(super) stamp: u64,
 }
 

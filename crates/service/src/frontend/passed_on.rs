@@ -1,4 +1,4 @@
-//! Requests that a relay forwards for its clients, recognised by how they begin.
+//! Requests that a relay forwards for its clients, recognized by how they begin.
 //!
 //! A relay wraps its clients' transactions in `transact_once`, so its text nests one level deeper
 //! and is a little longer than the client's. A relay does not know how long a text its source

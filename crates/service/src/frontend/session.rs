@@ -65,7 +65,7 @@ pub(super) struct Session {
 pub(super) struct PendingNotification {
     pub(super) awaits: Vec<DatabaseId>,
     pub(super) text: Piece,
-    /// It completes a request in flight.
+    /// The text completes a request in flight.
     pub(super) is_reply: bool,
 }
 

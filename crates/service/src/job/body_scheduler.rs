@@ -236,7 +236,7 @@ impl BodyScheduler {
             Body::Contents(contents_task) => answers.push(contents_task.finish()),
             Body::Deferred(body, waiting) => {
                 // A stale entry would add sessions to a body that is already written: they would
-                // wait for ever.
+                // wait forever.
                 let known = self.bodies.remove(&address(&body));
                 assert_eq!(
                     known,

@@ -109,7 +109,7 @@ impl<C> DatabaseQueue<C> {
             }
             _ => None,
         });
-        // The events after an unknown snapshot would wait for ever.
+        // The events after an unknown snapshot would wait forever.
         assert!(found.is_some(), "a snapshot is loaded once");
         if let Some(load) = found {
             *load = contents.map_or(Load::Failed, Load::Done);

@@ -236,7 +236,7 @@ impl<F: FileEffects> MemberPump<F> {
     /// database.
     pub fn end(mut self, now_ms: u64) -> (F, Vec<ToDatabase>) {
         // The removal waits for pending commits, and those that no majority has stored would delay
-        // it for ever. So the database first learns that it does not lead.
+        // it forever. So the database first learns that it does not lead.
         let (term, leader) = (self.member.status(now_ms).term, None);
         let follows = ToDatabase::Member(MemberEvent::Follows { term, leader });
         // A snapshot that is still loading, and the events after it, need not be kept: both are in

@@ -240,7 +240,7 @@ impl Outcomes {
     ) -> Option<ForwardOutcome> {
         if let Some(request) = self.by_id.get(&id) {
             if cancels {
-                // The request may be blocked at the source for ever.
+                // The request may be blocked at the source forever.
                 client.cancel_request(*request);
             }
             return None;

@@ -24,7 +24,7 @@ pub struct Contents {
     pub text: Vec<u8>,
     /// The range of its `<table-updates>` or `<table-updates2>`.
     pub range: Range<usize>,
-    /// The encoding of its rows.
+    /// How the table's rows are encoded.
     pub encoding: Encoding,
     /// Tables that are not replicated.
     pub excluded: Exclusions,

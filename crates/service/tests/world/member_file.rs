@@ -129,7 +129,7 @@ pub(crate) fn recovered() -> Recovered {
     }
 }
 
-/// That file.
+/// A member's file, opened from the contents above.
 pub(crate) fn opened() -> MemberFile<Threads> {
     let disk = Platter::default();
     let handle = disk.handle(BODY);

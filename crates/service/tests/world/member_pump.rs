@@ -120,8 +120,8 @@ fn a_member_whose_end_is_not_acknowledged_ends_by_itself_after_a_while() {
     still.is_ended = true;
     pump.turn(10, &mut still);
     still.parts.clear();
-    // It is not known at once whether another member takes over; after five seconds it does not
-    // matter.
+    // The pump cannot tell at once whether another member takes over. It stops waiting after five
+    // seconds.
     pump.turn(5010, &mut still);
     assert!(pump.is_done());
     assert!(

@@ -371,7 +371,7 @@ impl Run {
                     assert!(self.committed.contains(&number), "{number} is lost");
                 } else {
                     self.refusals += 1;
-                    // It is not known whether a canceled write was made.
+                    // A canceled write may or may not have been made.
                     let is_known = result.is_some_and(|result| result.as_array().is_some());
                     assert!(!is_known || !self.committed.contains(&number), "{message}");
                 }

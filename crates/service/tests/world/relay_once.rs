@@ -158,7 +158,7 @@ fn an_id_is_executed_once_and_its_result_is_told_again() {
         world.ask(second, "3", "transact_once", &abort);
         let other = once(&after, &insert("c")).replace("5e1f", "5e11");
         world.ask(second, "4", "transact_once", &other);
-        // It is unknown whether something older happened.
+        // The outcome of an older transaction is unknown.
         let unknown = once("5e1f3c9a-7d42-4a0b-9c66-2f0d8e5b7a13", &insert("b"));
         let unknown = unknown.replacen("5e1f", "5e10", 1);
         world.ask(second, "5", "transact_once", &unknown);
@@ -307,7 +307,7 @@ fn a_commit_shows_no_other_client_the_id_of_its_transaction() {
         world.ask(other, "2", "transact_once", zero);
         world.run();
         let text = world.take(other);
-        // It is a separate transaction.
+        // The other client's request is a separate transaction.
         assert!(text.contains(r#""id":1,"result":[{"uuid""#), "{text}");
         assert!(
             text.contains(r#""error":"unknown method","id":2"#),
