@@ -1,7 +1,8 @@
-//! The table of allocators: the run time of each workload and the memory of the server with each allocator.
+//! The `allocators` command: a table of the run time of each workload and the memory of the server
+//! with each allocator.
 //!
-//! Each build of our server has one allocator. Other allocators that the machine has are preloaded (`LD_PRELOAD`) into servers that use
-//! the system's.
+//! Each build of our server contains one allocator. Servers that use the system's allocator are
+//! also measured with each other allocator that is installed, which is preloaded (`LD_PRELOAD`).
 
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
@@ -19,17 +20,17 @@ const LIBRARIES: [(&str, &str); 3] = [
     ("tcmalloc", "libtcmalloc_minimal.so.4"),
     ("mimalloc", "libmimalloc.so.2"),
 ];
-/// The folders of these libraries in distributions.
+/// The folders in which distributions install these libraries.
 const FOLDERS: [&str; 4] = [
     "/usr/lib/x86_64-linux-gnu",
     "/usr/lib/aarch64-linux-gnu",
     "/usr/lib64",
     "/usr/lib",
 ];
-/// The build that uses the system's allocator.
+/// The name of the build that uses the system's allocator.
 const SYSTEM: &str = "system";
 
-/// A build of our server: `NAME=PROGRAM`.
+/// A build of our server, written `NAME=PROGRAM`.
 #[derive(Clone, Debug)]
 pub(crate) struct Build {
     name: String,
@@ -50,7 +51,7 @@ impl FromStr for Build {
     }
 }
 
-/// A line of the table.
+/// A line of the table: a server with one allocator.
 struct Line {
     title: String,
     target: Target,
@@ -58,12 +59,12 @@ struct Line {
 
 /// The cost of a workload with one allocator.
 struct Cost {
-    /// Time of the measured part, the mean of all runs.
+    /// The time of the measured part, averaged over all runs.
     duration_s: f64,
     memory_mib: f64,
 }
 
-/// Measures all allocators, and prints a line for each.
+/// Measures all allocators. Returns a table with a line for each.
 pub(crate) fn table(options: &Allocators) -> Result<String, Error> {
     let lines = lines(options);
     let mut text = format!("{:28}", "server and allocator");
@@ -103,7 +104,7 @@ pub(crate) fn table(options: &Allocators) -> Result<String, Error> {
     Ok(text)
 }
 
-/// Every server with every allocator that is available.
+/// Returns a line for each server with each allocator that is available.
 fn lines(options: &Allocators) -> Vec<Line> {
     let line = |title: String, path: &Path, preload: Option<PathBuf>| Line {
         title,

@@ -1,8 +1,9 @@
-//! Many clients on one thread: they send requests and count received messages.
+//! Many clients on one thread, which send requests and count received messages.
 //!
-//! The pool must be cheap, because it shares two cores with the server under test. Received bytes are framed, which is a scan, and only the
-//! beginning of a message is inspected; short replies are passed on as a whole. Workloads with monitoring clients drive the pool; it
-//! does not depend on tables.
+//! The pool must be cheap, because it shares two cores with the server under test. It only scans
+//! received bytes for the ends of messages, and looks at the beginning of each message. Short
+//! replies are passed on as a whole. Workloads with monitoring clients drive the pool; it does not
+//! depend on tables.
 
 use std::collections::VecDeque;
 use std::io::{self, Read, Write};
@@ -19,15 +20,17 @@ use crate::error::Error;
 use crate::requests;
 use crate::stream::{Address, Stream};
 
-/// Bytes read at a time.
+/// The maximum number of bytes of one read.
 const READ_BYTES: usize = 256 * 1024;
-/// Replies up to this size are passed on as a whole; of other messages, only the beginning of this size.
+/// Replies up to this size are passed on as a whole. Of a longer reply, only this much is passed
+/// on.
 const WHOLE_BYTES: usize = 128 * 1024;
-/// Enough to tell a reply from a notification, and to hold a transaction id.
+/// The number of bytes that suffice to tell a reply from a notification and contain a transaction
+/// id.
 const HEAD_BYTES: usize = 256;
-/// Time limit of a reply, seconds.
+/// The time limit for a reply, in seconds.
 const REPLY_TIMEOUT_S: u64 = 120;
-/// The reply to a server's probe.
+/// The reply to an inactivity probe of the server.
 const ECHO: &[u8] = br#"{"id":"echo","result":[],"error":null}"#;
 
 /// A message that a client has received.
@@ -35,7 +38,7 @@ const ECHO: &[u8] = br#"{"id":"echo","result":[],"error":null}"#;
 pub(crate) struct Arrival<'a> {
     pub(crate) client: usize,
     pub(crate) kind: Kind,
-    /// The whole text if it is short, else its beginning.
+    /// The whole text if it is short, otherwise its beginning.
     pub(crate) text: &'a [u8],
 }
 
@@ -45,17 +48,17 @@ pub(crate) enum Kind {
     Reply,
     /// An update, or a notification that a monitor has ended.
     Notification,
-    /// The marker, see [`ClientPool::expect_marker`]: once for each client.
+    /// The marker, see [`ClientPool::expect_marker`]. Reported once for each client.
     Marker,
 }
 
-/// The next action of the pool.
+/// The action that the pool takes next.
 #[derive(Debug)]
 pub(crate) enum Action {
     Wait,
-    /// The client sends this.
+    /// Sends this text from the client that received the message.
     Send(Arc<[u8]>),
-    /// The last awaited message has arrived.
+    /// Ends [`ClientPool::run`]: the last awaited message has arrived.
     Stop,
 }
 
@@ -79,7 +82,7 @@ impl ClientPool {
         })
     }
 
-    /// Adds a client. Returns its number, counted from 0.
+    /// Adds a client and returns its number, counted from 0.
     pub(crate) fn connect(&mut self, address: &Address) -> Result<usize, Error> {
         let mut stream = address.connect()?;
         let interest = Interest::READABLE | Interest::WRITABLE;
@@ -91,7 +94,7 @@ impl ClientPool {
         Ok(token.0)
     }
 
-    /// Adds several clients. Returns their numbers.
+    /// Adds several clients and returns their numbers.
     pub(crate) fn connect_many(
         &mut self,
         address: &Address,
@@ -104,29 +107,31 @@ impl ClientPool {
         Ok(first..self.clients.len())
     }
 
-    /// The number of clients.
+    /// Returns the number of clients.
     pub(crate) fn len(&self) -> usize {
         self.clients.len()
     }
 
-    /// Bytes that all clients have received.
+    /// Returns the number of bytes that all clients together have received.
     pub(crate) fn received_bytes(&self) -> u64 {
         self.clients.iter().map(|client| client.received).sum()
     }
 
-    /// Searches for the marker in all messages from now on. Called before the marker is sent.
+    /// Searches for the marker in all messages from now on. Must be called before the marker is
+    /// sent.
     pub(crate) fn expect_marker(&mut self) {
         self.is_marker_expected = true;
     }
 
-    /// Sends `text` from a client.
+    /// Sends `text` from client `client`.
     pub(crate) fn send(&mut self, client: usize, text: Arc<[u8]>) -> Result<(), Error> {
         let client = &mut self.clients[client];
         client.outgoing.push_back(text);
         client.write()
     }
 
-    /// Sends requests from a client, each after the reply to the one before. Messages to other clients are ignored.
+    /// Sends requests from one client, each after the reply to the previous one. Messages to other
+    /// clients are ignored.
     pub(crate) fn call(
         &mut self,
         client: usize,
@@ -147,7 +152,7 @@ impl ClientPool {
         })
     }
 
-    /// Sends one request from each client at once, and waits until all are answered.
+    /// Sends one request from each client at once, and waits until all of them are answered.
     pub(crate) fn call_all(
         &mut self,
         clients: Range<usize>,
@@ -171,7 +176,7 @@ impl ClientPool {
         })
     }
 
-    /// Serves all clients until `arrived`, called for each message, returns [`Action::Stop`].
+    /// Serves all clients. `arrived` is called for each message, until it returns [`Action::Stop`].
     pub(crate) fn run(
         &mut self,
         mut arrived: impl FnMut(Arrival<'_>) -> Action,
@@ -208,13 +213,14 @@ impl ClientPool {
 struct Client {
     stream: Stream,
     assembler: Assembler,
-    /// The part of the incomplete message that is kept, which is less than the assembler would keep.
+    /// The beginning of the incomplete message. The assembler only finds the ends of messages,
+    /// because it would keep long messages as a whole.
     message: Vec<u8>,
     outgoing: VecDeque<Arc<[u8]>>,
-    /// Bytes of the first of these that are written.
+    /// The number of bytes of the first of these texts that have been written.
     written: usize,
     received: u64,
-    /// The last bytes of the earlier reads, because the marker may be split across two.
+    /// The last bytes of earlier reads, because the marker may be split across two reads.
     tail: Vec<u8>,
     has_seen_marker: bool,
 }
@@ -250,7 +256,7 @@ impl Client {
         Ok(())
     }
 
-    /// Reads all available bytes. Returns whether to stop.
+    /// Reads all available bytes. Returns true if `arrived` has returned [`Action::Stop`].
     fn receive(
         &mut self,
         number: usize,
@@ -322,7 +328,8 @@ impl Client {
         Ok(has_stopped)
     }
 
-    /// Reports an arrival and executes the action. Returns whether to stop.
+    /// Reports a message and executes the action that `arrived` returns. Returns true if it is
+    /// [`Action::Stop`].
     fn act(
         &mut self,
         client: usize,
@@ -341,7 +348,7 @@ impl Client {
     }
 }
 
-/// Adds `bytes` to a message, up to the size that is kept.
+/// Appends `bytes` to a message, up to the size that is kept.
 fn keep(message: &mut Vec<u8>, bytes: &[u8]) {
     let begun = bytes.len().min(HEAD_BYTES.saturating_sub(message.len()));
     let (beginning, rest) = bytes.split_at(begun);
@@ -356,7 +363,8 @@ fn head(text: &[u8]) -> &[u8] {
     &text[..text.len().min(HEAD_BYTES)]
 }
 
-/// The kind of a message, by its beginning. Servers write the members of a message in different orders.
+/// Returns the kind of a message, which its beginning shows. Servers write the members of a message
+/// in different orders, so the first of the known members decides.
 fn kind(text: &[u8]) -> Kind {
     let at = |member: &[u8]| memmem::find(head(text), member).unwrap_or(usize::MAX);
     let notification = at(br#""method":"#).min(at(br#""params":"#));

@@ -1,9 +1,12 @@
-//! `corvid-bench clients`: the cost of a replica in client libraries, on the same server.
+//! `corvid-bench clients`: the cost of a replica in three client libraries, measured on the same
+//! server.
 //!
-//! Three clients keep a replica of all tables and columns of a database: ours (`replica`, a process of this program), the reference's C
-//! library, and the one for Python with its C parser. The C library is not packaged for linking, but `ovn-nbctl` as a daemon is little more
-//! than it: it keeps a replica of the whole northbound database. Each client is a process that is measured from outside. Figures
-//! that only our library can provide (the time of one change, bytes, look-ups) are measured within this process. This file has the command and
+//! Three clients keep a replica of all tables and columns of a database: our client (`replica`, a
+//! process of this program), the reference's C library, and the Python library with its C parser.
+//! The C library is not packaged for linking. `ovn-nbctl` as a daemon stands for it: the daemon
+//! does little more than keep a replica of the whole northbound database. Each client is a process
+//! that is measured from outside. Figures that only our library can provide (the time of one
+//! change, bytes, look-ups) are measured within this process. This file contains the command and
 //! its table; `sync`, `apply` and `index` measure.
 
 mod apply;
@@ -31,7 +34,7 @@ use crate::target::Program;
 use crate::workload::Scale;
 use process::Kind;
 
-/// A figure of our client with those of the other clients; NaN for a client that does not have it.
+/// A figure of our client and those of the other clients; NaN for a client that does not have it.
 #[derive(Clone, Debug)]
 struct Line {
     figure: Figure,
@@ -47,7 +50,7 @@ impl Line {
         }
     }
 
-    /// A figure of all clients: ours first, then [`OTHERS`].
+    /// A figure of all clients: first our client, then [`OTHERS`].
     fn of(values: [f64; 3], figure: impl FnOnce(f64) -> Figure) -> Line {
         let [ours, others @ ..] = values;
         Line {
@@ -57,14 +60,14 @@ impl Line {
     }
 }
 
-/// The other clients, in the order of their columns.
+/// The other clients, in the order of their columns in the table.
 const OTHERS: [Kind; 2] = [Kind::Packaged, Kind::Python];
 
 /// The input of all measurements.
 struct Setup<'a> {
     program: &'a Program,
     scale: Scale,
-    /// The clients that this machine has, with their positions in [`Line::of`].
+    /// The clients that are available on this machine, with their positions in [`Line::of`].
     kinds: Vec<(usize, Kind)>,
 }
 
@@ -108,7 +111,7 @@ pub(crate) fn measure(options: &Clients) -> Result<(), Error> {
     Ok(())
 }
 
-/// The median of each figure of each client. There is at least one round.
+/// Returns the median of each figure of each client. There must be at least one round.
 fn medians(rounds: &[Vec<Line>]) -> Vec<Line> {
     let median = |number: usize, of: &dyn Fn(&Line) -> f64| {
         figure::middle(rounds.iter().map(|lines| of(&lines[number])).collect())

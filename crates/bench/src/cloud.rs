@@ -1,7 +1,8 @@
-//! A small cloud in OVN's databases: switches with ports and ACLs, and one router that connects them. OVN's compiler, `ovn-northd`, translates the
-//! northbound into the southbound database.
+//! A small cloud in OVN's databases: switches with ports and ACLs, and one router that connects
+//! them. OVN's compiler, `ovn-northd`, translates the northbound into the southbound database.
 //!
-//! This file builds requests and reads counters from updates. It does not use connections or processes.
+//! This file builds requests and reads counters from updates. It does not use connections or
+//! processes.
 
 use std::fmt::Write as _;
 use std::fs;
@@ -14,18 +15,19 @@ use memchr::memmem;
 
 use crate::error::Error;
 
-/// The schemas of the system's packages. The compiler is in the same packages, so there is no fallback.
+/// The schemas of the system's packages. The compiler comes with the same packages, so schemas of
+/// our own would be of no use without them.
 pub(crate) const NORTHBOUND: &str = "/usr/share/ovn/ovn-nb.ovsschema";
 pub(crate) const SOUTHBOUND: &str = "/usr/share/ovn/ovn-sb.ovsschema";
 
-/// Logical switches.
+/// The number of logical switches.
 pub(crate) const SWITCHES: u32 = 60;
-/// Ports of each switch before single ports are added.
+/// The number of ports of each switch before single ports are added.
 pub(crate) const PORTS: u32 = 40;
-/// ACLs of each switch, half of them for each direction.
+/// The number of ACLs of each switch. Half of them are for each direction.
 const ACLS: u32 = 10;
 
-/// Reads a packaged schema.
+/// Reads a schema of the system's packages.
 pub(crate) fn schema(path: &str) -> Result<Schema, Error> {
     let bad = |reason: String| Error::File {
         path: Path::new(path).to_owned(),
@@ -68,12 +70,12 @@ pub(crate) fn add_switch(switch: u32) -> Arc<[u8]> {
     transact(&operations)
 }
 
-/// Inserts port `number` of a switch in a transaction of its own, as a cloud system does.
+/// Inserts port `number` of a switch in its own transaction, as a cloud system does.
 pub(crate) fn add_port(switch: u32, number: u32) -> Arc<[u8]> {
     transact(&port_operations(switch, number))
 }
 
-/// As [`add_port`], and also increments the number of the configuration, as `--wait=sb` does.
+/// Like [`add_port`], but also increments the number of the configuration, as `--wait=sb` does.
 pub(crate) fn add_port_and_wait(switch: u32, number: u32) -> Arc<[u8]> {
     let operations = port_operations(switch, number);
     transact(&format!("{operations},{NEXT_CONFIGURATION}"))
@@ -90,7 +92,7 @@ fn port_operations(switch: u32, number: u32) -> String {
     )
 }
 
-/// Increments the number of the configuration and changes nothing else.
+/// Increments the number of the configuration, and changes nothing else.
 pub(crate) fn next_configuration() -> Arc<[u8]> {
     transact(NEXT_CONFIGURATION)
 }
@@ -104,13 +106,13 @@ fn transact(operations: &str) -> Arc<[u8]> {
     text.into_bytes().into()
 }
 
-/// Monitors the number of the configuration that the compiler has translated.
+/// Monitors the number of the configuration that the compiler has translated last.
 pub(crate) fn monitor_translated() -> Arc<[u8]> {
     let text = br#"{"id":0,"method":"monitor_cond","params":["OVN_Northbound","translated",{"NB_Global":[{"columns":["sb_cfg"]}]}]}"#;
     Arc::from(&text[..])
 }
 
-/// The last number of a translated configuration in an update, if it has one.
+/// Returns the number of the last translated configuration in an update, if there is one.
 pub(crate) fn translated(update: &[u8]) -> Option<u64> {
     let member = br#""sb_cfg":"#;
     let at = memmem::rfind(update, member)? + member.len();
@@ -120,7 +122,8 @@ pub(crate) fn translated(update: &[u8]) -> Option<u64> {
     })
 }
 
-/// Monitors all tables of a database, as a hypervisor that monitors the whole southbound database does.
+/// Monitors all tables of a database, as a hypervisor does that monitors the whole southbound
+/// database.
 pub(crate) fn monitor_everything(schema: &Schema) -> Arc<[u8]> {
     let mut text = format!(
         r#"{{"id":0,"method":"monitor_cond_since","params":["{}","all",{{"#,
@@ -144,8 +147,8 @@ pub(crate) fn monitor_everything(schema: &Schema) -> Arc<[u8]> {
     text.into_bytes().into()
 }
 
-/// Inserts the marker row that ends a measurement, in a table that the compiler does not change. A client that has received it has received
-/// all earlier changes.
+/// Inserts the marker row that ends a measurement, in a table that the compiler does not change. A
+/// client that has received this row has received all earlier changes.
 pub(crate) fn southbound_marker() -> Arc<[u8]> {
     let marker = String::from_utf8_lossy(crate::requests::MARKER);
     let text = format!(

@@ -1,7 +1,8 @@
-//! A cluster under test: several members on this machine, each a process with a file of its own, which talk to each other over loopback.
+//! A cluster under test: several members on this machine. Each is a process with its own file, and
+//! they talk to each other over loopback.
 //!
-//! The program `ovsdb-tool` that belongs to the server makes the files; the members join while they run. The first member of the list leads
-//! when the cluster is complete.
+//! The program `ovsdb-tool` that belongs to the server makes the files. The members join while they
+//! run. Once the cluster is complete, the first member of the list is the leader.
 
 use std::io;
 use std::net::TcpListener;
@@ -19,12 +20,13 @@ use crate::workload::Run;
 
 /// The number of members.
 pub(crate) const MEMBERS: usize = 3;
-/// Time limit for a member to join, and for a cluster to have a leader.
+/// The time limit for a member to join, and for a cluster to elect a leader.
 const LIMIT: Duration = Duration::from_secs(600);
-/// The interval between questions for the state of a member.
+/// The interval at which a member is asked for its state.
 const ASK_EVERY: Duration = Duration::from_millis(5);
 
-/// Starts the members of a cluster with the contents of the prepared file, the leader first. Only a program can have several.
+/// Starts the members of a cluster with the contents of the prepared file. The leader is first in
+/// the list. Only a server that is a program can have several members.
 pub(crate) fn start(run: &Run<'_>) -> Result<Vec<Server>, Error> {
     let program = program(run)?;
     let name = name(run)?;
@@ -46,7 +48,7 @@ pub(crate) fn start(run: &Run<'_>) -> Result<Vec<Server>, Error> {
     Ok(members)
 }
 
-/// Starts another member, and waits until it has joined.
+/// Starts one more member and waits until it has joined.
 pub(crate) fn join(run: &Run<'_>, members: &[Server]) -> Result<Server, Error> {
     let program = program(run)?;
     let name = name(run)?;
@@ -64,30 +66,30 @@ pub(crate) fn join(run: &Run<'_>, members: &[Server]) -> Result<Server, Error> {
     Ok(member)
 }
 
-/// The name of the database in the prepared file.
+/// Returns the name of the database in the prepared file.
 pub(crate) fn name(run: &Run<'_>) -> Result<String, Error> {
     Ok(database_file::schema_of(run.file)?.name.to_string())
 }
 
-/// The text of `cluster/status`.
+/// Returns the text of `cluster/status`.
 pub(crate) fn status(member: &Server, name: &str) -> Result<String, Error> {
     member.control("cluster/status", &[name])
 }
 
-/// The term of a member.
+/// Returns the current term of a member.
 pub(crate) fn term(member: &Server, name: &str) -> Result<f64, Error> {
     let term = field(&status(member, name)?, "Term: ");
     Ok(term.parse().unwrap_or(f64::NAN))
 }
 
-/// The rest of the line of `cluster/status` that begins so.
+/// Returns the rest of the line of `cluster/status` that begins with `title`.
 fn field(status: &str, title: &str) -> String {
     let mut lines = status.lines();
     let found = lines.find_map(|line| line.strip_prefix(title));
     found.unwrap_or_default().to_owned()
 }
 
-/// Whether a socket is not there yet, or does not listen yet.
+/// Whether the error means that a socket does not exist yet, or that nobody listens on it yet.
 fn is_early(error: &io::Error) -> bool {
     matches!(
         error.kind(),
@@ -106,7 +108,7 @@ fn program<'a>(run: &Run<'a>) -> Result<&'a Program, Error> {
     }
 }
 
-/// Puts the leader at the beginning of the list, as soon as there is one.
+/// Waits until one of the members is the leader, and moves it to the beginning of the list.
 pub(crate) fn lead_first(members: &mut [Server], name: &str) -> Result<(), Error> {
     let leader = await_status(members, name, |status| status.contains("Role: leader"))?;
     members.swap(0, leader);
@@ -121,7 +123,7 @@ fn open(
     Server::open_made(program, run.cpu_totals, make)
 }
 
-/// Waits until one of the members has such a status. Returns its number.
+/// Waits until one of the members has a status that is wanted. Returns its number.
 fn await_status(
     members: &[Server],
     name: &str,
@@ -132,7 +134,7 @@ fn await_status(
         for (number, member) in members.iter().enumerate() {
             match status(member, name) {
                 Ok(status) if is_wanted(&status) => return Ok(number),
-                // The socket for commands may come after the one for clients.
+                // The server may create the control socket after the socket for clients.
                 Err(Error::Io(error)) if !is_early(&error) => {
                     return Err(error.into());
                 }
@@ -162,7 +164,7 @@ fn await_served(member: &Server, name: &str) -> Result<(), Error> {
     Ok(())
 }
 
-/// An address with a port that is free now.
+/// Returns an address with a port that is currently free.
 fn free_address() -> Result<String, Error> {
     let listener = TcpListener::bind(("127.0.0.1", 0))?;
     Ok(format!("tcp:{}", listener.local_addr()?))

@@ -1,7 +1,8 @@
-//! One client connection: sends prepared requests, with a limited number in flight, and reads replies.
+//! One client connection. It sends prepared requests, limits the number of requests in flight, and
+//! reads replies.
 //!
-//! Invariant: `sent - received` requests are in flight, at most `depth`. Readiness events drive it; it never blocks. It does not
-//! depend on workloads.
+//! Invariant: `sent - received` requests are in flight, at most `depth`. Readiness events drive the
+//! connection; it never blocks. It does not depend on workloads.
 
 use std::collections::VecDeque;
 use std::io::{self, Read, Write};
@@ -14,18 +15,19 @@ use crate::error::Error;
 use crate::requests::{self, Requests};
 use crate::stream::Stream;
 
-/// The way in which a connection handles received bytes.
+/// How a connection handles received bytes.
 #[derive(Debug)]
 enum Role {
     /// Counts replies.
     Writer {
         assembler: Assembler,
-        /// Whether the connection is done only after an update with the marker.
+        /// Whether the connection is done only when it has received an update with the marker.
         awaits_marker: bool,
     },
-    /// Searches for the marker only, so that a watcher costs the generator little more than reading.
+    /// Only searches for the marker, so that a watcher costs the generator little more than
+    /// reading.
     Watcher {
-        /// The last bytes of the earlier reads, because the marker may be split across two.
+        /// The last bytes of earlier reads, because the marker may be split across two reads.
         tail: Vec<u8>,
         has_seen_marker: bool,
     },
@@ -40,9 +42,9 @@ pub(crate) struct Connection {
     depth: usize,
     sent: usize,
     received: usize,
-    /// Bytes of the current request that are written.
+    /// The number of bytes of the current request that have been written.
     written: usize,
-    /// Replies to probes of the server, not written yet.
+    /// Replies to inactivity probes of the server that have not been written yet.
     echoes: Vec<u8>,
     /// The times at which the requests in flight were sent.
     times: VecDeque<Instant>,
@@ -51,7 +53,7 @@ pub(crate) struct Connection {
 }
 
 impl Connection {
-    /// A connection that will send `requests`.
+    /// Makes a connection that will send `requests`.
     pub(crate) fn writer(stream: Stream, requests: Requests, depth: usize) -> Connection {
         let role = Role::Writer {
             assembler: Assembler::default(),
@@ -69,7 +71,8 @@ impl Connection {
         Connection::new(self.stream, role, Requests::default(), 0)
     }
 
-    /// Replaces the requests; the earlier ones are answered. The received part of an update is kept.
+    /// Replaces the requests. All earlier ones must have been answered. The received part of an
+    /// update is kept.
     pub(crate) fn assign(self, requests: Requests, depth: usize) -> Connection {
         let Connection { stream, role, .. } = self;
         match role {
@@ -78,7 +81,7 @@ impl Connection {
         }
     }
 
-    /// Makes a writer done only after an update with the marker.
+    /// Makes a writer that is done only when it has received an update with the marker.
     pub(crate) fn awaiting_marker(mut self) -> Connection {
         if let Role::Writer { awaits_marker, .. } = &mut self.role {
             *awaits_marker = true;
@@ -105,7 +108,7 @@ impl Connection {
         &mut self.stream
     }
 
-    /// Whether every request is answered, or the marker was received.
+    /// Whether every request is answered, or a watcher has received the marker.
     pub(crate) fn is_done(&self) -> bool {
         match &self.role {
             Role::Writer { awaits_marker, .. } => {
@@ -117,7 +120,7 @@ impl Connection {
         }
     }
 
-    /// Sends requests up to the limit in flight.
+    /// Sends requests until `depth` are in flight or the socket's buffer is full.
     pub(crate) fn send(&mut self) -> Result<(), Error> {
         self.is_blocked = false;
         while !self.echoes.is_empty() && self.written == 0 {
@@ -159,7 +162,8 @@ impl Connection {
         }
     }
 
-    /// Reads all available bytes. `replied` gets each reply and the latency of its request, in nanoseconds.
+    /// Reads all available bytes. `replied` gets each reply and the latency of its request in
+    /// nanoseconds.
     pub(crate) fn receive(
         &mut self,
         room: &mut [u8],
@@ -197,7 +201,8 @@ impl Connection {
             } => {
                 for text in assembler.texts(bytes) {
                     let text = &*text?;
-                    // Inside a string, the quotes of such a member would be escaped.
+                    // Inside a string the quotes would be escaped, so this text can only be a
+                    // member.
                     if memmem::find(text, br#""method":"#).is_some() {
                         if memmem::find(text, br#""echo""#).is_some() {
                             self.echoes
@@ -224,7 +229,8 @@ impl Connection {
     }
 }
 
-/// Searches for the marker in `bytes`, also across the border to the earlier bytes, whose end is in `tail`.
+/// Searches for the marker in `bytes`, and across the boundary to the earlier bytes, whose end is
+/// in `tail`.
 pub(crate) fn see_marker(tail: &mut Vec<u8>, bytes: &[u8]) -> bool {
     let keep = requests::MARKER.len() - 1;
     if memmem::find(bytes, requests::MARKER).is_some() {

@@ -1,7 +1,8 @@
-//! Measured intervals of a server: the CPU time of all threads, and of each thread.
+//! The measured intervals of a server, in which the CPU time of each thread is measured.
 //!
-//! A workload begins an interval before the measured work and ends it after. All intervals of a server add up in its [`CpuUsage`], from which
-//! reports list the busy threads. A server at an address has no CPU usage.
+//! A workload begins an interval before the measured work and ends it after the work. All intervals
+//! of a server add up in its [`CpuUsage`], from which reports list the busy threads. A server at an
+//! address has no CPU usage.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -14,14 +15,14 @@ use crate::usage;
 #[derive(Clone, Debug, Default)]
 pub(crate) struct CpuUsage {
     wall_us: f64,
-    /// CPU time by the thread's name, us. Threads of one name count as one.
+    /// The CPU time by thread name, in us. Threads with the same name are added up.
     threads: BTreeMap<String, f64>,
 }
 
-/// The name for all threads that have ended.
+/// The name under which all threads that have ended are counted.
 const ENDED: &str = "(ended)";
 
-/// Threads below this part of a core are not listed.
+/// Threads that used less than this part of a core are not listed.
 const SHARE_MIN: f64 = 0.01;
 
 impl CpuUsage {
@@ -30,12 +31,12 @@ impl CpuUsage {
         self.wall_us > 0.0
     }
 
-    /// The length of all intervals, us.
+    /// Returns the length of all intervals, in us.
     pub(crate) fn wall_us(&self) -> f64 {
         self.wall_us
     }
 
-    /// Names of threads with the part of a core that each used, the busiest first.
+    /// Returns the names of threads with the part of a core that each used, the busiest first.
     pub(crate) fn shares(&self) -> Vec<(&str, f64)> {
         let share = |(name, cpu_us): (_, &f64)| (name, cpu_us / self.wall_us);
         let names = self
@@ -51,12 +52,12 @@ impl CpuUsage {
     }
 }
 
-/// The sum of a server's intervals.
+/// The sum of a server's intervals, which is shared by all who measure it.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct CpuTotals(Arc<Mutex<CpuUsage>>);
 
 impl CpuTotals {
-    /// The sum so far.
+    /// Returns the sum so far.
     pub(crate) fn cpu_usage(&self) -> CpuUsage {
         let busy = self.0.lock();
         busy.unwrap_or_else(PoisonError::into_inner).clone()
@@ -75,7 +76,7 @@ pub(crate) struct CpuInterval {
 }
 
 impl CpuInterval {
-    /// Begins an interval of the server with that process id.
+    /// Begins an interval of the server with the process id `pid`.
     pub(crate) fn begin(pid: Option<u32>, cpu_totals: &CpuTotals) -> Result<CpuInterval, Error> {
         let threads = pid.map_or(Ok(Vec::new()), usage::threads)?;
         Ok(CpuInterval {
@@ -87,7 +88,7 @@ impl CpuInterval {
         })
     }
 
-    /// The interval that began with the start of the process.
+    /// Returns an interval that began with the start of the process.
     pub(crate) fn since_start(
         pid: Option<u32>,
         cpu_totals: &CpuTotals,
@@ -102,7 +103,8 @@ impl CpuInterval {
         }
     }
 
-    /// Ends the interval. Returns the CPU time of all threads, microseconds; NaN for a server at an address.
+    /// Ends the interval. Returns the CPU time of all threads in microseconds; NaN for a server at
+    /// an address.
     pub(crate) fn end(self) -> Result<f64, Error> {
         let wall_us = self.began.elapsed().as_secs_f64() * 1e6;
         let Some(pid) = self.pid else {
@@ -122,7 +124,8 @@ impl CpuInterval {
             *busy.threads.entry(thread.name).or_default() += spent_us;
             left_us -= spent_us;
         }
-        // The rest is the time of threads that have ended, which only the coarse time of the whole process includes.
+        // The rest is the time of threads that have ended. Only the coarse time of the whole
+        // process includes it.
         if left_us > usage::COARSE_US {
             *busy.threads.entry(ENDED.to_owned()).or_default() += left_us;
         }
@@ -136,7 +139,7 @@ mod tests {
 
     #[test]
     fn interval_of_this_process_has_its_threads() {
-        // On a busy machine 30 ms may pass without any CPU time of this process.
+        // On a busy machine, 30 ms may pass without any CPU time of this process.
         let began = Instant::now();
         loop {
             let cpu_totals = CpuTotals::default();

@@ -1,5 +1,5 @@
-//! The database of most workloads: one table with the usual kinds of columns and an index. It is written as a standalone file, empty or with
-//! a history, which every server can open.
+//! The database of most workloads: one table with the usual kinds of columns and an index. It is
+//! written as a standalone file that every server can open, either empty or with a history.
 
 use std::fmt::Write as _;
 use std::fs::File;
@@ -13,22 +13,23 @@ use corvid_log::{Magic, Record};
 use crate::error::Error;
 use crate::requests;
 
-/// A port-like table: an indexed name, a number, a short map and a set.
+/// A table that resembles one of ports: an indexed name, a number, a short map and a set.
 const SCHEMA: &str = include_str!("bench.ovsschema");
 
-/// Commit time of the first record, ms since the Unix epoch.
+/// The commit time of the first record, in ms since the Unix epoch.
 const DATE_MS: u64 = 1_700_000_000_000;
 /// The number of hosts that rows belong to.
 const HOSTS: u64 = 512;
 
-/// The records of a file after its schema.
+/// The contents of the records after the schema.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct History {
     pub(crate) rows: u32,
-    /// The number of times that each row is written: inserted, then modified, which changes a number and a pair of the map. All rows get
-    /// a version before any row gets the next one.
+    /// The number of times that each row is written: it is inserted once, then modified. A
+    /// modification changes the number and one pair of the map. The records go over all rows before
+    /// they write any row again.
     pub(crate) versions: u32,
-    /// Rows in each transaction.
+    /// The number of rows in each transaction.
     pub(crate) rows_per_record: u32,
 }
 
@@ -40,7 +41,7 @@ impl History {
         rows_per_record: 1,
     };
 
-    /// Rows that were inserted by transactions of moderate size, and not changed since.
+    /// Rows that were inserted by transactions of moderate size and never changed.
     pub(crate) fn of_rows(rows: u32) -> History {
         History {
             rows,
@@ -49,7 +50,7 @@ impl History {
         }
     }
 
-    /// Rows that were each written `versions` times, each time by a transaction of its own.
+    /// Rows that were each written `versions` times, each time by a separate transaction.
     pub(crate) fn of_changes(rows: u32, versions: u32) -> History {
         History {
             rows,
@@ -59,7 +60,8 @@ impl History {
     }
 }
 
-/// Creates a database with that history at `path`, as the reference records it: modified columns as differences.
+/// Creates a database with a history at `path`. It is recorded as the reference does: modified
+/// columns as differences.
 pub(crate) fn write(path: &Path, history: History) -> io::Result<()> {
     let mut out = BufWriter::new(File::create(path)?);
     let (mut record, mut text, mut date_ms) = (Vec::new(), String::new(), DATE_MS);
@@ -88,14 +90,16 @@ pub(crate) fn write(path: &Path, history: History) -> io::Result<()> {
     write_through(path)
 }
 
-/// Brings a file to disk: what the system writes later would hold the syncs of servers up.
+/// Syncs a file to the disk. Otherwise the system would write it later, which would delay the syncs
+/// of servers.
 pub(crate) fn write_through(path: &Path) -> io::Result<()> {
     File::open(path)?.sync_all()
 }
 
-/// The UUID of a row of such a file.
+/// Returns the UUID of a row of such a file.
 pub(crate) fn uuid(row: u32) -> String {
-    // The UUIDs are spread over the whole range, as random ones are, because hash tables use their bits directly.
+    // The UUIDs are spread over the whole range like random UUIDs, because hash tables use their
+    // bits directly.
     let high = u64::from(row + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15);
     let low = u64::from(row + 1).wrapping_mul(0xbf58_476d_1ce4_e5b9) & 0xffff_ffff_ffff;
     format!(
@@ -106,13 +110,13 @@ pub(crate) fn uuid(row: u32) -> String {
     )
 }
 
-/// The columns of a row at its insertion, or the differences that later versions make.
+/// Writes the columns of a row: all of them for its insertion, the differences for later versions.
 fn change(out: &mut String, row: u32, version: u32) {
     if version == 0 {
         requests::row(out, &format!("item-{row:08}"), row);
         return;
     }
-    // An inserted row belongs to the host with its number.
+    // An inserted row belongs to the host whose number is the row's number.
     let host = (u64::from(row % 256) + u64::from(version)) % HOSTS;
     let _ = write!(
         out,
@@ -121,7 +125,7 @@ fn change(out: &mut String, row: u32, version: u32) {
     );
 }
 
-/// The schema in the first record of a file.
+/// Returns the schema in the first record of a file.
 pub(crate) fn schema_of(path: &Path) -> Result<Schema, Error> {
     let bad = |reason: String| Error::File {
         path: path.to_owned(),

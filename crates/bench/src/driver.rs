@@ -1,7 +1,7 @@
 //! The load generator: one thread that serves all connections when they are ready.
 //!
-//! It must be cheap, because it shares two cores with the server under test: a request costs one read, one write and a share of
-//! an `epoll_wait`.
+//! It must be cheap, because it shares two cores with the server under test. A request costs one
+//! read, one write and a share of an `epoll_wait`.
 
 use std::io;
 use std::time::{Duration, Instant};
@@ -13,11 +13,11 @@ use crate::connection::Connection;
 use crate::error::Error;
 use crate::stream::{Address, Stream};
 
-/// Bytes read at a time.
+/// The maximum number of bytes of one read.
 const READ_BYTES: usize = 256 * 1024;
-/// Time limit of a reply, seconds.
+/// The time limit for a reply, in seconds.
 const REPLY_TIMEOUT_S: u64 = 120;
-/// The largest latency that is counted, ns. Longer ones are counted as this one.
+/// The largest latency that can be recorded, in ns. Longer ones are recorded as this one.
 const LATENCY_MAX_NS: u64 = 60_000_000_000;
 
 /// All connections to one server.
@@ -28,7 +28,7 @@ pub(crate) struct Driver {
     room: Box<[u8]>,
 }
 
-/// Latencies in nanoseconds, to three digits.
+/// Returns an empty histogram for latencies in nanoseconds, with a precision of three digits.
 pub(crate) fn latencies() -> Histogram<u64> {
     Histogram::new_with_bounds(1, LATENCY_MAX_NS, 3).expect("the bounds are constants")
 }
@@ -43,7 +43,7 @@ impl Driver {
         })
     }
 
-    /// Connects to `address`.
+    /// Connects to `address`. [`Driver::add`] must follow.
     pub(crate) fn connect(&mut self, address: &Address) -> Result<Stream, Error> {
         let mut stream = address.connect()?;
         let token = Token(self.connections.len());
@@ -54,13 +54,14 @@ impl Driver {
         Ok(stream)
     }
 
-    /// Adds a connection made by the last [`Driver::connect`].
+    /// Adds the connection that was opened by the last call of [`Driver::connect`], and returns its
+    /// number.
     pub(crate) fn add(&mut self, connection: Connection) -> usize {
         self.connections.push(connection);
         self.connections.len() - 1
     }
 
-    /// Number of connections.
+    /// Returns the number of connections.
     pub(crate) fn len(&self) -> usize {
         self.connections.len()
     }
@@ -81,8 +82,9 @@ impl Driver {
         Ok(())
     }
 
-    /// Runs until the connections for which `awaited` holds are done. `replied` gets the number of the connection, the
-    /// reply and its latency in ns; `tick` is called from time to time with the number of replies so far.
+    /// Serves all connections until those for which `awaited` returns true are done. `replied` gets
+    /// the number of the connection, the reply and its latency in ns. `tick` is called from time to
+    /// time with the number of replies so far.
     pub(crate) fn run(
         &mut self,
         awaited: impl Fn(usize) -> bool,

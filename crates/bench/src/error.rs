@@ -1,4 +1,5 @@
-//! Errors of a measurement. An error ends the workload: the figures of a failed run have no meaning.
+//! The errors of a measurement. An error ends the workload, because the figures of a failed run
+//! have no meaning.
 
 use std::io;
 use std::panic;
@@ -12,7 +13,7 @@ pub(crate) enum Error {
     /// The program could not be run.
     #[error("{}: could not start: {source}", program.display())]
     Start { program: PathBuf, source: io::Error },
-    /// The program ended or did not listen in time; `log` is its standard error.
+    /// The program ended, or did not listen in time. `log` is its standard error.
     #[error("{}: does not listen: {log}", program.display())]
     Deaf { program: PathBuf, log: String },
     /// The server closed a connection.
@@ -24,13 +25,14 @@ pub(crate) enum Error {
     /// The server sent bytes that are not JSON.
     #[error("the server sent bad JSON: {0}")]
     Syntax(#[from] corvid_json::Error),
-    /// Its stream cannot be cut into messages.
+    /// The bytes of the server cannot be divided into messages.
     #[error("the server sent bad JSON: {0}")]
     Framing(#[from] corvid_json::StreamError),
     /// No message arrived within the time limit.
     #[error("the server was silent for {0} seconds")]
     Silent(u64),
-    /// The workload needs a program that the benchmark starts: to open a file, to be controlled, or to find tools beside it.
+    /// The workload needs a server that the benchmark starts itself: to give it a file, to control
+    /// it, or to find the tools that belong to it.
     #[error("this workload starts servers of its own; name the server's program, not an address")]
     NeedsProgram,
     /// A database file or schema cannot be read.
@@ -48,7 +50,7 @@ pub(crate) enum Error {
     /// A plot could not be drawn or written.
     #[error("plot: {0}")]
     Plot(String),
-    /// The library that slows the disk could not be compiled.
+    /// The library that slows the disk down could not be compiled.
     #[error("a slow disk needs a C compiler: cc: {0}")]
     Compiler(String),
     /// An error of a socket, a file or `/proc`.
@@ -56,7 +58,7 @@ pub(crate) enum Error {
     Io(#[from] io::Error),
 }
 
-/// The result of a thread. A panic of a thread is a bug, and is passed on.
+/// Waits for a thread and returns its result. A panic of the thread is a bug, and is passed on.
 pub(crate) fn joined<T>(thread: ScopedJoinHandle<'_, Result<T, Error>>) -> Result<T, Error> {
     thread
         .join()

@@ -1,7 +1,8 @@
-//! One figure of a run: its title, its unit, the direction that is better, and its aim.
+//! One figure of a run: its title, its unit, which direction is better, and its aim.
 //!
-//! A value that cannot be measured (the CPU time of a server at an address) is NaN, and reports show it as a dash. Workloads
-//! make figures; reports and plots read them. Every run of a workload yields the same list in the same order.
+//! A value that cannot be measured (such as the CPU time of a server at an address) is NaN, and
+//! reports show it as a dash. Workloads make figures; reports and plots read them. Every run of a
+//! workload returns the same figures in the same order.
 
 use std::fmt;
 
@@ -14,20 +15,20 @@ pub(crate) enum Better {
     Neither,
 }
 
-/// The aim of a figure, for the first of two servers.
+/// The aim of a figure, which applies to the first of two servers.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) enum Aim {
     None,
     /// A limit of the figure itself.
     AtMost(f64),
     AtLeast(f64),
-    /// A limit of the figure divided by the second server's.
+    /// A limit of the ratio of the figure to that of the second server.
     RatioAtMost(f64),
     RatioAtLeast(f64),
 }
 
 impl Aim {
-    /// Whether the aim is met; `None` if there is no aim, or no figure to compare.
+    /// Whether the aim is met. `None` if there is no aim, or if a figure is missing.
     pub(crate) fn is_met(self, ours: f64, reference: Option<f64>) -> Option<bool> {
         let ratio = ours / reference.unwrap_or(f64::NAN);
         let judge = |value: f64, is_met: bool| (!value.is_nan()).then_some(is_met);
@@ -60,26 +61,27 @@ pub(crate) struct Figure {
     pub(crate) title: &'static str,
     pub(crate) unit: &'static str,
     pub(crate) value: f64,
-    /// Digits after the point.
+    /// The number of digits after the decimal point.
     pub(crate) digits: usize,
     pub(crate) better: Better,
     pub(crate) aim: Aim,
-    /// The axis and the point at which it was measured: figures of one title at several points make a curve.
+    /// The axis and the position at which it was measured. Figures with the same title at several
+    /// positions make a curve.
     pub(crate) at: Option<(&'static str, f64)>,
 }
 
 impl Figure {
-    /// A figure whose lower values are better.
+    /// Makes a figure for which lower values are better.
     pub(crate) fn lower(title: &'static str, unit: &'static str, value: f64) -> Figure {
         Figure::new(title, unit, value, Better::Lower)
     }
 
-    /// A figure whose higher values are better.
+    /// Makes a figure for which higher values are better.
     pub(crate) fn higher(title: &'static str, unit: &'static str, value: f64) -> Figure {
         Figure::new(title, unit, value, Better::Higher)
     }
 
-    /// A figure without a better direction, which explains others.
+    /// Makes a figure without a better direction, which explains other figures.
     pub(crate) fn plain(title: &'static str, unit: &'static str, value: f64) -> Figure {
         Figure::new(title, unit, value, Better::Neither)
     }
@@ -104,7 +106,7 @@ impl Figure {
         Figure { aim, ..self }
     }
 
-    /// A point of a curve: `at("ports", 1000)`.
+    /// Sets the position on a curve: `at("ports", 1000)`.
     pub(crate) fn at(self, axis: &'static str, value: impl Into<f64>) -> Figure {
         Figure {
             at: Some((axis, value.into())),
@@ -112,8 +114,8 @@ impl Figure {
         }
     }
 
-    /// How many times worse this is than the same figure of another server, below 1 if it is better. `None` where no direction is better or a
-    /// value is not known.
+    /// Returns how many times worse this figure is than that of another server; a value below 1
+    /// means better. `None` if no direction is better or a value is not known.
     pub(crate) fn times_worse(&self, other: f64) -> Option<f64> {
         let times = match self.better {
             Better::Lower => self.value / other,
@@ -123,7 +125,7 @@ impl Figure {
         (!times.is_nan()).then_some(times)
     }
 
-    /// The title with its point and unit: `server CPU at 1000 ports, us/txn`.
+    /// Returns the title with the position and the unit: `server CPU at 1000 ports, us/txn`.
     pub(crate) fn label(&self) -> String {
         let mut label = self.title.to_owned();
         if let Some((axis, value)) = self.at {
@@ -137,7 +139,7 @@ impl Figure {
     }
 }
 
-/// The median of each figure. There is at least one run.
+/// Returns the median of each figure. There must be at least one run.
 pub(crate) fn medians(runs: &[Vec<Figure>]) -> Vec<Figure> {
     let median = |(index, figure): (usize, &Figure)| {
         let values = runs.iter().map(|figures| figures[index].value);
@@ -149,7 +151,7 @@ pub(crate) fn medians(runs: &[Vec<Figure>]) -> Vec<Figure> {
     runs[0].iter().enumerate().map(median).collect()
 }
 
-/// The median of values. There is at least one value.
+/// Returns the median. There must be at least one value.
 pub(crate) fn middle(mut values: Vec<f64>) -> f64 {
     values.sort_by(f64::total_cmp);
     let middle = values.len() / 2;

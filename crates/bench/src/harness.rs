@@ -1,8 +1,8 @@
-//! The server of one run, or the members of a cluster, and the connections: one that prepares, writers, and watchers. Workloads of several
-//! phases use it.
+//! The server of one run, or the members of a cluster, with the connections to them: one that
+//! prepares, the writers and the watchers. Workloads with several phases use it.
 //!
-//! In each phase all writers send their requests. Then a marker is inserted, and the phase ends when every watcher has received it, so that
-//! a phase includes the delivery of its updates.
+//! In each phase, all writers send their requests. Then a marker is inserted, and the phase ends
+//! when every watcher has received the marker. So a phase includes the delivery of its updates.
 
 use std::time::{Duration, Instant};
 
@@ -16,13 +16,14 @@ use crate::requests::Requests;
 use crate::server::Server;
 use crate::workload::Run;
 
-/// The number of the connection that prepares and inserts markers.
+/// The number of the connection that prepares the database and inserts markers.
 const PREPARER: usize = 0;
 
 /// A server with its connections.
 pub(crate) struct Harness<'a> {
     run: &'a Run<'a>,
-    /// At least one. The first one gets the preparation, and all writers unless they are spread.
+    /// Has at least one element. The first server gets the preparation, and also all writers unless
+    /// they are spread over the servers.
     servers: Vec<Server>,
     driver: Driver,
     writers: usize,
@@ -33,32 +34,32 @@ pub(crate) struct Harness<'a> {
 pub(crate) struct Phase {
     pub(crate) transactions: u64,
     pub(crate) elapsed: Duration,
-    /// CPU time of all servers, microseconds.
+    /// The CPU time of all servers, in microseconds.
     pub(crate) cpu_us: f64,
-    /// Latencies, nanoseconds.
+    /// The latencies, in nanoseconds.
     pub(crate) latencies: Histogram<u64>,
-    /// Bytes of all requests and their replies.
+    /// The sizes of all requests and of their replies.
     pub(crate) sent_bytes: u64,
     pub(crate) received_bytes: u64,
 }
 
 impl Phase {
-    /// Transactions per second.
+    /// Returns the number of transactions per second.
     pub(crate) fn rate(&self) -> f64 {
         self.transactions as f64 / self.elapsed.as_secs_f64()
     }
 
-    /// Server CPU time of a transaction, microseconds.
+    /// Returns the server's CPU time per transaction, in microseconds.
     pub(crate) fn cpu_us_each(&self) -> f64 {
         self.cpu_us / self.transactions as f64
     }
 
-    /// Wall time of a transaction, microseconds.
+    /// Returns the wall time per transaction, in microseconds.
     pub(crate) fn wall_us_each(&self) -> f64 {
         self.elapsed.as_secs_f64() * 1e6 / self.transactions as f64
     }
 
-    /// Bytes of a transaction and its reply.
+    /// Returns the number of bytes of a transaction and its reply.
     pub(crate) fn bytes_each(&self) -> f64 {
         (self.sent_bytes + self.received_bytes) as f64 / self.transactions as f64
     }
@@ -70,7 +71,7 @@ impl<'a> Harness<'a> {
         Harness::of_servers(run, vec![run.start()?])
     }
 
-    /// Uses these servers, at least one.
+    /// Uses servers that are running already. There must be at least one.
     pub(crate) fn of_servers(run: &'a Run<'a>, servers: Vec<Server>) -> Result<Harness<'a>, Error> {
         let mut driver = Driver::new()?;
         let stream = driver.connect(servers[0].address())?;
@@ -83,17 +84,17 @@ impl<'a> Harness<'a> {
         })
     }
 
-    /// The first server.
+    /// Returns the first server.
     pub(crate) fn server(&self) -> &Server {
         &self.servers[0]
     }
 
-    /// All servers.
+    /// Returns all servers.
     pub(crate) fn servers(&self) -> &[Server] {
         &self.servers
     }
 
-    /// Sends requests one after the other; `replied` gets each reply.
+    /// Sends requests one after another. `replied` gets each reply.
     pub(crate) fn prepare(
         &mut self,
         requests: Requests,
@@ -112,12 +113,14 @@ impl<'a> Harness<'a> {
         )
     }
 
-    /// Opens the connections of writers to the first server. Called once, before [`Harness::watch`].
+    /// Opens the connections of the writers to the first server. Must be called only once, before
+    /// [`Harness::watch`].
     pub(crate) fn connect(&mut self, writers: usize) -> Result<(), Error> {
         self.connect_to(writers, 1)
     }
 
-    /// Opens the connections of writers to all servers in turn. Called once, before [`Harness::watch`].
+    /// Opens the connections of the writers to all servers in turn. Must be called only once,
+    /// before [`Harness::watch`].
     pub(crate) fn connect_to_all(&mut self, writers: usize) -> Result<(), Error> {
         self.connect_to(writers, self.servers.len())
     }
@@ -157,8 +160,8 @@ impl<'a> Harness<'a> {
         Ok(())
     }
 
-    /// Sends the requests of all writers, each with `depth` in flight. Then sends the marker, if there is one, and waits until all
-    /// watchers have received it.
+    /// Sends the requests of all writers, each with `depth` requests in flight. Then sends the
+    /// marker, if there is one, and waits until all watchers have received it.
     pub(crate) fn phase(
         &mut self,
         requests: Vec<Requests>,
@@ -211,14 +214,15 @@ impl<'a> Harness<'a> {
         })
     }
 
-    /// Reads until every watcher has received the marker, which is sent elsewhere.
+    /// Reads until every watcher has received the marker, which somebody else sends.
     pub(crate) fn await_marker(&mut self) -> Result<(), Error> {
         let writers = self.writers;
         self.driver
             .run(|number| number > writers, |_, _, _| {}, |_| {})
     }
 
-    /// Sends a producer's request, which contains the marker, and waits until all writers, which also monitor, have received it.
+    /// Sends the request of a producer, which contains the marker, and waits until all writers,
+    /// which are also monitors here, have received the marker.
     pub(crate) fn produce(&mut self, request: Requests) -> Result<(), Error> {
         for number in (PREPARER + 1..).take(self.writers) {
             self.driver.change(number, Connection::awaiting_marker)?;

@@ -1,7 +1,10 @@
-//! A client that sends one request each millisecond and records the latencies, those during a command separately.
+//! A client that sends one request each millisecond and records the latencies. Those during a
+//! command are recorded separately.
 //!
-//! It has one thread and one request in flight, as a program with many small transactions has. The latency of a request counts from the time at
-//! which it was due, also if an earlier request delayed it. Otherwise a stall would hide all requests that it delayed (coordinated omission).
+//! It has one thread and one request in flight, like a program that makes many small transactions.
+//! The latency of a request is counted from the time at which the request was due, even if an
+//! earlier request delayed it. Otherwise a stall would hide all the requests that it delayed
+//! (coordinated omission).
 
 use std::sync::atomic::{AtomicU8, Ordering};
 use std::thread;
@@ -27,22 +30,22 @@ const DURING: u8 = 1;
 const OVER: u8 = 2;
 
 impl Phase {
-    /// The command begins.
+    /// Marks the beginning of the command.
     pub(crate) fn begin(&self) {
         self.0.store(DURING, Ordering::SeqCst);
     }
 
-    /// The command is done; the clients end.
+    /// Marks the end of the command. The clients end, too.
     pub(crate) fn end(&self) {
         self.0.store(OVER, Ordering::SeqCst);
     }
 }
 
-/// Latencies in ns, from the times at which requests were due.
+/// Latencies in ns, counted from the times at which the requests were due.
 #[derive(Debug)]
 pub(crate) struct Latencies {
     pub(crate) before: Histogram<u64>,
-    /// Latencies of requests that overlap with the command.
+    /// The latencies of requests that overlap with the command.
     pub(crate) during: Histogram<u64>,
 }
 
@@ -75,7 +78,7 @@ pub(crate) fn run(
         } else {
             &mut latencies.during
         };
-        // A longer latency is recorded as the longest one that the histogram has.
+        // A longer latency is recorded as the longest that the histogram can hold.
         let took_ns = took_ns.min(latencies.high());
         latencies
             .record_correct(took_ns, period_ns)

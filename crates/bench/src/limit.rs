@@ -1,7 +1,9 @@
-//! The limit of delivery: a minimal program that writes prepared bytes to many sockets. The delivery of a server is compared with it.
+//! The limit of delivery: a minimal program that writes prepared bytes to many sockets. The
+//! delivery of a server is compared with it.
 //!
-//! It only writes, one message to each socket in turn, on a thread of its own. Its clients are the same [`ClientPool`] that reads from a
-//! server, so reading costs the same in both. The limit of answering requests is in [`answers`].
+//! It runs on its own thread and only writes, one message to each socket in turn. Its clients are
+//! the same [`ClientPool`] that reads from a server, so reading costs the same in both cases. The
+//! limit of answering requests is in [`answers`].
 
 use std::io::{self, Write};
 use std::os::unix;
@@ -23,15 +25,16 @@ mod answers;
 
 pub(crate) use answers::answers;
 
-/// The number of runs. Other load on the machine only makes the program slower, so the best run is the limit.
+/// The number of runs. Other load on the machine only makes the program slower, so the best run is
+/// the limit.
 const RUNS: usize = 3;
 
 /// The result of the program.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Limit {
-    /// Received MB/s (10^6 bytes).
+    /// The rate at which the clients received, in MB/s (10^6 bytes).
     pub(crate) rate: f64,
-    /// CPU time of writing, us for each MB.
+    /// The CPU time of writing, in us for each MB.
     pub(crate) cpu_us: f64,
 }
 
@@ -70,12 +73,13 @@ fn once(clients: usize, message: &Arc<[u8]>, rounds: usize) -> Result<Limit, Err
                 .map_or(Ok((Vec::new(), 0.0)), |()| write(sockets, message, rounds))
         });
         let outcome = read(pool, clients * rounds, || {
-            // The error of a failed writer is returned when it is joined.
+            // A failed writer returns its error when it is joined.
             let _ = go.send(());
         });
-        // The clients are closed, so a writer that still writes fails.
+        // The clients are closed now, so a writer that is still writing fails.
         drop(go);
-        // The writer returns the sockets: closing one would be an error for a client that still reads.
+        // The writer returns the sockets, because closing one would be an error for a client that
+        // is still reading.
         let (_, cpu_us) = joined(writer)?;
         let megabytes = (clients * message.len() * rounds) as f64 / 1e6;
         Ok(Limit {
@@ -85,7 +89,8 @@ fn once(clients: usize, message: &Arc<[u8]>, rounds: usize) -> Result<Limit, Err
     })
 }
 
-/// Reads until `messages` messages have arrived. Returns MB/s since `begin`.
+/// Reads until `messages` messages have arrived. Returns the rate in MB/s, measured from the call
+/// of `begin`.
 fn read(mut pool: ClientPool, messages: usize, begin: impl FnOnce()) -> Result<f64, Error> {
     let mut left = messages;
     let began = Instant::now();
@@ -102,14 +107,15 @@ fn read(mut pool: ClientPool, messages: usize, begin: impl FnOnce()) -> Result<f
     Ok(pool.received_bytes() as f64 / 1e6 / seconds)
 }
 
-/// One socket, and the number of bytes written to it.
+/// A socket to which messages are written.
 struct Reader {
     stream: UnixStream,
     messages: usize,
     written: usize,
 }
 
-/// Writes to each socket that is writable. Returns the open sockets and the CPU time of this thread, us.
+/// Writes to each socket that is writable. Returns the open sockets and the CPU time of this thread
+/// in us.
 fn write(
     sockets: Vec<unix::net::UnixStream>,
     message: &[u8],
@@ -132,7 +138,7 @@ fn write(
     let mut left = readers.len();
     for round in 0..rounds {
         for reader in &mut readers {
-            // Only sockets without a backlog; the others continue when they are writable.
+            // Only writes to sockets without a backlog. The others continue when they are writable.
             if reader.messages == rounds - round {
                 left -= usize::from(one(reader, message)?);
             }
@@ -154,7 +160,8 @@ fn write(
     Ok((readers, usage::thread_cpu_us()))
 }
 
-/// Writes the rest of the current message until the socket's buffer is full. Returns whether the last message is complete.
+/// Writes the rest of the current message and the next ones, until the socket's buffer is full.
+/// Returns true if the last message is complete.
 fn one(reader: &mut Reader, message: &[u8]) -> Result<bool, Error> {
     loop {
         match reader.stream.write(&message[reader.written..]) {
@@ -179,7 +186,7 @@ mod tests {
     fn every_client_receives_every_message() {
         let body = "x".repeat(300_000);
         let message = format!(r#"{{"id":null,"method":"update","params":["m",{{"t":"{body}"}}]}}"#);
-        // Otherwise it would not end.
+        // If a message were missing, the call would never return.
         assert!(broadcast(7, &message.into_bytes().into(), 5).unwrap().rate > 0.0);
     }
 }

@@ -1,5 +1,5 @@
-//! Steady load: the contents of the database, the number of writers and their transactions, the number of watchers. The workloads of
-//! single-row transactions are values of [`Load`].
+//! A steady load: the contents of the database, the number of writers and their transactions, and
+//! the number of watchers. The workloads of single-row transactions are values of [`Load`].
 
 use crate::error::Error;
 use crate::figure::Figure;
@@ -20,20 +20,21 @@ pub(crate) enum Operation {
 #[derive(Clone, Debug)]
 pub(crate) struct Load {
     pub(crate) operation: Operation,
-    /// Rows inserted before the measurement.
+    /// The number of rows that are inserted before the measurement.
     pub(crate) rows: u32,
     pub(crate) writers: u32,
-    /// Transactions of each writer.
+    /// The number of transactions of each writer.
     pub(crate) transactions: u32,
-    /// Requests in flight of each writer.
+    /// The number of requests in flight of each writer.
     pub(crate) depth: usize,
     pub(crate) monitors: u32,
-    /// Whether each transaction is durable: it is on the disk before it is answered.
+    /// Whether each transaction is durable, which means that it is on the disk before it is
+    /// answered.
     pub(crate) is_durable: bool,
 }
 
 impl Load {
-    /// Ten connections that update single rows of 1,000, one request in flight each.
+    /// Ten connections that update single rows of 1,000, each with one request in flight.
     pub(crate) fn of_updates(transactions: u32) -> Load {
         Load {
             operation: Operation::Update,
@@ -46,7 +47,7 @@ impl Load {
         }
     }
 
-    /// Ten connections that insert rows into an empty database, one request in flight each.
+    /// Ten connections that insert rows into an empty database, each with one request in flight.
     pub(crate) fn of_inserts(transactions: u32) -> Load {
         Load {
             operation: Operation::Insert,
@@ -55,13 +56,15 @@ impl Load {
         }
     }
 
-    /// Fills the database of a new server, starts the watchers, writes, waits until all updates are delivered, and reads CPU time and memory.
+    /// Fills the database of a new server, starts the watchers, writes, waits until all updates are
+    /// delivered, and reads CPU time and memory.
     pub(crate) fn drive(&self, run: &Run<'_>) -> Result<Outcome, Error> {
         let mut harness = Harness::new(run)?;
         self.drive_with(&mut harness, Harness::connect)
     }
 
-    /// The same on servers that run; `connect` opens the connections of the writers. Memory is that of the server with the most.
+    /// Like [`Load::drive`], but on servers that are already running. `connect` opens the
+    /// connections of the writers. The memory is that of the server that uses the most.
     pub(crate) fn drive_with<'a>(
         &self,
         harness: &mut Harness<'a>,
@@ -101,12 +104,12 @@ impl Load {
 pub(crate) struct Outcome {
     /// Transactions per second.
     pub(crate) rate: f64,
-    /// Server CPU time per transaction, microseconds.
+    /// The server's CPU time per transaction, in microseconds.
     pub(crate) cpu_us: f64,
     pub(crate) p50_us: f64,
     pub(crate) p99_us: f64,
     pub(crate) p999_us: f64,
-    /// Resident memory at the end, MiB.
+    /// The resident memory at the end, in MiB.
     pub(crate) resident_mib: f64,
     pub(crate) peak_mib: f64,
 }

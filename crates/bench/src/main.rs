@@ -1,8 +1,10 @@
-//! `corvid-bench`: a load generator for OVSDB servers, which reports throughput, latency, CPU time and memory.
+//! `corvid-bench`: a load generator for OVSDB servers, which reports throughput, latency, CPU time
+//! and memory.
 //!
-//! A server is a program with the reference's command line, or an address, so any implementation and any version can be measured, alone or
-//! in turn with another one (A B A B). The load comes from a single thread, so that on a machine with two cores the server has a
-//! whole core. The benchmark does not depend on how a server works inside.
+//! A server is a program with the reference's command line, or an address. So any implementation
+//! and any version can be measured, alone or in turn with another one (A B A B). The load comes
+//! from a single thread, so that on a machine with two cores the server has a whole core. The
+//! benchmark does not depend on how a server works inside.
 
 mod allocators;
 mod client_pool;
@@ -105,7 +107,7 @@ fn run(command: &Command) -> Result<(), Error> {
     }
 }
 
-/// The server in the folder of this program.
+/// Returns the server in the folder of this program.
 fn beside_this_program() -> Result<Target, Error> {
     let path = std::env::current_exe()?.with_file_name("ovsdb-server");
     Ok(Target::Program(target::Program::plain(path)))
@@ -142,7 +144,8 @@ fn measure(targets: &[Target], options: &Measure) -> Result<(), Error> {
                 format!("{:16} FAILED: {error}\n", workload.name())
             }
         };
-        // A comparison is reported at its end, the worst first. Until then these lines show how far it is.
+        // The table of a comparison is printed at its end, after the list of the worst figures.
+        // Until then these lines show the progress.
         if is_comparison {
             output::error_text(&lines);
         } else {

@@ -1,4 +1,5 @@
-//! OVN's northbound database: its schema, and the requests of a cloud system that creates and removes ports and load balancers.
+//! OVN's northbound database: its schema, and the requests of a cloud system that creates and
+//! removes ports and load balancers.
 
 use std::fmt::Write as _;
 use std::fs;
@@ -14,10 +15,11 @@ use crate::requests::{self, Requests};
 /// The schema of the system's packages.
 const PACKAGED: &str = "/usr/share/ovn/ovn-nb.ovsschema";
 
-/// The tables used here, with the names and types of the packaged schema, for machines without the package.
+/// The tables that are used here, with the names and types of the packaged schema, for machines
+/// without the package.
 const TRIMMED: &str = include_str!("northbound.ovsschema");
 
-/// Logical switches, over which ports are spread.
+/// The number of logical switches, over which the ports are spread.
 pub(crate) const SWITCHES: u32 = 100;
 
 /// Writes an empty database.
@@ -25,7 +27,7 @@ pub(crate) fn create(file: &Path) -> Result<(), Error> {
     Ok(database_file::create_with(file, &schema()?)?)
 }
 
-/// The packaged schema, or the trimmed one.
+/// Returns the packaged schema, or the trimmed one if the package is not installed.
 pub(crate) fn schema() -> Result<Schema, Error> {
     let text = fs::read_to_string(PACKAGED).unwrap_or_else(|_| TRIMMED.to_owned());
     let bad = |reason: String| Error::File {
@@ -49,14 +51,14 @@ pub(crate) fn topology() -> Requests {
     Requests::one(&text)
 }
 
-/// Monitors all columns of the tables that change, as current clients do.
+/// Monitors the changing tables, as current clients do.
 pub(crate) fn monitor() -> Requests {
     Requests::one(
         r#"{"id":0,"method":"monitor_cond_since","params":["OVN_Northbound","northbound",{"Logical_Switch":[{"columns":["name","ports"]}],"Logical_Switch_Port":[{"columns":["name","type","options","addresses","port_security","up","enabled","external_ids"]}],"Address_Set":[{"columns":["name","addresses"]}],"Load_Balancer":[{"columns":["name","vips","protocol","external_ids"]}],"Load_Balancer_Group":[{"columns":["name","load_balancer"]}]},"00000000-0000-0000-0000-000000000000"]}"#,
     )
 }
 
-/// Inserts a row whose name contains the marker; `phase` makes the name unique.
+/// Inserts a row whose name contains the marker. `phase` makes the name unique.
 pub(crate) fn marker(phase: u32) -> Requests {
     let marker = String::from_utf8_lossy(requests::MARKER);
     Requests::one(&format!(
@@ -72,7 +74,8 @@ fn addresses(number: u32) -> (String, String) {
     )
 }
 
-/// The operations that create port `number`: the row, its reference in a switch, its address in the set.
+/// Returns the operations that create port `number`: they insert the row, its reference in a switch
+/// and its address in the set.
 pub(crate) fn port_operations(number: u32) -> String {
     let (mac, ip) = addresses(number);
     let switch = number % SWITCHES;
@@ -86,7 +89,8 @@ pub(crate) fn add_port(number: u32) -> String {
     transact(number, &port_operations(number))
 }
 
-/// Removes a port from its switch and from the set. The row is garbage collected with its last reference.
+/// Removes a port from its switch and from the set. The row is garbage collected when its last
+/// reference is removed.
 pub(crate) fn remove_port(number: u32, uuid: &str) -> String {
     let (_, ip) = addresses(number);
     let switch = number % SWITCHES;
@@ -109,7 +113,7 @@ pub(crate) fn add_balancer(number: u32) -> String {
     )
 }
 
-/// Removes a load balancer. The group's weak reference to it is removed with it.
+/// Removes a load balancer. The group's weak reference to it is removed automatically.
 pub(crate) fn remove_balancer(number: u32, uuid: &str) -> String {
     transact(
         number,
@@ -123,14 +127,14 @@ fn transact(id: u32, operations: &str) -> String {
     format!(r#"{{"id":{id},"method":"transact","params":["OVN_Northbound",{operations}]}}"#)
 }
 
-/// Selects UUIDs and names of all rows of a table.
+/// Selects the UUIDs and names of all rows of a table.
 pub(crate) fn select_all(table: &str) -> Requests {
     Requests::one(&format!(
         r#"{{"id":0,"method":"transact","params":["OVN_Northbound",{{"op":"select","table":"{table}","where":[],"columns":["_uuid","name"]}}]}}"#
     ))
 }
 
-/// The UUIDs in the reply to [`select_all`], with the numbers in the rows' names.
+/// Reads the reply to [`select_all`]: the UUIDs, with the numbers in the rows' names.
 pub(crate) fn identities(reply: &[u8]) -> Result<Vec<(u32, String)>, Error> {
     let reply = Value::parse(reply)?;
     let rows = reply
@@ -147,7 +151,7 @@ pub(crate) fn identities(reply: &[u8]) -> Result<Vec<(u32, String)>, Error> {
     Ok(rows)
 }
 
-/// Distributes texts over writers in turn.
+/// Deals texts out to the writers in turn.
 pub(crate) fn deal(texts: impl Iterator<Item = String>, writers: usize) -> Vec<Requests> {
     let mut dealt = vec![Requests::default(); writers];
     for (number, text) in texts.enumerate() {

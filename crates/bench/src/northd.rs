@@ -1,4 +1,5 @@
-//! OVN's compiler as a process: `ovn-northd` of the system's packages between the two databases of one server.
+//! OVN's compiler as a process: the `ovn-northd` of the system's packages, between the two
+//! databases of one server.
 
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
@@ -12,7 +13,7 @@ use crate::usage;
 /// The program of the system's packages.
 const PROGRAM: &str = "/usr/bin/ovn-northd";
 
-/// A running compiler. It is ended when this is dropped.
+/// A running compiler. Dropping the value ends it.
 #[derive(Debug)]
 pub(crate) struct Northd {
     child: Child,
@@ -48,7 +49,7 @@ impl Northd {
         })
     }
 
-    /// CPU time that it has used, us.
+    /// Returns the CPU time that the compiler has used, in us.
     pub(crate) fn cpu_us(&self) -> Result<f64, Error> {
         Ok(usage::cpu_us(self.child.id())?)
     }
@@ -56,7 +57,7 @@ impl Northd {
 
 impl Drop for Northd {
     fn drop(&mut self) {
-        // Its work is done; a failure to end it is ignored.
+        // Its work is done, so a failure to end it is ignored.
         let _ = self.child.kill();
         let _ = self.child.wait();
     }

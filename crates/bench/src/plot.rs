@@ -1,4 +1,5 @@
-//! Plots of results, as SVG: one bar for each figure with an aim, and a curve for each figure that was measured at several points.
+//! Plots of the results, as SVG: one bar for each figure with an aim, and a curve for each figure
+//! that was measured at several points.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Display;
@@ -11,21 +12,21 @@ use crate::error::Error;
 use crate::figure::{Better, Figure};
 use crate::rounds::Outcome;
 
-/// Size of a plot, in the units of SVG.
+/// The size of a plot, in SVG units.
 const SIZE: (u32, u32) = (1100, 480);
-/// Width of the legend beside curves, and height of a line of it.
+/// The width of the legend next to the curves, and the height of one of its lines.
 const LEGEND: u32 = 300;
 const LEGEND_ROW: i32 = 22;
-/// Height of a bar of the summary.
+/// The height of a bar of the summary.
 const BAR: u32 = 22;
-/// Approximate number of labels of a logarithmic axis.
+/// The approximate number of labels of a logarithmic axis.
 const LABELS: usize = 4;
 const FONT: (&str, u32) = ("sans-serif", 14);
-/// Colours of our server and of the reference.
+/// The colours of our server and of the reference.
 const COLOURS: [RGBColor; 2] = [RGBColor(0x1b, 0x6c, 0xa8), RGBColor(0xc8, 0x55, 0x3d)];
 const NAMES: [&str; 2] = ["ours", "reference"];
 
-/// Writes `summary.svg` when there are two servers, and `WORKLOAD.svg` for each workload that has curves.
+/// Writes `summary.svg` if there are two servers, and `WORKLOAD.svg` for each workload with curves.
 pub(crate) fn write(outcomes: &[Outcome], directory: &Path) -> Result<(), Error> {
     fs::create_dir_all(directory)?;
     let bars: Vec<_> = outcomes.iter().flat_map(advantages).collect();
@@ -50,7 +51,7 @@ pub(crate) fn write(outcomes: &[Outcome], directory: &Path) -> Result<(), Error>
 /// An axis and a unit.
 type Plane = (&'static str, &'static str);
 
-/// The plane in which a figure is drawn, if it is drawn.
+/// Returns the plane in which a figure is drawn, if it is drawn.
 fn plane_of(figure: &Figure) -> Option<Plane> {
     let is_drawn = figure.better != Better::Neither && figure.value > 0.0;
     figure
@@ -59,7 +60,7 @@ fn plane_of(figure: &Figure) -> Option<Plane> {
         .map(|(axis, _)| (axis, figure.unit))
 }
 
-/// The plane of most figures, if a curve has at least two points.
+/// Returns the plane of most figures, if a curve in it has at least two points.
 fn plane(figures: &[Figure]) -> Option<Plane> {
     let mut counts: BTreeMap<Plane, usize> = BTreeMap::new();
     for figure in figures {
@@ -71,7 +72,7 @@ fn plane(figures: &[Figure]) -> Option<Plane> {
     (count >= 2).then_some(plane)
 }
 
-/// The factor by which the first server is better, for each figure with an aim.
+/// Returns the factor by which the first server is better, for each figure with an aim.
 fn advantages(outcome: &Outcome) -> Vec<(String, f64)> {
     let medians = outcome.medians();
     let [ours, reference] = medians.as_slice() else {
@@ -94,7 +95,7 @@ fn advantages(outcome: &Outcome) -> Vec<(String, f64)> {
         .collect()
 }
 
-/// Draws bars on a logarithmic scale that begin at 1, the value of equal servers.
+/// Draws the bars on a logarithmic scale. They begin at 1, the value for equal servers.
 fn summary(bars: &[(String, f64)], file: &Path) -> Result<(), Error> {
     let count = u32::try_from(bars.len()).unwrap_or(u32::MAX);
     let size = (SIZE.0, 90 + BAR * count);
@@ -195,7 +196,7 @@ fn curves(name: &str, plane: Plane, medians: &[Vec<Figure>], file: &Path) -> Res
                 .filter(|figure| figure.title == *title)
                 .filter_map(|figure| Some((figure.at?.1, figure.value)))
                 .collect();
-            // A server has one colour; its curves differ in opacity.
+            // Each server has one colour. Its curves differ in opacity.
             let strength = 1.0 - 0.7 * number as f64 / titles.len() as f64;
             let colour = COLOURS[server].mix(strength);
             let dots = curve
@@ -207,7 +208,7 @@ fn curves(name: &str, plane: Plane, medians: &[Vec<Figure>], file: &Path) -> Res
                 .map_err(failed)?;
             let line = PathElement::new([(0, row), (16, row)], colour.stroke_width(2));
             legend.draw(&line).map_err(failed)?;
-            // Text is placed below its point.
+            // A text is drawn below the position that is given for it, so the position is moved up.
             let words = format!("{title}, {}", NAMES[server]);
             let words = Text::new(words, (22, row - 6), FONT);
             legend.draw(&words).map_err(failed)?;

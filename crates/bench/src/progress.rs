@@ -1,4 +1,5 @@
-//! A progress bar with server and workload, on terminals only, so that logs have only results.
+//! A progress bar with the server and the workload. It is shown only on a terminal, so that logs
+//! contain only results.
 
 use std::cell::RefCell;
 use std::time::Duration;
@@ -19,7 +20,7 @@ pub(crate) struct Progress {
 impl Progress {
     /// A bar for `runs` measurements.
     pub(crate) fn new(runs: u64) -> Progress {
-        // The bar draws on standard error, and only when that is a terminal.
+        // The bar is drawn on standard error, and only if that is a terminal.
         let bar = ProgressBar::new(runs);
         let template = "{bar:30} {pos}/{len} {elapsed_precise} {msg}";
         if let Ok(style) = ProgressStyle::with_template(template) {

@@ -1,4 +1,5 @@
-//! A relay under test: a process without a file that has the contents of a source, which the benchmark has started too.
+//! A relay under test: a process without a file, which gets its contents from a source that the
+//! benchmark has also started.
 
 use std::time::{Duration, Instant};
 
@@ -10,12 +11,13 @@ use crate::server::Server;
 use crate::target::Target;
 use crate::workload::Run;
 
-/// Time limit for a relay to have the contents of its source.
+/// The time limit for a relay to get the contents of its source.
 const LIMIT: Duration = Duration::from_secs(600);
-/// The interval between questions for its state.
+/// The interval at which the relay is asked whether it serves the database.
 const ASK_EVERY: Duration = Duration::from_millis(5);
 
-/// Starts a relay of the prepared database at `source`, and waits until it serves that. Only a program can be started as one.
+/// Starts a relay of the prepared database at `source`, and waits until it serves the database.
+/// Only a program can be started as a relay.
 pub(crate) fn start(run: &Run<'_>, source: &Server) -> Result<Server, Error> {
     let Target::Program(program) = run.target else {
         return Err(Error::NeedsProgram);
@@ -25,7 +27,8 @@ pub(crate) fn start(run: &Run<'_>, source: &Server) -> Result<Server, Error> {
     let request = format!(r#"{{"id":0,"method":"transact","params":["{name}"]}}"#);
     let began = Instant::now();
     loop {
-        // It closes older connections at the moment when it has contents.
+        // The relay closes older connections at the moment at which it gets contents, so a failed
+        // request is repeated.
         let reply = relay.address().request(&request);
         if reply.is_ok_and(|reply| reply.get("error").is_none_or(|it| *it == Value::Null)) {
             return Ok(relay);

@@ -1,4 +1,4 @@
-//! Results as a table with ratios and aims, and as JSON.
+//! The results as a table with ratios and aims, and as JSON.
 
 use std::fmt::Write as _;
 use std::time::Duration;
@@ -12,12 +12,12 @@ use crate::rounds::{OfServer, Outcome};
 use crate::target::Target;
 use crate::workload::Scale;
 
-/// Widths of the columns of the table.
+/// The widths of the columns of the table.
 const NAME_WIDTH: usize = 16;
 const TITLE_WIDTH: usize = 50;
 const FIGURE_WIDTH: usize = 11;
 
-/// The head of the table: servers and columns.
+/// Returns the head of the table: the servers and the titles of the columns.
 pub(crate) fn head(targets: &[Target], scale: Scale, rounds: u32) -> String {
     let mut text = String::new();
     for (target, name) in targets.iter().zip(NAMES) {
@@ -36,7 +36,7 @@ pub(crate) fn head(targets: &[Target], scale: Scale, rounds: u32) -> String {
     text
 }
 
-/// The figures in which the first of two servers is worse than the second, the worst first.
+/// Returns the figures in which the first of two servers is worse than the second, the worst first.
 pub(crate) fn worse(outcomes: &[Outcome]) -> String {
     let mut worse = Vec::new();
     for outcome in outcomes {
@@ -65,7 +65,8 @@ pub(crate) fn worse(outcomes: &[Outcome]) -> String {
     text
 }
 
-/// A line for each figure: the value of each server and, of two servers, the ratio and the aim. Then the busy threads and the total time.
+/// Returns a line for each figure: the value of each server and, for two servers, the ratio and the
+/// aim. The busy threads and the total time follow.
 pub(crate) fn lines(outcome: &Outcome) -> String {
     let mut text = String::new();
     let medians = outcome.medians();
@@ -144,7 +145,8 @@ fn cell(value: f64, digits: usize) -> String {
     }
 }
 
-/// All results with the figures of each run: an array with one object for each workload and server.
+/// Returns all results with the figures of each run: an array with one object for each workload and
+/// server.
 pub(crate) fn json(outcomes: &[Outcome], targets: &[Target], scale: Scale, rounds: u32) -> String {
     let mut results = Vec::new();
     for outcome in outcomes {
@@ -180,7 +182,7 @@ fn figures(figures: &[Figure]) -> Value {
     )
 }
 
-/// A number; NaN is null, because JSON has no NaN.
+/// A number in JSON. NaN becomes null, because JSON has no NaN.
 fn number(value: f64) -> Value {
     if value.is_finite() {
         Value::Real(value)
@@ -189,7 +191,7 @@ fn number(value: f64) -> Value {
     }
 }
 
-/// An object of these members.
+/// An object of the given members.
 fn object<'a>(members: impl IntoIterator<Item = (&'a str, Value)>) -> Value {
     Value::Object(
         members

@@ -1,7 +1,8 @@
-//! The texts of requests, built before a measurement starts, and functions that read replies.
+//! The texts of requests, which are built before a measurement starts, and functions that read
+//! replies.
 //!
-//! The requests of a writer are in one buffer, and sending one writes a slice of it. So between a reply and the next request the generator
-//! only finds the end of the reply.
+//! The requests of a writer are in one buffer, and sending one writes a slice of the buffer. So
+//! between a reply and the next request, the generator only has to find the end of the reply.
 
 use std::fmt::Write as _;
 use std::ops::Range;
@@ -10,14 +11,14 @@ use memchr::memmem;
 
 use crate::load::{Load, Operation};
 
-/// Rows that one transaction of the preparation inserts.
+/// The number of rows that one transaction of the preparation inserts.
 pub(crate) const ROWS_PER_FILL: u32 = 1_000;
 
-/// Requests one after the other.
+/// Requests, one after another in one buffer.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Requests {
     text: Vec<u8>,
-    /// The end of each request.
+    /// The position at which each request ends.
     ends: Vec<usize>,
 }
 
@@ -26,30 +27,30 @@ impl Requests {
         self.ends.len()
     }
 
-    /// The size of all requests.
+    /// Returns the size of all requests in bytes.
     pub(crate) fn bytes(&self) -> u64 {
         self.text.len() as u64
     }
 
-    /// A single request.
+    /// A list of a single request.
     pub(crate) fn one(text: &str) -> Requests {
         let mut requests = Requests::default();
         requests.push(text);
         requests
     }
 
-    /// All texts, one after the other.
+    /// Returns all requests as one text.
     pub(crate) fn text(&self) -> &str {
         str::from_utf8(&self.text).unwrap_or_default()
     }
 
-    /// The text of the request `number`.
+    /// Returns the text of request `number`.
     pub(crate) fn get(&self, number: usize) -> &[u8] {
         let start = number.checked_sub(1).map_or(0, |before| self.ends[before]);
         &self.text[start..self.ends[number]]
     }
 
-    /// The position at which the request `number` ends.
+    /// Returns the position at which request `number` ends.
     pub(crate) fn end(&self, number: usize) -> usize {
         self.ends[number]
     }
@@ -60,7 +61,7 @@ impl Requests {
     }
 }
 
-/// The content of one row: about 200 bytes of JSON.
+/// Appends the contents of one row, about 200 bytes of JSON.
 pub(crate) fn row(out: &mut String, name: &str, number: u32) {
     let (high, low) = (number / 256 % 256, number % 256);
     let _ = write!(
@@ -69,12 +70,12 @@ pub(crate) fn row(out: &mut String, name: &str, number: u32) {
     );
 }
 
-/// The requests of writer `writer`; `uuids` are the existing rows.
+/// Returns the requests of writer `writer`. `uuids` are the existing rows.
 pub(crate) fn of_writer(load: &Load, writer: u32, uuids: &[String]) -> Requests {
     let mut requests = Requests::default();
     let mut text = String::new();
-    // Rows are visited in a fixed order without locality, the same for every server. The step has no common factor with
-    // the number of rows, so all rows are visited.
+    // All servers get the rows in the same fixed order, which has no locality. The step has no
+    // common factor with the number of rows, so all rows are visited.
     let stride = stride(uuids.len());
     let mut at = uuids.len() * writer as usize / load.writers as usize;
     for number in 0..load.transactions {
@@ -104,7 +105,7 @@ pub(crate) fn of_writer(load: &Load, writer: u32, uuids: &[String]) -> Requests 
     requests
 }
 
-/// A step near the golden section of `count`, without a common factor.
+/// Returns a step near the golden section of `count` that has no common factor with `count`.
 fn stride(count: usize) -> usize {
     let gcd = |mut a: usize, mut b: usize| {
         while b != 0 {
@@ -119,19 +120,19 @@ fn stride(count: usize) -> usize {
     stride
 }
 
-/// Sets the number of a row.
+/// Returns a request that sets the number of a row.
 pub(crate) fn set_number(id: u64, uuid: &str, number: u64) -> String {
     format!(
         r#"{{"method":"transact","params":["Bench",{{"op":"update","table":"Item","where":[["_uuid","==",["uuid","{uuid}"]]],"row":{{"number":{number}}}}}],"id":{id}}}"#
     )
 }
 
-/// An echo request.
+/// Returns an echo request.
 pub(crate) fn echo(id: u64) -> String {
     format!(r#"{{"method":"echo","params":[],"id":{id}}}"#)
 }
 
-/// Transactions that insert `rows` rows.
+/// Returns transactions that insert `rows` rows.
 pub(crate) fn fill(rows: u32) -> Requests {
     let mut requests = Requests::default();
     for first in (0..rows).step_by(ROWS_PER_FILL as usize) {
@@ -140,7 +141,7 @@ pub(crate) fn fill(rows: u32) -> Requests {
     requests
 }
 
-/// One transaction that inserts the rows of these numbers.
+/// Returns one transaction that inserts the rows with these numbers.
 pub(crate) fn insert_many(numbers: Range<u32>) -> Requests {
     Requests::one(&insertion(numbers))
 }
@@ -166,7 +167,8 @@ pub(crate) fn monitor() -> Requests {
     requests
 }
 
-/// The name of the marker row, whose insertion ends a measurement: a monitor that has received it has received all earlier changes.
+/// The name of the marker row. Inserting this row ends a measurement: a monitor that has received
+/// it has received all earlier changes.
 pub(crate) const MARKER: &[u8] = b"the-last-row";
 
 /// Inserts the marker row.
@@ -178,13 +180,13 @@ pub(crate) fn marker() -> Requests {
     requests
 }
 
-/// Whether a reply has an error, of the request or of an operation.
+/// Whether a reply contains an error of the request or of an operation.
 pub(crate) fn is_error(reply: &[u8]) -> bool {
     let member = br#""error":"#;
     memmem::find_iter(reply, member).any(|at| !reply[at + member.len()..].starts_with(b"null"))
 }
 
-/// UUIDs of inserted rows, in the order of their operations.
+/// Returns the UUIDs of the inserted rows, in the order of their operations.
 pub(crate) fn inserted_uuids(reply: &[u8]) -> impl Iterator<Item = String> + '_ {
     let lead = br#"["uuid",""#;
     memmem::find_iter(reply, lead).filter_map(move |at| {

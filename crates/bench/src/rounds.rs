@@ -1,4 +1,5 @@
-//! Rounds: each workload runs on each server in turn, each time with a new process and database.
+//! Rounds: each workload runs on each server in turn, each time with a new process and a new
+//! database.
 
 use std::path::Path;
 use std::time::{Duration, Instant};
@@ -13,14 +14,15 @@ use crate::workload::{Run, Scale, Workload};
 /// The results of one workload.
 pub(crate) struct Outcome {
     pub(crate) workload: &'static dyn Workload,
-    /// For each server, in the order of the command line. Each has at least one run.
+    /// The results of each server, in the order of the command line. Each server has at least one
+    /// run.
     pub(crate) servers: Vec<OfServer>,
-    /// The time to prepare the file that each run opens.
+    /// The time it took to prepare the file that each run opens.
     pub(crate) preparation: Duration,
 }
 
 impl Outcome {
-    /// The medians of each server.
+    /// Returns the medians of each server.
     pub(crate) fn medians(&self) -> Vec<Vec<Figure>> {
         self.servers.iter().map(OfServer::medians).collect()
     }
@@ -29,9 +31,9 @@ impl Outcome {
 /// The results of one workload with one server.
 #[derive(Default)]
 pub(crate) struct OfServer {
-    /// Every run.
+    /// The figures of every run.
     pub(crate) runs: Vec<Vec<Figure>>,
-    /// The time of all runs, with their preparation.
+    /// The time of all runs, including their preparation.
     pub(crate) took: Duration,
     cpu_totals: CpuTotals,
 }
@@ -41,12 +43,12 @@ impl OfServer {
         figure::medians(&self.runs)
     }
 
-    /// The CPU usage of the server's threads in all runs.
+    /// Returns the CPU usage of the server's threads in all runs.
     pub(crate) fn cpu_usage(&self) -> CpuUsage {
         self.cpu_totals.cpu_usage()
     }
 
-    /// Adds a run.
+    /// Executes a run and adds its figures.
     pub(crate) fn run(
         &mut self,
         workload: &dyn Workload,
@@ -77,8 +79,9 @@ pub(crate) struct Plan<'a> {
     pub(crate) scale: Scale,
 }
 
-/// Measures every workload on every server in turn (A B A B), so that other load on the machine affects both. `done` gets
-/// each workload with its results or its error. A failed workload does not prevent the others.
+/// Measures every workload on every server in turn (A B A B), so that other load on the machine
+/// affects all servers alike. `done` gets each workload with its results or its error. A workload
+/// that fails does not prevent the others.
 pub(crate) fn measure(
     plan: &Plan<'_>,
     mut done: impl FnMut(&'static dyn Workload, Result<Outcome, Error>),

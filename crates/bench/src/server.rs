@@ -1,5 +1,6 @@
-//! A server under test: a program that is started in a directory of its own, with a file database and a Unix socket, and ended when the
-//! value is dropped; or a running server at an address, whose CPU time and memory cannot be measured.
+//! A server under test. It is either a program that is started in its own directory with a file
+//! database and a Unix socket, and is ended when the value is dropped, or a running server at an
+//! address, whose CPU time and memory cannot be measured.
 
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
@@ -17,7 +18,7 @@ use crate::stream::Address;
 use crate::target::Program;
 use crate::usage::{self, Memory};
 
-/// Time limit for a server to load its file and listen.
+/// The time limit for a server to load its file and listen.
 const START: Duration = Duration::from_secs(600);
 /// The interval between attempts to connect.
 const TRY_EVERY: Duration = Duration::from_millis(1);
@@ -26,10 +27,10 @@ const TRY_EVERY: Duration = Duration::from_millis(1);
 #[derive(Debug)]
 pub(crate) struct Server {
     address: Address,
-    /// The time from its start to its first reply.
+    /// The time from the start of the server to its first reply.
     opened_in: Duration,
     process: Option<Process>,
-    /// The sum of its measured intervals.
+    /// The sum of the server's measured intervals.
     cpu_totals: CpuTotals,
 }
 
@@ -56,7 +57,8 @@ impl Server {
         Server::launch(program.clone(), directory, None, cpu_totals.clone())
     }
 
-    /// Starts `program` as a relay of a database at `source`, and waits until it answers. It may not have contents yet.
+    /// Starts `program` as a relay of a database at `source`, and waits until it answers. The relay
+    /// may not have any contents by then.
     pub(crate) fn relay(
         program: &Program,
         database: &str,
@@ -72,7 +74,8 @@ impl Server {
         )
     }
 
-    /// Starts `program` with the file that `make` makes at the path it gets, and waits until it answers.
+    /// Starts `program` with a file, and waits until it answers. `make` makes the file at the path
+    /// that it gets.
     pub(crate) fn open_made(
         program: &Program,
         cpu_totals: &CpuTotals,
@@ -83,7 +86,7 @@ impl Server {
         Server::launch(program.clone(), directory, None, cpu_totals.clone())
     }
 
-    /// The server at `address`. Deletes all rows in the database of that schema.
+    /// The running server at `address`. Deletes all rows of the database with the given schema.
     pub(crate) fn at(
         address: &Address,
         schema: &Schema,
@@ -112,7 +115,7 @@ impl Server {
         })
     }
 
-    /// Ends the server and starts it again with its file.
+    /// Ends the server, and starts it again with its file.
     pub(crate) fn reopen(mut self) -> Result<Server, Error> {
         let mut process = self.process.take().ok_or(Error::NeedsProgram)?;
         process.end();
@@ -126,7 +129,8 @@ impl Server {
         )
     }
 
-    /// `served` stands on the command line in place of the file in the directory.
+    /// Starts the process and waits until it answers. If `served` is given, the command line names
+    /// it instead of the file in the directory.
     fn launch(
         program: Program,
         directory: TempDir,
@@ -185,22 +189,22 @@ impl Server {
         })
     }
 
-    /// The address at which it listens.
+    /// Returns the address at which the server listens.
     pub(crate) fn address(&self) -> &Address {
         &self.address
     }
 
-    /// The time from its start to its first reply.
+    /// Returns the time from the start of the server to its first reply.
     pub(crate) fn opened_in(&self) -> Duration {
         self.opened_in
     }
 
-    /// Its process id, if the benchmark started it.
+    /// Returns the server's process id, if the benchmark started the server.
     pub(crate) fn pid(&self) -> Option<u32> {
         self.process.as_ref().map(|process| process.child.id())
     }
 
-    /// Serves an empty database of that schema beside its own.
+    /// Makes the server serve one more database, which is empty and has the given schema.
     pub(crate) fn add_database(&self, schema: &Schema) -> Result<(), Error> {
         let process = self.process.as_ref().ok_or(Error::NeedsProgram)?;
         let file = process.directory.path().join(format!("{}.db", schema.name));
@@ -209,7 +213,7 @@ impl Server {
         Ok(())
     }
 
-    /// Runs a control command to its end. Returns its output.
+    /// Runs a control command and waits for its end. Returns its output.
     pub(crate) fn control(&self, command: &str, arguments: &[&str]) -> Result<String, Error> {
         let process = self.process.as_ref().ok_or(Error::NeedsProgram)?;
         let control = Address::Unix(process.directory.path().join("control"));
@@ -230,7 +234,7 @@ impl Server {
         CpuInterval::begin(self.pid(), &self.cpu_totals)
     }
 
-    /// The measurement that began with the start of the server.
+    /// Returns the measurement that began with the start of the server.
     pub(crate) fn measure_cpu_since_start(&self) -> CpuInterval {
         let started = self.process.as_ref().map(|process| process.started);
         CpuInterval::since_start(
@@ -240,7 +244,7 @@ impl Server {
         )
     }
 
-    /// Current and peak memory; NaN for a server at an address.
+    /// Returns the current and the peak memory; NaN for a server at an address.
     pub(crate) fn memory(&self) -> Result<Memory, Error> {
         match self.pid() {
             Some(pid) => Ok(usage::memory(pid)?),
@@ -251,7 +255,7 @@ impl Server {
         }
     }
 
-    /// Size of the database file, MiB; NaN for a server at an address.
+    /// Returns the size of the database file in MiB; NaN for a server at an address.
     pub(crate) fn file_mib(&self) -> Result<f64, Error> {
         match &self.process {
             Some(process) => {
@@ -265,7 +269,7 @@ impl Server {
 
 impl Process {
     fn end(&mut self) {
-        // A failure to end the process is ignored: nothing else uses it or its files.
+        // A failure to end the process is ignored, because nothing else uses it or its files.
         let _ = self.child.kill();
         let _ = self.child.wait();
     }

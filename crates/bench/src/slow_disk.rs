@@ -1,5 +1,6 @@
-//! A disk whose sync takes a given time, for any server: a preloaded library that waits in `fdatasync` and `fsync`. It is compiled on
-//! demand from the source that the tests use too.
+//! A disk whose sync takes a given time, for any server: a preloaded library that waits in
+//! `fdatasync` and `fsync`. It is compiled when it is needed, from the source that the tests use,
+//! too.
 
 use std::fs;
 use std::process::Command;
@@ -13,7 +14,7 @@ use crate::target::Program;
 const SOURCE: &str = include_str!("../../../tests/src/troubled_disk.c");
 const LIBRARY: &str = "troubled_disk.so";
 
-/// A slow disk. A server that uses it must end before this is dropped.
+/// A slow disk. A server that uses it must end before the value is dropped.
 #[derive(Debug)]
 pub(crate) struct SlowDisk {
     directory: TempDir,
@@ -21,7 +22,7 @@ pub(crate) struct SlowDisk {
 }
 
 impl SlowDisk {
-    /// A disk whose sync takes `sync` longer than that of the real disk.
+    /// A disk whose sync takes longer by `sync` than that of the real disk.
     pub(crate) fn with_sync(sync: Duration) -> Result<SlowDisk, Error> {
         let directory = tempfile::Builder::new().prefix("corvid-bench-").tempdir()?;
         let source = directory.path().join("troubled_disk.c");
@@ -39,7 +40,7 @@ impl SlowDisk {
         Ok(SlowDisk { directory, sync })
     }
 
-    /// The program on this disk.
+    /// Returns a program that runs on this disk.
     pub(crate) fn under(&self, program: &Program) -> Program {
         let mut program = program.clone();
         program.preload.push(self.directory.path().join(LIBRARY));

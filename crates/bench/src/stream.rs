@@ -1,4 +1,5 @@
-//! Addresses of servers and connections to them: the Unix socket of a server that the benchmark starts, or any given address.
+//! The addresses of servers and connections to them. An address is the Unix socket of a server that
+//! the benchmark starts, or any address that the user gives.
 
 use std::fmt;
 use std::io::{self, IoSlice, Read, Write};
@@ -18,7 +19,7 @@ use crate::error::Error;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Address {
     Unix(PathBuf),
-    /// Host and port.
+    /// The host and the port.
     Tcp(String),
 }
 
@@ -45,7 +46,7 @@ impl fmt::Display for Address {
 }
 
 impl Address {
-    /// Opens a non-blocking connection, to be registered with a poll.
+    /// Opens a non-blocking connection, which can be registered with a poll.
     pub(crate) fn connect(&self) -> io::Result<Stream> {
         // Connecting blocks, so that a full backlog is not an error.
         match self {
@@ -75,7 +76,8 @@ impl Address {
         }
     }
 
-    /// Sends one request, whose parameters are strings, on a connection of its own and waits for the reply.
+    /// Sends one request, whose parameters are strings, on a new connection, and waits for the
+    /// reply.
     pub(crate) fn call(&self, method: &str, params: &[&str]) -> Result<Value, Error> {
         let params = params.iter().map(|param| Value::string(*param));
         let params = Value::Array(params.collect()).to_bytes();
@@ -85,7 +87,7 @@ impl Address {
         ))
     }
 
-    /// Sends one request on a connection of its own and waits for the reply.
+    /// Sends one request on a new connection, and waits for the reply.
     pub(crate) fn request(&self, request: &str) -> Result<Value, Error> {
         exchange(&mut *self.open()?, request)
     }

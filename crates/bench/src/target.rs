@@ -1,4 +1,5 @@
-//! The measured server: a program with the command line of ovsdb-server, or the address of a running server.
+//! The measured server: a program with the command line of ovsdb-server, or the address of a
+//! running server.
 
 use std::fmt;
 use std::path::PathBuf;
@@ -10,22 +11,23 @@ use crate::stream::Address;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Target {
     Program(Program),
-    /// A running server, without CPU time, memory, file and control commands.
+    /// A running server. Its CPU time, memory and file cannot be measured, and it cannot be
+    /// controlled.
     Address(Address),
 }
 
-/// A program with the settings of its start.
+/// A program with the settings with which it is started.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Program {
     pub(crate) path: PathBuf,
-    /// Preloaded libraries (`LD_PRELOAD`): another allocator, a slow disk.
+    /// Libraries that are preloaded (`LD_PRELOAD`): another allocator or a slow disk.
     pub(crate) preload: Vec<PathBuf>,
     /// Environment variables.
     pub(crate) variables: Vec<(&'static str, String)>,
 }
 
 impl Program {
-    /// The program without preloaded libraries and variables.
+    /// A program without preloaded libraries and environment variables.
     pub(crate) fn plain(path: PathBuf) -> Program {
         Program {
             path,

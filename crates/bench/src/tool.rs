@@ -1,4 +1,4 @@
-//! Time and memory of compacting a file by `ovsdb-tool`.
+//! The time and memory that `ovsdb-tool` needs to compact a file.
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -18,7 +18,8 @@ pub(crate) struct Offline {
     pub(crate) peak_mib: f64,
 }
 
-/// The program of that name that belongs to a server: in the server's folder, or in the folder `bin` of packages.
+/// Returns the path of program `name` that belongs to a server. It is in the server's folder or, as
+/// in packages, in the folder `bin`.
 pub(crate) fn beside(server: &Path, name: &str) -> Result<PathBuf, Error> {
     let beside = server.with_file_name(name);
     let packaged = server
@@ -34,7 +35,7 @@ pub(crate) fn beside(server: &Path, name: &str) -> Result<PathBuf, Error> {
         })
 }
 
-/// Compacts `file` into another.
+/// Compacts `file` into another file.
 pub(crate) fn compact(tool: &Path, file: &Path) -> Result<Offline, Error> {
     let directory = tempfile::Builder::new().prefix("corvid-bench-").tempdir()?;
     let began = Instant::now();

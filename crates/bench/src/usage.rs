@@ -1,19 +1,21 @@
-//! CPU time and memory of a process, from `/proc/PID`.
+//! The CPU time and memory of a process, from `/proc/PID`.
 
 use std::fs;
 use std::io;
 
-/// CPU time of all threads of a process, in microseconds.
+/// Returns the CPU time of all threads of a process, in microseconds.
 ///
-/// The kernel counts the time of the whole process, with ended threads, in ticks of 10 ms, and the time of each running thread in nanoseconds.
-/// The result is the sum of the threads' times, unless it lacks ended threads.
+/// The kernel counts the time of the whole process, including ended threads, in ticks of 10 ms, and
+/// the time of each running thread in nanoseconds. The result is the sum of the threads' times. But
+/// if threads have ended, so that the sum is too small, the result is the time of the whole
+/// process.
 pub(crate) fn cpu_us(pid: u32) -> io::Result<f64> {
     let whole_us = whole_cpu_us(pid)? as f64;
     let mut sum_us = 0.0;
     for entry in fs::read_dir(format!("/proc/{pid}/task"))? {
         let text = match fs::read_to_string(entry?.path().join("schedstat")) {
             Ok(text) => text,
-            // The kernel has no scheduler statistics, or the thread has just ended.
+            // Either the kernel has no scheduler statistics, or the thread has just ended.
             Err(_) => return Ok(whole_us),
         };
         sum_us += spent_us(&text);
@@ -27,17 +29,17 @@ pub(crate) fn cpu_us(pid: u32) -> io::Result<f64> {
 pub(crate) struct Thread {
     pub(crate) id: String,
     pub(crate) name: String,
-    /// CPU time so far, microseconds.
+    /// The CPU time so far, in microseconds.
     pub(crate) cpu_us: f64,
 }
 
-/// The threads of a process; none on a kernel without scheduler statistics.
+/// Returns the threads of a process; none on a kernel without scheduler statistics.
 pub(crate) fn threads(pid: u32) -> io::Result<Vec<Thread>> {
     let mut threads = Vec::new();
     for entry in fs::read_dir(format!("/proc/{pid}/task"))? {
         let entry = entry?;
         let read = |file| fs::read_to_string(entry.path().join(file));
-        // A thread may just have ended.
+        // A thread may have ended just now.
         let (Ok(name), Ok(spent)) = (read("comm"), read("schedstat")) else {
             continue;
         };
@@ -50,7 +52,8 @@ pub(crate) fn threads(pid: u32) -> io::Result<Vec<Thread>> {
     Ok(threads)
 }
 
-/// The first figure of `schedstat`, nanoseconds on a CPU, in microseconds.
+/// Returns the first figure of `schedstat`, the time on a CPU in nanoseconds, converted to
+/// microseconds.
 fn spent_us(schedstat: &str) -> f64 {
     let spent_ns = schedstat.split_ascii_whitespace().next();
     spent_ns.map_or(f64::NAN, |spent| {
@@ -58,14 +61,16 @@ fn spent_us(schedstat: &str) -> f64 {
     })
 }
 
-/// CPU time of the calling thread so far, microseconds; NaN on a kernel without scheduler statistics.
+/// Returns the CPU time of the calling thread so far, in microseconds; NaN on a kernel without
+/// scheduler statistics.
 pub(crate) fn thread_cpu_us() -> f64 {
     spent_us(&fs::read_to_string("/proc/thread-self/schedstat").unwrap_or_default())
 }
 
 fn whole_cpu_us(pid: u32) -> io::Result<u64> {
     let stat = fs::read_to_string(format!("/proc/{pid}/stat"))?;
-    // The second field is the program's name in parentheses, which may contain any character; utime and stime are fields 14, 15.
+    // The second field is the program's name in parentheses. The name may contain any character, so
+    // fields are counted after the last parenthesis. utime and stime are fields 14 and 15.
     let fields = stat.rsplit_once(')').map_or("", |(_, fields)| fields);
     let mut times = fields
         .split_ascii_whitespace()
@@ -77,13 +82,14 @@ fn whole_cpu_us(pid: u32) -> io::Result<u64> {
     }
 }
 
-/// The possible error of the time of the whole process, microseconds: user and system time are each rounded down to a tick.
+/// The maximum error of the time of the whole process, in microseconds: user and system time are
+/// each rounded down to a tick.
 pub(crate) const COARSE_US: f64 = 3.0 * 1e6 / TICKS_PER_SECOND as f64;
 
-/// The kernel's clock rate in user space (`USER_HZ`): 100 on all supported architectures.
+/// The kernel's clock rate in user space (`USER_HZ`), which is 100 on all supported architectures.
 const TICKS_PER_SECOND: u64 = 100;
 
-/// Resident memory, MiB.
+/// Resident memory, in MiB.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Memory {
     /// Current.

@@ -1,7 +1,8 @@
-//! The interface of a workload, which every file of `workloads/` implements, and the input of a run.
+//! The interface of a workload, which every file in `workloads/` implements, and the input of a
+//! run.
 //!
-//! A workload prepares a database file, puts load on a server that opens it, and returns figures. It does not depend on rounds, on the
-//! other server or on reports.
+//! A workload prepares a database file, puts load on a server that opens the file, and returns
+//! figures. It does not depend on rounds, the other server or reports.
 
 use std::path::Path;
 
@@ -17,14 +18,14 @@ use crate::target::Target;
 /// The size of a workload.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
 pub(crate) enum Scale {
-    /// All workloads on two servers take less than 20 minutes.
+    /// All workloads together take less than 20 minutes on two servers.
     Small,
-    /// The sizes of the requirements; takes hours.
+    /// The sizes of the requirements. This takes hours.
     Full,
 }
 
 impl Scale {
-    /// The value for this scale.
+    /// Returns the value for this scale.
     pub(crate) fn pick<T>(self, small: T, full: T) -> T {
         match self {
             Scale::Small => small,
@@ -35,18 +36,18 @@ impl Scale {
 
 /// One workload.
 pub(crate) trait Workload: Sync {
-    /// Its name on the command line.
+    /// Returns the name on the command line.
     fn name(&self) -> &'static str;
 
-    /// A description of one line, for `corvid-bench list`.
+    /// Returns a description in one line, for `corvid-bench list`.
     fn about(&self) -> &'static str;
 
-    /// The records of the database file. Each run opens a copy of it.
+    /// Returns what the records of the database file contain. Each run opens a copy of the file.
     fn history(&self, _scale: Scale) -> History {
         History::NONE
     }
 
-    /// Writes the database file, once for all runs.
+    /// Writes the database file. Called once for all runs.
     fn prepare(&self, scale: Scale, file: &Path) -> Result<(), Error> {
         Ok(database_file::write(file, self.history(scale))?)
     }
@@ -67,8 +68,9 @@ pub(crate) struct Run<'a> {
 }
 
 impl Run<'_> {
-    /// Starts a server with a copy of the prepared file. Each call starts another server; dropping the value ends it. A server at an address
-    /// cannot open a file: if the file has no rows, all rows of the server's tables are deleted instead, else it is an error.
+    /// Starts a server with a copy of the prepared file. Each call starts another server; dropping
+    /// the value ends it. A server at an address cannot open a file. If the file has no rows, all
+    /// rows of that server's tables are deleted instead; otherwise the result is an error.
     pub(crate) fn start(&self) -> Result<Server, Error> {
         match self.target {
             Target::Program(program) => Server::open(program, self.file, self.cpu_totals),
@@ -82,7 +84,7 @@ impl Run<'_> {
         }
     }
 
-    /// As [`Run::start`], on a slow disk. Only a program can have one.
+    /// Like [`Run::start`], but on a slow disk. Only a server that is a program can use one.
     pub(crate) fn start_on(&self, disk: &SlowDisk) -> Result<Server, Error> {
         match self.target {
             Target::Program(program) => {
@@ -92,7 +94,7 @@ impl Run<'_> {
         }
     }
 
-    /// The value for the scale of this run.
+    /// Returns the value for the scale of this run.
     pub(crate) fn pick<T>(&self, small: T, full: T) -> T {
         self.scale.pick(small, full)
     }
@@ -120,7 +122,8 @@ mod tests {
             cpu_totals: &CpuTotals::default(),
         };
         assert!(matches!(run.start(), Err(Error::NeedsProgram)));
-        // A workload without rows connects to the server to delete its rows.
+        // For a workload without rows, the benchmark connects to the server to delete the server's
+        // rows. Nobody listens at this address.
         database_file::write(&file, History::NONE).expect("a file");
         assert!(matches!(run.start(), Err(Error::Io(_))));
     }

@@ -1,4 +1,4 @@
-//! The registry: every workload, in the order in which they are measured.
+//! The registry of all workloads, in the order in which they are measured.
 
 use crate::workload::Workload;
 
@@ -32,7 +32,7 @@ mod stall;
 mod steady;
 mod strings;
 
-/// All workloads. A new one adds its `mod` line above and its line here.
+/// All workloads. To add one, add its `mod` line above and a line here.
 pub(crate) const ALL: &[&dyn Workload] = &[
     &steady::INSERT,
     &steady::UPDATE1,
@@ -76,10 +76,10 @@ pub(crate) const ALL: &[&dyn Workload] = &[
     &relay_herd::RelayHerd,
 ];
 
-/// The workload with a command of its own.
+/// The workload that has its own command.
 pub(crate) const OVN: ovn::Ovn = ovn::Ovn;
 
-/// The workload of that name.
+/// Returns the workload with the given name.
 pub(crate) fn find(name: &str) -> Result<&'static dyn Workload, String> {
     let found = ALL.iter().find(|workload| workload.name() == name);
     found

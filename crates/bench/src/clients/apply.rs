@@ -1,5 +1,6 @@
-//! A change of one element of a large set: the work of a client that receives it, and the bytes that the client that makes it sends. Neither
-//! may grow with the set.
+//! Measures a change of one element of a large set: the work of a client that receives the change,
+//! and the number of bytes that the client that makes it sends. Neither may grow with the size of
+//! the set.
 
 use std::thread;
 use std::time::{Duration, Instant};
@@ -13,11 +14,13 @@ use super::{Line, Setup, replica, topology};
 use crate::error::Error;
 use crate::figure::{self, Aim, Figure};
 
-/// Elements of the sets.
+/// The numbers of elements of the sets.
 const SIZES: [u32; 2] = [100, 30_000];
-/// Changes of each set that are measured within this process; half of them insert an element, half of them delete it.
+/// The number of changes of each set that are measured within this process. Half of them insert an
+/// element, the other half delete it again.
 const CHANGES: u32 = 1_000;
-/// Changes of each set that the other processes receive, and the time between them, which is longer than any client needs for one.
+/// The number of changes of each set that the other processes receive, and the time between two
+/// changes, in which every client finishes handling the first.
 const TOLD: u32 = 100;
 const APART: Duration = Duration::from_millis(10);
 
@@ -58,7 +61,7 @@ pub(super) fn measure(setup: &Setup<'_>) -> Result<Vec<Line>, Error> {
     Ok(lines)
 }
 
-/// The figures that are measured within this process.
+/// Returns the figures that are measured within this process.
 fn within(writer: &mut Session, watcher: &mut Session) -> Result<Vec<Line>, Error> {
     let mut lines = Vec::new();
     let (mut applied, mut made, mut bytes) = (Vec::new(), Vec::new(), Vec::new());
@@ -128,7 +131,8 @@ impl Set {
         })
     }
 
-    /// Inserts an element, or deletes the one that was inserted last. Returns the time to make and send the change.
+    /// Inserts an element, or deletes the element that was inserted last. Returns the time to make
+    /// and send the change.
     fn change(&self, writer: &mut Session, change: u32) -> Result<Duration, Error> {
         let element = Atom::String(Str::new(&topology::absent_address(change / 2)));
         let began = Instant::now();

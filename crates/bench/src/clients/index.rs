@@ -1,5 +1,6 @@
-//! Compound indexes: look-ups of equal rows and of ranges among a million rows, ordered by two columns. The first column is equal in all rows,
-//! so every comparison reads both.
+//! Measures compound indexes: look-ups of single rows and of ranges among a million rows that are
+//! ordered by two columns. The first column is equal in all rows, so every comparison reads both
+//! columns.
 
 use std::hint::black_box;
 
@@ -14,10 +15,11 @@ use crate::figure::{Aim, Figure};
 use crate::usage;
 
 const LOOKUPS: u32 = 200_000;
-/// Rows of a range, and the number of ranges.
+/// The number of rows of a range, and the number of ranges.
 const RANGE: u32 = 1_000;
 const RANGES: u32 = 1_000;
-/// A step without a common factor with the numbers of rows, which visits the rows without locality.
+/// The step from one row that is looked up to the next. It has no common factor with the number of
+/// rows, so all rows are visited, without locality.
 const STRIDE: u32 = 7_654_321;
 
 pub(super) fn measure(setup: &Setup<'_>) -> Result<Vec<Line>, Error> {
@@ -50,7 +52,7 @@ pub(super) fn measure(setup: &Setup<'_>) -> Result<Vec<Line>, Error> {
         u32::try_from(row).unwrap_or_default()
     };
 
-    // CPU time, because nothing waits here.
+    // CPU time is measured, because nothing waits here.
     let began_us = usage::thread_cpu_us();
     for turn in 0..LOOKUPS {
         key_of(&mut key, visit(turn, rows));

@@ -1,4 +1,5 @@
-//! A client as a process that is measured from outside: the time until it has all contents, its CPU time and its memory.
+//! A client as a process that is measured from outside: the time until it has the contents of the
+//! database, its CPU time and its memory.
 
 use std::io::{self, BufRead as _, BufReader};
 use std::path::Path;
@@ -13,7 +14,7 @@ use crate::error::Error;
 use crate::stream::Address;
 use crate::usage::{self, Memory};
 
-/// The client's library.
+/// The library that a client uses.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Kind {
     Ours,
@@ -22,14 +23,14 @@ pub(super) enum Kind {
     Python,
 }
 
-/// The system's Python, which has the packages.
+/// The system's Python, in which the packages are installed.
 const PYTHON: &str = "/usr/bin/python3";
 const SCRIPT: &str = include_str!("replica.py");
 
-/// A client whose CPU time grows by less than this within this time is idle.
+/// A client is idle if its CPU time has grown by less than this within this time.
 const QUIET_US: f64 = 200.0;
 const QUIET: Duration = Duration::from_millis(100);
-/// Time limit for a client to become idle.
+/// The time limit for a client to become idle.
 const TIMEOUT: Duration = Duration::from_secs(120);
 
 impl Kind {
@@ -41,7 +42,7 @@ impl Kind {
         }
     }
 
-    /// The reason why it cannot be measured on this machine, if there is one.
+    /// Returns the reason why this client cannot be measured on this machine, if there is one.
     pub(super) fn unavailable_reason(self) -> Option<&'static str> {
         let works = |command: &mut Command| {
             let output = command.stdin(Stdio::null()).output();
@@ -57,18 +58,18 @@ impl Kind {
     }
 }
 
-/// A running client. It is ended when this is dropped.
+/// A running client. Dropping the value ends it.
 #[derive(Debug)]
 pub(super) struct Client {
     pid: u32,
-    /// The time from its start until it has all contents.
+    /// The time from its start until it has the contents of the database.
     pub(super) synced_in: Duration,
     end: End,
     /// The folder of its sockets and files.
     _directory: TempDir,
 }
 
-/// The way to end it.
+/// How the client is ended.
 #[derive(Debug)]
 enum End {
     Kill(Child),
@@ -77,7 +78,8 @@ enum End {
 }
 
 impl Client {
-    /// Starts a client of the database with the schema in that file, and waits until it has all contents.
+    /// Starts a client of the database whose schema is in the file `schema`, and waits until it has
+    /// the contents.
     pub(super) fn start(kind: Kind, server: &Address, schema: &Path) -> Result<Client, Error> {
         let directory = tempfile::Builder::new().prefix("corvid-bench-").tempdir()?;
         let remote = server.to_string();
@@ -121,12 +123,12 @@ impl Client {
         Ok(client)
     }
 
-    /// CPU time so far, microseconds.
+    /// Returns the CPU time so far, in microseconds.
     pub(super) fn cpu_us(&self) -> Result<f64, Error> {
         Ok(usage::cpu_us(self.pid)?)
     }
 
-    /// CPU time when the client has become idle, microseconds.
+    /// Waits until the client is idle. Returns its CPU time then, in microseconds.
     pub(super) fn idle_cpu_us(&self) -> Result<f64, Error> {
         let began = Instant::now();
         let mut before = self.cpu_us()?;
@@ -146,7 +148,8 @@ impl Client {
     }
 }
 
-/// Starts `ovn-nbctl` as a daemon, which has a replica of all tables, and answers a command when it is complete.
+/// Starts `ovn-nbctl` as a daemon, which has a replica of all tables. It answers a command once the
+/// replica is complete.
 fn daemon(remote: &str, directory: TempDir) -> Result<Client, Error> {
     let at = |name: &str| directory.path().join(name);
     let began = Instant::now();
@@ -180,7 +183,7 @@ fn daemon(remote: &str, directory: TempDir) -> Result<Client, Error> {
 
 impl Drop for Client {
     fn drop(&mut self) {
-        // A failure to end the process is ignored: nothing else uses it.
+        // A failure to end the process is ignored, because nothing else uses it.
         match &mut self.end {
             End::Kill(child) => {
                 let _ = child.kill();

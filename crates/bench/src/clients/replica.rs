@@ -1,5 +1,6 @@
-//! Our client as a process of its own, so that its CPU time and memory are separate from those of the benchmark. It keeps a replica of a
-//! whole database, prints a line when it is complete, and runs until it is killed.
+//! Our client as a separate process, so that its CPU time and memory are separate from those of the
+//! benchmark. It keeps a replica of a whole database, prints a line when the replica is complete,
+//! and runs until it is killed.
 
 use std::fs;
 use std::path::Path;
@@ -12,10 +13,11 @@ use corvid_shell::output;
 
 use crate::error::Error;
 
-/// The line on standard output when the replica is complete.
+/// The line that is written to standard output when the replica is complete.
 pub(super) const SYNCED: &str = "synced";
 
-/// Keeps a replica of the database with the schema in that file, from the server at `remote` (`unix:PATH`). Returns only with an error.
+/// Keeps a replica of the database whose schema is in the file `schema`, from the server at
+/// `remote` (`unix:PATH`). Returns only with an error.
 pub(crate) fn hold(remote: &str, schema: &Path) -> Result<(), Error> {
     let class = Class::everything(read_schema(schema)?);
     let failed = |error: corvid_driver::Error| Error::Client(error.to_string());

@@ -1,5 +1,6 @@
-//! Our client, driven step by step over a blocking connection, for measurements within this process. The time of handling received bytes is
-//! measured without the time of the kernel, and all bytes are counted.
+//! Our client, driven step by step over a blocking connection, for measurements within this
+//! process. The time of handling received bytes is measured separately from the time of the kernel,
+//! and all bytes are counted.
 
 use std::time::{Duration, Instant};
 
@@ -23,7 +24,7 @@ pub(super) struct Session {
 }
 
 impl Session {
-    /// Connects, and waits for all contents.
+    /// Connects and waits until the client has all contents.
     pub(super) fn open(class: Class, address: &Address) -> Result<Session, Error> {
         let mut session = Session {
             idl: Idl::new(class, 1),
@@ -57,7 +58,7 @@ impl Session {
         Ok(())
     }
 
-    /// Builds a transaction, commits it, and waits until it has succeeded.
+    /// Builds a transaction, commits it and waits until it has succeeded.
     pub(super) fn transact(
         &mut self,
         make: impl FnOnce(&mut Idl) -> Result<(), Misuse>,
@@ -111,7 +112,8 @@ impl Session {
                     self.sent_bytes += bytes.len() as u64;
                     self.handle(|idl, now_ms| idl.handle(now_ms, Input::Sent))?;
                 }
-                // The benchmark's own server on this machine does not cause this.
+                // A server on this machine that the benchmark has started gives no reason to
+                // disconnect.
                 Output::Disconnect => return Err(Error::Closed),
             }
         }

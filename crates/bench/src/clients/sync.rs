@@ -1,4 +1,5 @@
-//! Initial contents: the time until a client has 200,000 ports and their switches, and its memory then.
+//! Measures the initial contents: the time until a client has 200,000 ports and their switches, and
+//! its memory then.
 
 use std::thread;
 use std::time::Duration;
@@ -8,7 +9,7 @@ use super::{Line, Setup, topology};
 use crate::error::Error;
 use crate::figure::{Aim, Figure};
 
-/// The time that a client has to release the memory that loading needed.
+/// The time that a client gets to release the memory that only loading needed.
 const MEMORY_RELEASE: Duration = Duration::from_secs(1);
 
 pub(super) fn measure(setup: &Setup<'_>) -> Result<Vec<Line>, Error> {

@@ -1,4 +1,5 @@
-//! Files of the northbound database for the measured clients: switches with many ports, or sets of addresses.
+//! Files of the northbound database for the measured clients, with many ports in switches, or with
+//! sets of addresses.
 
 use std::fmt::Write as _;
 use std::fs::File;
@@ -13,10 +14,11 @@ use crate::database_file;
 use crate::error::Error;
 use crate::northbound;
 
-/// Ports of a switch.
+/// The number of ports of a switch.
 pub(super) const PORTS_EACH: u32 = 200;
 
-/// Writes a database of `ports` ports, with [`PORTS_EACH`] in each switch and a record for each switch.
+/// Writes a database of `ports` ports, with [`PORTS_EACH`] ports in each switch and a record for
+/// each switch.
 pub(super) fn write_ports(file: &Path, ports: u32) -> Result<(), Error> {
     let switches = (0..ports).step_by(PORTS_EACH as usize);
     write(
@@ -42,20 +44,22 @@ pub(super) fn write_sets(file: &Path, sizes: &[u32]) -> Result<(), Error> {
     write(file, sets)
 }
 
-/// An element of a set: all have the same length.
+/// Returns an element of a set. All elements have the same length.
 fn address(number: u32) -> String {
     let [_, high, middle, low] = number.to_be_bytes();
     format!("10.{high:03}.{middle:03}.{low:03}")
 }
 
-/// An address that is in no set, of the same length as the others and between them in order.
+/// Returns an address that is in no set. It has the same length as the others, and is between them
+/// in the sort order.
 pub(super) fn absent_address(number: u32) -> String {
     format!("10.000.{:03}.{:03}", number % 118, 256 + number % 700)
 }
 
 fn switch(ports: Range<u32>) -> String {
     let number = ports.start / PORTS_EACH;
-    // The UUIDs of ports and switches come from one sequence of numbers, ports first.
+    // The UUIDs of ports and switches come from one sequence of numbers: ports use the beginning,
+    // switches the second half.
     let mut text = format!(
         r#""Logical_Switch":{{"{}":{{"name":"switch-{number}","ports":["set",["#,
         database_file::uuid(u32::MAX / 2 + number)
@@ -79,13 +83,14 @@ fn switch(ports: Range<u32>) -> String {
     text
 }
 
-/// Writes a database of the northbound schema with a record for each of `tables`, the members of a transaction.
+/// Writes a database of the northbound schema with a record for each element of `tables`, which is
+/// the text of the members of a transaction.
 fn write(file: &Path, tables: impl Iterator<Item = String>) -> Result<(), Error> {
     let schema = northbound::schema()?;
     let mut out = BufWriter::new(File::create(file)?);
     let mut record = Vec::new();
     corvid_log::write_schema(&mut record, &schema);
-    // The daemon of the C library would insert the global row if it were missing.
+    // The daemon of the C library would insert this row of global settings if it were missing.
     let global = schema.table_id("NB_Global").map(|_| {
         let uuid = database_file::uuid(u32::MAX - 1);
         format!(r#""NB_Global":{{"{uuid}":{{}}}}"#)
@@ -100,7 +105,7 @@ fn write(file: &Path, tables: impl Iterator<Item = String>) -> Result<(), Error>
     Ok(out.flush()?)
 }
 
-/// Writes a schema file, for clients that need one.
+/// Writes the northbound schema to a file, for clients that need one.
 pub(super) fn write_schema(file: &Path) -> Result<Schema, Error> {
     let schema = northbound::schema()?;
     std::fs::write(file, schema.to_json().to_bytes())?;

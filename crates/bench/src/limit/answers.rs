@@ -1,7 +1,9 @@
-//! The limit of answering: a minimal program that reads requests and writes a prepared reply to each.
+//! The limit of answering: a minimal program that reads requests and writes a prepared reply to
+//! each.
 //!
-//! It waits for input and answers all complete requests of a read with one write, as a server does, on a thread of its own. With one
-//! request in flight, it measures two wake-ups and four system calls of the machine.
+//! It runs on its own thread, waits for input, and answers all complete requests of a read with one
+//! write, as a server does. With one request in flight, this measures two wake-ups and four system
+//! calls of the machine.
 
 use std::io::{self, Read, Write};
 use std::os::unix::net::UnixListener;
@@ -22,7 +24,7 @@ use crate::stream::Address;
 const ANSWER: &[u8] =
     br#"{"id":0,"result":[{"uuid":["uuid","00000000-0000-4000-8000-000000000000"]}],"error":null}"#;
 
-/// Wall time of each of `requests`, us, with `in_flight` of them in flight.
+/// Returns the wall time of each request in us, with `in_flight` requests in flight.
 pub(crate) fn answers(requests: &Requests, in_flight: usize) -> Result<f64, Error> {
     let mut best = once(requests, in_flight)?;
     for _ in 1..RUNS {
@@ -44,7 +46,7 @@ fn once(requests: &Requests, in_flight: usize) -> Result<f64, Error> {
         let began = Instant::now();
         let outcome = driver.run(|_| true, |_, _, _| {}, |_| {});
         let elapsed = began.elapsed();
-        // The client is closed, so a server that still reads ends.
+        // The client is closed now, so a server that is still reading ends.
         drop(driver);
         joined(server)?;
         outcome?;
@@ -52,8 +54,8 @@ fn once(requests: &Requests, in_flight: usize) -> Result<f64, Error> {
     })
 }
 
-/// Answers until all requests are answered or the client is closed. Returns the socket: closing it would be an error for a client that still
-/// reads.
+/// Answers until all requests are answered or the client is closed. Returns the socket, because
+/// closing it would be an error for a client that is still reading.
 fn serve(
     accepted: std::os::unix::net::UnixStream,
     requests: &Requests,
@@ -84,7 +86,8 @@ fn serve(
             answers.extend_from_slice(ANSWER);
             answered += 1;
         }
-        // A few replies always fit into the buffer: the client has read all earlier ones.
+        // This does not block: a few replies always fit into the buffer, because the client has
+        // read all earlier ones.
         stream.write_all(&answers)?;
         if count < room.len() {
             poll.poll(&mut events, None)?;
@@ -103,7 +106,7 @@ mod tests {
         for _ in 0..100 {
             requests.push(r#"{"id":0,"method":"echo","params":[]}"#);
         }
-        // Otherwise it would not end.
+        // If a reply were missing, the call would never return.
         for in_flight in [1, 16] {
             assert!(answers(&requests, in_flight).unwrap() > 0.0);
         }

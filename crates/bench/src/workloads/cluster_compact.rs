@@ -1,4 +1,5 @@
-//! `cluster-compact`: the latency of a client of the leader while the members compact their files, one after the other.
+//! `cluster-compact`: the latency of a client of the leader while the members compact their files
+//! one after another.
 
 use std::thread;
 use std::time::{Duration, Instant};
@@ -18,7 +19,7 @@ const BEFORE: Duration = Duration::from_secs(4);
 /// The workload.
 pub(crate) struct Compact;
 
-/// Rows of the database.
+/// The number of rows of the database.
 pub(super) fn rows(scale: Scale) -> u32 {
     scale.pick(200_000, 1_000_000)
 }

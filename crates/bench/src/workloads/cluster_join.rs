@@ -17,7 +17,7 @@ const BEFORE: Duration = Duration::from_secs(4);
 /// The workload.
 pub(crate) struct Join;
 
-/// Rows of the database; 2,000,000 are a file of 500 MB.
+/// The number of rows of the database. 2,000,000 rows make a file of 500 MB.
 fn rows(scale: Scale) -> u32 {
     scale.pick(200_000, 2_000_000)
 }

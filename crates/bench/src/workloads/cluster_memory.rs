@@ -12,7 +12,7 @@ use crate::server::Server;
 use crate::usage::Memory;
 use crate::workload::{Run, Scale, Workload};
 
-/// The time that members have to release the memory that loading and joining needed.
+/// The time that members get to release the memory that only loading and joining needed.
 const MEMORY_RELEASE: Duration = Duration::from_secs(5);
 
 /// The workload.

@@ -1,6 +1,8 @@
-//! `cluster-transfer`: the leadership is handed over on purpose, while a client of the leader and one of another member write.
+//! `cluster-transfer`: the leadership is transferred on purpose, while a client of the leader and a
+//! client of another member write.
 //!
-//! A server without `cluster/transfer-leadership` is made to compact its file: the reference hands the leadership over before that.
+//! A server without `cluster/transfer-leadership` is made to compact its file instead: the
+//! reference transfers the leadership before it compacts.
 
 use std::thread;
 use std::time::Duration;
@@ -14,9 +16,9 @@ use crate::latency_probe::{self, Latencies, Phase};
 use crate::server::Server;
 use crate::workload::{Run, Scale, Workload};
 
-/// The clients write for so long before, and after the command is done.
+/// How long the clients write before the command, and after it is done.
 const AROUND: Duration = Duration::from_millis(500);
-/// Rows of the database.
+/// The number of rows of the database.
 const ROWS: u32 = 1_000;
 
 /// The workload.
@@ -71,13 +73,14 @@ impl Workload for Transfer {
     }
 }
 
-/// Hands the leadership over from the first member. Returns the latencies of a client of that member, and of a client of another.
+/// Transfers the leadership away from the first member. Returns the latencies of a client of that
+/// member and of a client of another member.
 fn transfer(members: &[Server], name: &str) -> Result<[Result<Latencies, Error>; 2], Error> {
     let phase = Phase::default();
     thread::scope(|scope| {
         let [at_leader, at_other] = [0, 1].map(|member: usize| {
             let (address, phase) = (members[member].address(), &phase);
-            // Each client has rows of its own.
+            // Each client updates its own rows.
             let update = move |number: u64| stall::update(2 * number + member as u64, ROWS);
             scope.spawn(move || latency_probe::run(address, phase, update))
         });

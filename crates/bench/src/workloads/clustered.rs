@@ -1,5 +1,6 @@
-//! Three members of a cluster on this machine: single-row updates by connections to the leader or to all members, and the time without a leader
-//! after it is killed. CPU time is that of all members, memory that of the largest.
+//! Three members of a cluster on this machine: single-row updates by connections to the leader or
+//! to all members, and the time without a leader after the leader is killed. The CPU time is that
+//! of all members; the memory is that of the member that uses the most.
 
 use std::time::{Duration, Instant};
 
@@ -12,19 +13,19 @@ use crate::requests;
 use crate::server::Server;
 use crate::workload::{Run, Scale, Workload};
 
-/// Steady load on a cluster.
+/// A steady load on a cluster.
 pub(crate) struct Clustered {
     name: &'static str,
     about: &'static str,
     load: fn(Scale) -> Load,
-    /// Writers connect to all members in turn, not to the leader alone.
+    /// Whether writers connect to all members in turn, instead of only to the leader.
     is_spread: bool,
     rate: Aim,
     p50: Aim,
     p99: Aim,
 }
 
-/// The base of the workloads below.
+/// The base of the workloads below, without aims.
 const UNAIMED: Clustered = Clustered {
     name: "",
     about: "",
@@ -118,7 +119,7 @@ impl Workload for Clustered {
     }
 }
 
-/// The leader is killed.
+/// The workload in which the leader is killed.
 pub(super) struct Failover;
 
 impl Workload for Failover {
@@ -144,7 +145,8 @@ impl Workload for Failover {
     }
 }
 
-/// The time from the end of the leader to the reply to the first of two transactions that were sent to the other members at once, ms.
+/// Sends a transaction to each of the two other members as soon as the leader is killed. Returns
+/// the time from its end to the first reply, in ms.
 fn failover(run: &Run<'_>) -> Result<f64, Error> {
     let mut members = cluster::start(run)?;
     let leader = members.swap_remove(0);
@@ -158,7 +160,8 @@ fn failover(run: &Run<'_>) -> Result<f64, Error> {
         for member in &members {
             let (sender, text) = (sender.clone(), fill.text());
             scope.spawn(move || {
-                // A second insertion of the same name is refused; either reply shows that there is a leader.
+                // The second insertion of the same name is rejected. Either reply shows that there
+                // is a leader.
                 let reply = Server::address(member).request(text);
                 let _ = sender.send((began.elapsed(), reply));
             });

@@ -1,5 +1,5 @@
-//! `compact`: compaction of rows that were each written twice, by the running server and by `ovsdb-tool`, and opening the compacted
-//! file.
+//! `compact`: the compaction of rows that were each written twice, by the running server and by
+//! `ovsdb-tool`, and the time to open the compacted file.
 
 use std::time::Instant;
 

@@ -1,6 +1,7 @@
-//! `condition-change`: a client changes a condition of 3,000 clauses, over 200,000 rows.
+//! `condition-change`: a client changes a condition of 3,000 clauses on 200,000 rows.
 //!
-//! In OVN the clauses name datapaths: the first port of a network on a host adds one clause, a restart replaces all.
+//! In OVN, the clauses name datapaths. The first port of a network on a host adds one clause; a
+//! restart replaces all clauses.
 
 use std::fmt::Write as _;
 use std::sync::Arc;
@@ -18,9 +19,10 @@ use crate::workload::{Run, Workload};
 pub(crate) struct ConditionChange;
 
 const CLAUSES: usize = 3_000;
-/// Aim for the time of a change, ms.
+/// The aim for the time of a change, in ms.
 const AIM: Aim = Aim::AtMost(10.0);
-/// The number of repetitions, and their time limit. CPU time is counted in ticks of 10 ms, so changes are repeated.
+/// The number of repetitions, and their time limit. CPU time is counted in ticks of 10 ms, so a
+/// single change is too short to be measured.
 const REPEATS: usize = 40;
 const REPEAT_FOR: Duration = Duration::from_secs(5);
 
@@ -75,7 +77,7 @@ struct Cost {
     reply_ms: f64,
 }
 
-/// Changes the condition forth and back.
+/// Changes the condition back and forth.
 fn measure(
     server: &Server,
     pool: &mut ClientPool,
@@ -89,7 +91,8 @@ fn measure(
         let sent = Instant::now();
         pool.call(client, [pair[changes % 2].clone()], |_| {})?;
         waited += sent.elapsed();
-        // A server that sends the update after the reply sends it before the reply to this request.
+        // A server may send the update after the reply to the change. The reply to this request
+        // comes after both.
         let echo = requests::echo(0).into_bytes();
         pool.call(client, [Arc::from(echo)], |_| {})?;
         changes += 1;
@@ -109,7 +112,7 @@ fn change(first: usize, count: usize) -> Arc<[u8]> {
     .into()
 }
 
-/// A condition of `count` clauses.
+/// Returns a condition of `count` clauses.
 fn clauses(first: usize, count: usize) -> String {
     let mut text = "[".to_owned();
     for number in first..first + count {

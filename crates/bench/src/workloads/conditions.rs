@@ -1,5 +1,6 @@
-//! `conditions`: many clients with one condition each, as hypervisors have. Measures the server's cost of a transaction that concerns
-//! one of them, and of a change of each condition.
+//! `conditions`: many clients with one condition each, like hypervisors. Measures what a
+//! transaction that concerns one of them costs the server, and what a change of each condition
+//! costs.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -13,17 +14,17 @@ use crate::workload::{Run, Workload};
 /// The workload.
 pub(crate) struct Conditions;
 
-/// The numbers of clients, each with the aim for its ratio of CPU time.
+/// The numbers of clients, each with the aim for the ratio of the CPU time.
 const CLIENTS: [(usize, Aim); 3] = [
     (100, Aim::None),
     (500, Aim::RatioAtMost(0.05)),
     (1000, Aim::None),
 ];
-/// Hosts that rows belong to, at least as many as clients.
+/// The number of hosts that rows belong to, which is at least the number of clients.
 const HOSTS: usize = 1000;
-/// Connections that update, one request in flight each.
+/// The number of connections that update, each with one request in flight.
 const WRITERS: usize = 10;
-/// Rows in each transaction of the preparation.
+/// The number of rows in each transaction of the preparation.
 const ROWS_PER_FILL: usize = 1000;
 
 impl Workload for Conditions {
@@ -88,7 +89,8 @@ impl Workload for Conditions {
     }
 }
 
-/// Inserts `rows` rows, which belong to `hosts` hosts in turn, from the first client. Returns their UUIDs.
+/// Inserts `rows` rows, which belong to `hosts` hosts in turn, from the first client. Returns their
+/// UUIDs.
 pub(super) fn fill(pool: &mut ClientPool, rows: usize, hosts: usize) -> Result<Vec<String>, Error> {
     let mut uuids = Vec::with_capacity(rows);
     let texts = (0..rows).step_by(ROWS_PER_FILL).map(|first| {
@@ -108,7 +110,8 @@ pub(super) fn fill(pool: &mut ClientPool, rows: usize, hosts: usize) -> Result<V
     Ok(uuids)
 }
 
-/// Sends updates of rows, each of one of `clients`, and waits until each client has received its updates.
+/// Sends updates, each of a row that one of `clients` monitors, and waits until each client has
+/// received its updates.
 fn update(
     pool: &mut ClientPool,
     writers: Range<usize>,
@@ -121,7 +124,8 @@ fn update(
     let mut next = || {
         let number = sent;
         sent += 1;
-        // The updates go over all hosts and all rows in turn, so that a row or host is updated again as late as possible.
+        // The updates go over all hosts and all rows in turn, so that as much time as possible
+        // passes until a row or host is updated again.
         let host = number % count;
         let row = number / count * HOSTS + host;
         update_text(&uuids[row % uuids.len()], number)
@@ -145,7 +149,7 @@ fn update(
             Action::Wait
         }
     })?;
-    // A reply comes after all earlier updates on its connection.
+    // The reply to an echo comes after all earlier updates on its connection.
     let echo: Arc<[u8]> = requests::echo(0).into_bytes().into();
     pool.call_all(clients.clone(), |_| echo.clone(), |_, _| {})
 }

@@ -1,8 +1,10 @@
-//! `durable-conditions`: durable commits on a disk whose sync takes 2 ms, alone and beside clients that constantly change a condition.
+//! `durable-conditions`: durable commits on a disk whose sync takes 2 ms, first alone, and then
+//! while clients constantly change a condition.
 //!
-//! In OVN hypervisors change conditions all day, and a quorum takes as long as this disk. Each client is a thread, so that
-//! requests arrive as those of independent programs. A single thread would send all requests that one sync has released at once, and
-//! a commit would never be queued behind a change of condition.
+//! In OVN, hypervisors change conditions all day, and a quorum takes about as long as this disk.
+//! Each client is a thread, so that requests arrive as those of independent programs do. A single
+//! thread would send all requests that one sync has released at the same time, and a commit would
+//! never have to wait for a condition change that arrived before it.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
@@ -26,17 +28,18 @@ use crate::workload::{Run, Scale, Workload};
 pub(crate) struct DurableConditions;
 
 const SYNC: Duration = Duration::from_millis(2);
-/// Connections with one durable transaction in flight each.
+/// The number of connections with one durable transaction in flight each.
 const WRITERS: u64 = 10;
-/// Connections with one change of condition in flight each.
+/// The number of connections with one condition change in flight each.
 const CHANGERS: u64 = 10;
-/// Existing rows. Each has a number, from 0 on; a condition names two of them.
+/// The number of existing rows. Each row has a number, counted from 0. A condition names two of
+/// them.
 const ROWS: u32 = 10_000;
-/// Numbers of the rows that the writers insert, which no condition names.
+/// The first number of the rows that the writers insert. No condition names these rows.
 const WRITTEN: u32 = 1_000_000;
-/// Aim: the part of the commits a second that remains beside changes.
+/// The aim for the part of the rate of commits that remains during condition changes.
 const RATE: Aim = Aim::AtLeast(0.9);
-/// Aim: the factor by which the p99 may rise.
+/// The aim for the factor by which the p99 rises.
 const P99: Aim = Aim::AtMost(1.11);
 
 impl Workload for DurableConditions {
@@ -55,7 +58,7 @@ impl Workload for DurableConditions {
     fn drive(&self, run: &Run<'_>) -> Result<Vec<Figure>, Error> {
         let disk = SlowDisk::with_sync(SYNC)?;
         let server = run.start_on(&disk)?;
-        // The first commit may wait until the file is on the disk, so it is not measured.
+        // The first commit may have to wait until the file is on the disk, so it is not measured.
         server.address().request(&insertion("first", 0))?;
         let time = run.pick(Duration::from_secs(4), Duration::from_secs(20));
         run.show("writers alone");
@@ -103,7 +106,8 @@ impl Outcome {
     }
 }
 
-/// Runs all writers, and the clients that change a condition, for that time. `part` makes the names of rows unique.
+/// Runs all writers and the clients that change a condition, for the given time. `part` makes the
+/// names of the rows unique.
 fn measure(
     server: &Server,
     part: &'static str,
@@ -147,8 +151,8 @@ fn measure(
     Ok(outcome)
 }
 
-/// Sends `request(0)`, `request(1)` and so on, each after the reply to the one before, until the end of the measurement. Returns the
-/// latencies, ns.
+/// Sends `request(0)`, `request(1)` and so on, each after the reply to the previous one, until the
+/// end of the measurement. Returns the latencies in ns.
 fn client(
     address: &Address,
     first: Option<&str>,
@@ -200,7 +204,7 @@ impl Replies {
         }
     }
 
-    /// Whether one of the messages that `bytes` complete is a reply. With one request in flight there is at most one.
+    /// Whether `bytes` complete a reply. With one request in flight, there is at most one.
     fn has_reply(&mut self, bytes: &[u8]) -> Result<bool, Error> {
         let mut is_answered = false;
         for text in self.assembler.texts(bytes) {
@@ -232,7 +236,7 @@ fn monitor(client: u64) -> String {
     )
 }
 
-/// Replaces one row of the condition by another one.
+/// Replaces one of the two rows that the condition names.
 fn change(client: u64, number: u64) -> String {
     let clauses = clauses(client, (number * CHANGERS + client) % u64::from(ROWS));
     format!(

@@ -1,4 +1,5 @@
-//! `fairness`: latencies of clients with small requests beside a client with large requests, or one that does not read.
+//! `fairness`: the latencies of clients with small requests, while another client sends large
+//! requests or does not read.
 
 use std::fmt::Write as _;
 use std::io::Write as _;
@@ -21,15 +22,16 @@ use crate::workload::{Run, Scale, Workload};
 /// The workload.
 pub(crate) struct Fairness;
 
-/// The time that the clients run alone at first.
+/// How long the clients run alone at first.
 const BEFORE: Duration = Duration::from_secs(2);
-/// The time of a disturbance that is repeated.
+/// How long a repeated disturbance lasts.
 const DURING: Duration = Duration::from_secs(3);
-/// Rows that the probing client updates in turn.
+/// The number of rows that the probing client updates in turn.
 const PROBED_ROWS: u64 = 1_000;
-/// Rows in each transaction of the client that writes for the client that monitors the whole table.
+/// The number of rows in each transaction of the writer, which writes for the client that monitors
+/// the whole table.
 const ROWS_PER_WRITE: u32 = 100;
-/// Aim: the rise of a p99, ms.
+/// The aim for the rise of a p99, in ms.
 const RISE_MAX: Aim = Aim::AtMost(2.0);
 
 impl Workload for Fairness {
@@ -68,7 +70,7 @@ impl Workload for Fairness {
     }
 }
 
-/// Rows of the table, and of the huge transaction.
+/// The number of rows of the table, and of the huge transaction.
 fn rows(scale: Scale) -> u32 {
     scale.pick(100_000, 500_000)
 }
@@ -107,7 +109,8 @@ const SLOW_READER: Titles = titles!("slow reader", RISE_MAX);
 const SELECT: Titles = titles!("huge select", RISE_MAX);
 const DUMP: Titles = titles!("initial dump", RISE_MAX);
 const EVERYTHING: Titles = titles!("monitors all", RISE_MAX);
-// Other writers of the same database wait until it is executed.
+// There is no aim: other writers of the same database have to wait until the transaction is
+// executed.
 const HUGE: Titles = titles!("huge transaction", Aim::None);
 
 /// Probes a server while `disturb` runs.
@@ -118,7 +121,7 @@ fn measure(
 ) -> Result<Vec<Figure>, Error> {
     let server = run.start()?;
     let address = server.address();
-    // The first transaction may wait until the file is on the disk, so it is not measured.
+    // The first transaction may have to wait until the file is on the disk, so it is not measured.
     address.request(&update(1_000_000))?;
     let phase = Phase::default();
     let (transaction, echo, outcome) = thread::scope(|scope| {
@@ -136,7 +139,7 @@ fn measure(
     Ok(figures)
 }
 
-/// The result of a thread. A panic of a thread is a bug, and is passed on.
+/// Waits for a thread and returns its result. A panic of the thread is a bug, and is passed on.
 fn joined(
     thread: thread::ScopedJoinHandle<'_, Result<Latencies, Error>>,
 ) -> Result<Latencies, Error> {
@@ -184,7 +187,7 @@ fn select(address: &Address) -> Result<(), Error> {
     Ok(())
 }
 
-/// Clients that monitor the whole table, one after the other.
+/// Clients that monitor the whole table, one after another.
 fn dump(address: &Address) -> Result<(), Error> {
     let request: Arc<[u8]> = requests::monitor().get(0).into();
     let began = Instant::now();
@@ -194,14 +197,14 @@ fn dump(address: &Address) -> Result<(), Error> {
     Ok(())
 }
 
-/// One request on a connection of its own.
+/// Sends one request on a new connection, and waits for the reply.
 fn send_request(address: &Address, request: &Arc<[u8]>) -> Result<(), Error> {
     let mut pool = ClientPool::new()?;
     let client = pool.connect(address)?;
     pool.call(client, [request.clone()], |_| {})
 }
 
-/// A client that monitors the whole table and reads, while another one writes many rows.
+/// A client that monitors the whole table and reads, while another client writes many rows.
 fn everything(address: &Address) -> Result<(), Error> {
     let mut pool = ClientPool::new()?;
     let (writer, client) = (pool.connect(address)?, pool.connect(address)?);
@@ -226,7 +229,7 @@ fn write(number: u32) -> Arc<[u8]> {
     text.into_bytes().into()
 }
 
-/// One transaction that inserts `rows` rows.
+/// A single transaction that inserts `rows` rows.
 fn insertion(rows: u32) -> Arc<[u8]> {
     let mut text = r#"{"method":"transact","params":["Bench""#.to_owned();
     for row in 0..rows {

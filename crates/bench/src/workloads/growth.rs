@@ -1,4 +1,5 @@
-//! `growth`: the cost of the n-th port, for n up to 30,000. The transactions are those of `ports`, a thousand for each point.
+//! `growth`: the cost of the n-th port, for n up to 30,000. The transactions are those of `ports`,
+//! with a thousand transactions for each point.
 
 use std::path::Path;
 
@@ -8,13 +9,14 @@ use crate::harness::Harness;
 use crate::northbound;
 use crate::workload::{Run, Scale, Workload};
 
-/// Ports of one point.
+/// The number of ports of one point.
 const POINT: u32 = 1_000;
-/// All ports.
+/// The number of all ports.
 const PORTS: u32 = 30_000;
-/// Points of which the last figure is the mean, because a point of a fast server takes only some milliseconds.
+/// The number of points over which the last figure is averaged. A single point is not enough,
+/// because it takes a fast server only a few milliseconds.
 const LAST: usize = 3;
-/// Connections, each with one request in flight.
+/// The number of connections, each with one request in flight.
 const WRITERS: usize = 10;
 
 /// The workload.
@@ -43,7 +45,8 @@ impl Workload for Growth {
             let phase = harness.phase(northbound::deal(texts, WRITERS), 1, None)?;
             costs.push(phase.cpu_us_each());
         }
-        // The second point: the first one also warms the server up.
+        // Growth is relative to the second point, because during the first one the server is still
+        // warming up.
         let last = costs[costs.len() - LAST..].iter().sum::<f64>() / LAST as f64;
         let mut figures: Vec<_> = costs
             .iter()

@@ -1,4 +1,4 @@
-//! `half-load`: latency at about half of the load that the reference can sustain.
+//! `half-load`: the latency at about half of the load that the reference can sustain.
 
 use std::thread;
 use std::time::Duration;
@@ -14,7 +14,8 @@ use crate::workload::{Run, Scale, Workload};
 /// The workload.
 pub(crate) struct HalfLoad;
 
-/// Clients with a transaction each millisecond. The reference sustains some 12,000 transactions a second.
+/// The number of clients, each with a transaction each millisecond. The reference sustains about
+/// 12,000 transactions per second.
 const CLIENTS: u32 = 6;
 const ROWS: u32 = 1_000;
 
@@ -34,7 +35,8 @@ impl Workload for HalfLoad {
     fn drive(&self, run: &Run<'_>) -> Result<Vec<Figure>, Error> {
         let server = run.start()?;
         let (address, phase) = (server.address(), Phase::default());
-        // The first transaction may wait until the file is on the disk, so it is not measured.
+        // The first transaction may have to wait until the file is on the disk, so it is not
+        // measured.
         address.request(&update(0, u64::from(ROWS)))?;
         let (mut all, interval) = (driver::latencies(), server.measure_cpu()?);
         thread::scope(|scope| {
@@ -67,7 +69,7 @@ impl Workload for HalfLoad {
     }
 }
 
-/// Sets a row's number to a new value; each client has its own rows.
+/// Sets the number of a row to a new value. Each client has its own rows.
 fn update(client: u32, number: u64) -> String {
     let share = ROWS / CLIENTS;
     let row = client * share + u32::try_from(number % u64::from(share)).unwrap_or(0);

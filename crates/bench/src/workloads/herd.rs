@@ -1,5 +1,6 @@
-//! `herd`: many clients fetch the whole table at once (a thundering herd): when they connect, after a schema conversion has ended their
-//! monitors, and when they reconnect with their last transaction id. A minimal program that delivers as much shows the limit.
+//! `herd`: many clients fetch the whole table at once (a thundering herd): when they connect, when
+//! a schema conversion has ended their monitors, and when they reconnect with their last
+//! transaction id. A minimal program that delivers the same amount shows the limit.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -102,7 +103,7 @@ fn rows(scale: Scale) -> u32 {
 pub(super) struct Fetched {
     pub(super) seconds: f64,
     pub(super) megabytes: f64,
-    /// The last transaction that they have.
+    /// The id of the last transaction that they have.
     pub(super) txn_id: String,
 }
 
@@ -112,7 +113,7 @@ impl Fetched {
     }
 }
 
-/// Sends the monitor requests of all clients at once.
+/// Sends the monitor requests of all clients at once, and waits for the replies.
 pub(super) fn fetch(
     pool: &mut ClientPool,
     clients: Range<usize>,
@@ -128,7 +129,8 @@ pub(super) fn fetch(
     })
 }
 
-/// Converts the database to a schema with another column; each client sends its monitor request again when its monitor has ended.
+/// Converts the database to a schema with one more column. Each client sends its monitor request
+/// again when its monitor has ended.
 fn convert(pool: &mut ClientPool, admin: usize, clients: &Range<usize>) -> Result<Fetched, Error> {
     let mut schema = String::new();
     let request = br#"{"method":"get_schema","params":["Bench"],"id":"s"}"#;
@@ -188,7 +190,8 @@ fn monitor(since: &str) -> Arc<[u8]> {
     .into()
 }
 
-/// The second element of a reply `[found, id, updates]`, read from its beginning.
+/// Returns the second element of a reply `[found, id, updates]`, which is read from the beginning
+/// of the reply.
 fn txn_id(reply: &[u8]) -> String {
     let lead = br#""result":["#;
     let id = memmem::find(reply, lead).and_then(|at| {
@@ -200,7 +203,7 @@ fn txn_id(reply: &[u8]) -> String {
     id.unwrap_or_else(|| NONE.to_owned())
 }
 
-/// A reply like the server's.
+/// Returns a reply that resembles the server's.
 fn dump(rows: u32) -> Arc<[u8]> {
     let mut text = format!(r#"{{"id":"m","error":null,"result":[false,"{NONE}",{{"Item":{{"#);
     for row in 0..rows {

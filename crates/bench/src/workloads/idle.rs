@@ -17,7 +17,8 @@ pub(crate) struct Idle;
 
 const CONNECTIONS: usize = 1_000;
 const ROWS: usize = 1_000;
-/// Memory is read when it has not changed for the first time, or after the second time at the latest.
+/// Memory is read when it has not changed for the first of these times, and after the second at the
+/// latest.
 const STABLE_AFTER: Duration = Duration::from_millis(1_500);
 const STABLE_AT_MOST: Duration = Duration::from_secs(8);
 
@@ -35,7 +36,8 @@ impl Workload for Idle {
         let mut pool = ClientPool::new()?;
         pool.connect(server.address())?;
         conditions::fill(&mut pool, ROWS, ROWS)?;
-        // The first monitor creates the data that all of them share.
+        // The first monitor creates the data that all monitors share. It must not count as memory
+        // of the others.
         let monitor: Arc<[u8]> = requests::monitor().get(0).into();
         pool.call(0, [monitor.clone()], |_| {})?;
         let before = stable_mib(&server)?;
@@ -59,7 +61,8 @@ impl Workload for Idle {
     }
 }
 
-/// Resident memory when it no longer changes: allocators release freed memory with a delay.
+/// Returns the resident memory once it no longer changes, because allocators release freed memory
+/// with a delay.
 fn stable_mib(server: &Server) -> Result<f64, Error> {
     let began = Instant::now();
     let (mut mib, mut since) = (server.memory()?.resident_mib, Instant::now());

@@ -1,4 +1,5 @@
-//! `load`: the time to open a file of rows that were each inserted and then modified, in a record each, and the memory after it.
+//! `load`: the time to open a file of rows that were each inserted and then modified, with a record
+//! for each change, and the memory after that.
 
 use std::thread;
 use std::time::Duration;
@@ -9,18 +10,19 @@ use crate::figure::{Aim, Figure};
 use crate::server::Server;
 use crate::workload::{Run, Scale, Workload};
 
-/// The time that a server has to release the memory that loading needed, before its memory is read.
+/// The time that a server gets to release the memory that only loading needed, before its memory is
+/// read.
 const MEMORY_RELEASE: Duration = Duration::from_secs(1);
 
 /// The workload.
 pub(crate) struct Load;
 
-/// Rows that were each inserted and then modified, one record each.
+/// Rows that were each inserted and then modified, with a record for each change.
 pub(super) fn written_twice(scale: Scale) -> History {
     History::of_changes(scale.pick(200_000, 500_000), 2)
 }
 
-/// Starts a server with the prepared file. Returns the time and CPU time of opening it.
+/// Starts a server with the prepared file. Returns the time and the CPU time of opening it.
 pub(super) fn open(run: &Run<'_>) -> Result<(Server, [Figure; 2]), Error> {
     let server = run.start()?;
     let cpu_s = server.measure_cpu_since_start().end()? / 1e6;

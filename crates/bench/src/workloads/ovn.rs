@@ -1,6 +1,7 @@
-//! `ovn`: a cloud on OVN. The packaged `ovn-northd` translates the northbound into the southbound database, both on the server
-//! under test, and clients monitor the whole southbound database as hypervisors do. First the cloud is built with a transaction
-//! for each port. Then single ports are added, each after the one before has been translated (`--wait=sb`).
+//! `ovn`: a cloud on OVN. The packaged `ovn-northd` translates the northbound into the southbound
+//! database. Both are on the server under test, and clients monitor the whole southbound database
+//! as hypervisors do. First, the cloud is built with a transaction for each port. Then single ports
+//! are added, each after the previous one has been translated (`--wait=sb`).
 
 use std::path::Path;
 use std::sync::Arc;
@@ -21,9 +22,9 @@ use crate::workload::{Run, Scale, Workload};
 /// The workload.
 pub(crate) struct Ovn;
 
-/// Clients that monitor the southbound database.
+/// The numbers of clients that monitor the southbound database.
 const HYPERVISORS: [u32; 2] = [30, 300];
-/// The client that writes to the northbound database.
+/// The number of the client that writes to the northbound database.
 const WRITER: usize = 0;
 
 impl Workload for Ovn {
@@ -84,7 +85,7 @@ struct Cloud<'a> {
     server: &'a Server,
     pool: ClientPool,
     hypervisors: usize,
-    /// The number of the last requested configuration.
+    /// The number of the configuration that was requested last.
     configuration: u64,
     northd: Northd,
 }
@@ -98,11 +99,11 @@ struct Built {
 /// The cost of a single port. The histograms are in nanoseconds.
 struct Ports {
     cpu_us: f64,
-    /// CPU time of the compiler.
+    /// The CPU time of the compiler.
     northd_cpu_us: f64,
-    /// Time until the compiler has reported the port.
+    /// The time until the compiler has reported the port.
     translated: Histogram<u64>,
-    /// Time until the last hypervisor has received an update.
+    /// The time until the last hypervisor has received an update.
     told: Histogram<u64>,
 }
 
@@ -162,7 +163,7 @@ impl<'a> Cloud<'a> {
         })
     }
 
-    /// Adds `count` ports, one after the other.
+    /// Adds `count` ports, one after another.
     fn add_ports(&mut self, count: u32) -> Result<Ports, Error> {
         self.restart_northd()?;
         self.run.show("single ports");
@@ -183,16 +184,17 @@ impl<'a> Cloud<'a> {
         })
     }
 
-    /// Restarts the compiler. Its memory layout depends on the steps in which it received the growing cloud, which differ between servers, and
-    /// makes it up to 1.4 times slower for the same work.
+    /// Restarts the compiler. Its memory layout depends on the steps in which it received the
+    /// growing cloud, which differ between servers. A bad layout makes it up to 1.4 times slower
+    /// for the same work.
     fn restart_northd(&mut self) -> Result<(), Error> {
         self.northd = Northd::start(self.server.address())?;
         self.request(cloud::next_configuration())?;
         Ok(())
     }
 
-    /// Sends a request with the next configuration number, and waits until the compiler has reported it and every hypervisor has received
-    /// an update.
+    /// Sends a request with the next configuration number, and waits until the compiler has
+    /// reported this number and every hypervisor has received an update.
     fn request(&mut self, request: Arc<[u8]>) -> Result<Times, Error> {
         self.configuration += 1;
         let wanted = self.configuration;
@@ -229,9 +231,9 @@ impl<'a> Cloud<'a> {
 
 /// Times since a request was sent.
 struct Times {
-    /// Until the compiler has reported it.
+    /// The time until the compiler has reported it.
     translated: Duration,
-    /// Until every hypervisor has received an update.
+    /// The time until every hypervisor has received an update.
     told: Duration,
 }
 

@@ -1,4 +1,5 @@
-//! `partial`: inserts one element into a large set or map, by writing the whole column and by a mutation. Measures bytes and time.
+//! `partial`: inserts one element into a large set or map, by writing the whole column and by a
+//! mutation. Measures bytes and time.
 
 use std::fmt::Write as _;
 
@@ -8,9 +9,9 @@ use crate::harness::Harness;
 use crate::requests::Requests;
 use crate::workload::{Run, Workload};
 
-/// Changes of each kind and size.
+/// The number of changes for each kind and size.
 const CHANGES: u32 = 100;
-/// The row.
+/// The table of the operations, and the condition that selects the row.
 const WHERE: &str = r#""table":"Item","where":[["name","==","large"]]"#;
 
 /// The workload.
@@ -53,7 +54,8 @@ fn measure(run: &Run<'_>, kind: Kind, size: u32) -> Result<Vec<Figure>, Error> {
         |_| {},
     )?;
     harness.connect(1)?;
-    // The client has the column from a monitor or a select; `wait` checks that it has not changed.
+    // A client that rewrites the column knows its contents from a monitor or a select; its `wait`
+    // operation checks that the column has not changed since.
     let (mut rewrites, mut mutations) = (Requests::default(), Requests::default());
     let mut before = elements;
     for change in 0..CHANGES {
@@ -110,7 +112,7 @@ const MAP_MUTATED: [&str; 3] = [
     "map mutated, server CPU",
 ];
 
-/// The name of a column of that kind, and a datum for it.
+/// Returns the name of a column of the given kind, and a datum for it.
 fn column(kind: Kind, numbers: std::ops::Range<u32>) -> (&'static str, String) {
     let (name, tag) = match kind {
         Kind::Set => ("addresses", "set"),

@@ -1,5 +1,6 @@
-//! `ports`: a cloud system creates switch ports, each referenced by one of 100 switches and with its address in one set; then load
-//! balancers, all in one group; then it removes all of them. A phase ends when every monitor has received the last change.
+//! `ports`: a cloud system creates switch ports. Each port is referenced by one of 100 switches,
+//! and its address is in one set. Then it creates load balancers, all in one group, and then it
+//! removes everything. A phase ends when every monitor has received the last change.
 
 use std::path::Path;
 
@@ -9,7 +10,7 @@ use crate::harness::{Harness, Phase};
 use crate::northbound;
 use crate::workload::{Run, Scale, Workload};
 
-/// Connections that create ports.
+/// The number of connections that create ports.
 const WRITERS: usize = 50;
 
 /// The workload with 100 monitors of all changing tables.

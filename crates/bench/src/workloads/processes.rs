@@ -1,5 +1,5 @@
-//! `processes`: a process for each transaction, as in scripts: several shells run `ovsdb-client transact` one after the other, and
-//! 100 connections monitor.
+//! `processes`: a process for each transaction, as in scripts. Several shells run
+//! `ovsdb-client transact` one after another, while 100 connections monitor.
 
 use std::path::Path;
 use std::process::{Command, Stdio};
@@ -15,7 +15,7 @@ use crate::target::Target;
 use crate::tool;
 use crate::workload::{Run, Scale, Workload};
 
-/// Monitoring connections.
+/// The number of monitoring connections.
 const MONITORS: usize = 100;
 
 /// The workload.
@@ -59,7 +59,7 @@ impl Workload for Processes {
             let shells: Vec<_> = (0..shells).map(|_| scope.spawn(shell)).collect();
             let end = scope.spawn(|| {
                 let outcomes: Vec<_> = shells.into_iter().map(joined).collect();
-                // The marker is sent after a failure too, because the watchers wait for it.
+                // The marker is sent even after a failure, because the watchers wait for it.
                 address.request(northbound::marker(0).text())?;
                 outcomes.into_iter().collect::<Result<(), Error>>()
             });
@@ -78,7 +78,7 @@ impl Workload for Processes {
     }
 }
 
-/// Runs one process.
+/// Runs one process and waits for its end.
 fn transact(client: &Path, address: &str, number: u32) -> Result<(), Error> {
     let transaction = format!(
         r#"["OVN_Northbound",{}]"#,

@@ -1,5 +1,6 @@
-//! `queue`: a table as a queue. Ten requesters monitor it; each sends a request, then one producer rewrites all rows in
-//! one transaction. The next turn begins when every requester has received the result.
+//! `queue`: a table that is used as a queue. Ten requesters monitor it. Each of them sends a
+//! request, then one producer rewrites all rows in one transaction. The next turn begins when every
+//! requester has received the result.
 
 use std::fmt::Write as _;
 use std::time::Instant;
@@ -10,9 +11,9 @@ use crate::harness::Harness;
 use crate::requests::{self, Requests};
 use crate::workload::{Run, Workload};
 
-/// Rows that a request rewrites.
+/// The number of rows that a request rewrites.
 const ROWS: u32 = 512;
-/// Pairs of each row's map.
+/// The number of pairs in the map of each row.
 const PAIRS: u32 = 256;
 /// The number of requesters.
 const REQUESTERS: usize = 10;
@@ -38,7 +39,7 @@ impl Workload for Queue {
         })?;
         harness.connect(REQUESTERS)?;
         harness.request_each(&requests::monitor())?;
-        // The first turn writes the maps.
+        // The first turn only writes the maps, and is not measured.
         harness.produce(production(0, &rows))?;
         let (mut elapsed, mut cpu_us) = (0.0, 0.0);
         for turn in 1..=turns {
@@ -62,7 +63,7 @@ impl Workload for Queue {
     }
 }
 
-/// A requester's request: a number in its row.
+/// The request of a requester, which writes a number into its row.
 fn request(turn: u32, row: &str) -> Requests {
     Requests::one(&format!(
         r#"{{"id":0,"method":"transact","params":["Bench",{{"op":"update","table":"Item","where":[["_uuid","==",["uuid","{row}"]]],"row":{{"number":{}}}}}]}}"#,
@@ -70,7 +71,7 @@ fn request(turn: u32, row: &str) -> Requests {
     ))
 }
 
-/// Writes new maps into all rows but the last one, and the marker into the last one.
+/// Writes new maps into all rows except the last, and the marker into the last row.
 fn production(turn: u32, rows: &[String]) -> Requests {
     let mut text = r#"{"id":0,"method":"transact","params":["Bench""#.to_owned();
     let Some((last, rows)) = rows.split_last() else {

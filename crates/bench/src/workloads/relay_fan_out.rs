@@ -1,4 +1,5 @@
-//! `relay-fan-out`: many monitors that are spread over four relays get each commit of the source, and the same many at the source itself.
+//! `relay-fan-out`: many monitors that are spread over four relays receive each commit of the
+//! source. For comparison, the same number of monitors receive it from the source itself.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -15,7 +16,7 @@ use crate::workload::{Run, Workload};
 /// The workload.
 pub(super) struct FanOut;
 
-/// The relays of one source.
+/// The number of relays of one source.
 const RELAYS: usize = 4;
 
 impl Workload for FanOut {
@@ -64,11 +65,12 @@ impl Workload for FanOut {
 /// The cost of delivery.
 struct Delivered {
     median_ms: f64,
-    /// CPU time of the servers with the monitors, for each kB that those received.
+    /// The CPU time of the servers with the monitors, for each kB that the monitors received.
     cpu_us_kb: f64,
 }
 
-/// Inserts rows at the source one after the other, each when all monitors have the one before.
+/// Inserts rows at the source one after another, each when all monitors have received the previous
+/// one.
 fn deliver(
     run: &Run<'_>,
     source: &Server,

@@ -1,4 +1,5 @@
-//! `relay-herd`: many clients of one relay fetch the whole database at once, and come back at once with their last transaction id.
+//! `relay-herd`: many clients of one relay fetch the whole database at once, and then reconnect at
+//! once with their last transaction id.
 
 use super::herd::{self, NONE};
 use crate::client_pool::ClientPool;
@@ -30,7 +31,8 @@ impl Workload for RelayHerd {
         let relay = relay::start(run, &source)?;
         run.show("first");
         let mut pool = ClientPool::new()?;
-        // As many clients as the machine can have fetch everything; the others only come back.
+        // Only as many clients as the machine has memory for fetch everything. The larger number of
+        // clients only reconnects.
         let fetching = pool.connect_many(relay.address(), run.pick(20, 50))?;
         let first = herd::fetch(&mut pool, fetching.clone(), NONE)?;
         let before = relay.memory()?.peak_mib;

@@ -1,4 +1,4 @@
-//! `relay-memory`: the memory of a relay, and of its source, with a large database.
+//! `relay-memory`: the memory of a relay and of its source, with a large database.
 
 use std::thread;
 use std::time::Duration;
@@ -10,7 +10,7 @@ use crate::figure::{Aim, Figure};
 use crate::relay;
 use crate::workload::{Run, Scale, Workload};
 
-/// The time that the servers have to release the memory that loading needed.
+/// The time that the servers get to release the memory that only loading needed.
 const MEMORY_RELEASE: Duration = Duration::from_secs(15);
 
 /// The workload.

@@ -1,4 +1,4 @@
-//! `relay`: single-row updates by ten connections through a relay, and the same without it.
+//! `relay`: single-row updates by ten connections through a relay, and the same updates without it.
 
 use crate::error::Error;
 use crate::figure::{Aim, Figure};

@@ -1,4 +1,5 @@
-//! `size`: rows inserted in one transaction of 100 rows or more, and with one transaction for each row.
+//! `size`: the cost of rows that are inserted in transactions of 100 rows or more, and in a
+//! separate transaction for each row.
 
 use std::time::Instant;
 
@@ -10,12 +11,13 @@ use crate::load::Load;
 use crate::requests;
 use crate::workload::{Run, Workload};
 
-/// Rows of a transaction, and the number of transactions, chosen so that each point takes long enough to be measured.
+/// The number of rows of a transaction, and the number of transactions, which is chosen so that
+/// each point takes long enough to be measured.
 const SIZES: [(u32, u32); 4] = [(100, 100), (1_000, 20), (10_000, 5), (100_000, 1)];
 /// The largest transaction at full scale.
 const LARGEST: (u32, u32) = (500_000, 1);
 
-/// Requests in flight of a client that pipelines.
+/// The number of requests in flight of a client that pipelines.
 const PIPELINED: usize = 16;
 
 /// The workload.

@@ -1,4 +1,5 @@
-//! `stall`: latencies of clients with small requests while the server compacts a large database.
+//! `stall`: the latencies of clients with small requests while the server compacts a large
+//! database.
 
 use std::thread;
 use std::time::{Duration, Instant};
@@ -14,15 +15,16 @@ use crate::workload::{Run, Scale, Workload};
 
 /// The time of the measurement before the compaction.
 const BEFORE: Duration = Duration::from_secs(4);
-/// The time after the compaction that counts as a part of it: the replaced file is closed when the command has been answered.
+/// How long after the reply to the command the measurement continues, as a part of the compaction:
+/// the server closes the replaced file only after the reply.
 pub(super) const AFTER: Duration = Duration::from_secs(1);
-/// Rows that the client updates in turn.
+/// The number of rows that the client updates in turn.
 const UPDATED_ROWS: u64 = 1_000;
 
 /// The workload.
 pub(crate) struct Stall;
 
-/// Rows of the file.
+/// The number of rows of the file.
 fn rows(scale: Scale) -> u32 {
     scale.pick(200_000, 1_000_000)
 }
@@ -95,8 +97,8 @@ const ECHO: Titles = Titles {
     stall: "echo longest during - p50 before",
 };
 
-/// Aim: the longest stall above the normal latency, ms. The normal latency is the median: a higher quantile could include an earlier
-/// stall.
+/// The aim for the longest stall above the normal latency, in ms. The median is the normal latency,
+/// because a higher quantile could include an earlier stall.
 const STALL_MAX_MS: f64 = 5.0;
 
 pub(super) fn of_client(latencies: &Latencies, titles: &Titles) -> Vec<Figure> {
@@ -117,7 +119,7 @@ pub(super) fn of_client(latencies: &Latencies, titles: &Titles) -> Vec<Figure> {
     ]
 }
 
-/// Sets the row's number to a new value.
+/// Sets the number of a row to a new value.
 pub(super) fn update(number: u64, rows: u32) -> String {
     let row = number % UPDATED_ROWS.min(u64::from(rows));
     let uuid = database_file::uuid(u32::try_from(row).unwrap_or(0));

@@ -1,5 +1,6 @@
-//! The workloads of single-row transactions: ten connections that insert or update rows, one or more requests in flight each.
-//! They differ in the contents of the table, the requests in flight and the watchers.
+//! The workloads of single-row transactions: ten connections insert or update rows, with one or
+//! more requests in flight each. The workloads differ in the contents of the table, the number of
+//! requests in flight and the watchers.
 
 use crate::error::Error;
 use crate::figure::{Aim, Figure};
@@ -20,10 +21,10 @@ pub(crate) struct Steady {
 
 /// The aim for the CPU time of a transaction without watchers.
 const CPU: Aim = Aim::RatioAtMost(1.0 / 3.0);
-/// The aim for memory with many rows.
+/// The aim for the memory with many rows.
 const MEMORY: Aim = Aim::RatioAtMost(0.5);
 
-/// The base of the workloads below, which change parts of it.
+/// The base of the workloads below, which replace parts of it.
 const UNAIMED: Steady = Steady {
     name: "",
     about: "",

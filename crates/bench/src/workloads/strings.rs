@@ -1,4 +1,5 @@
-//! `strings`: rows of 500 pairs of 100-byte strings, delivered to many monitors. A minimal program that delivers as much shows the limit.
+//! `strings`: rows with 500 pairs of 100-byte strings are delivered to many monitors. A minimal
+//! program that delivers the same amount shows the limit.
 
 use std::sync::Arc;
 use std::time::Instant;
@@ -13,11 +14,11 @@ use crate::workload::{Run, Workload};
 /// The workload.
 pub(crate) struct Strings;
 
-/// Pairs of one row.
+/// The number of pairs of one row.
 const PAIRS: usize = 500;
-/// Connections that insert, one request in flight each.
+/// The number of connections that insert, with one request in flight each.
 const WRITERS: usize = 10;
-/// The number of monitors of the main figures.
+/// The number of monitors for the main figures.
 const MONITORS: usize = 100;
 
 impl Workload for Strings {
@@ -34,7 +35,7 @@ impl Workload for Strings {
         let mut figures = Vec::new();
         for &monitors in pools {
             run.show(&format!("{monitors} monitors"));
-            // The same number of bytes for every number of monitors, up to 5,000 rows.
+            // Every number of monitors gets the same total number of bytes, up to 5,000 rows.
             let deliveries = run.pick(20_000, 500_000);
             let rows = (deliveries / monitors).clamp(WRITERS, 5_000);
             figures.extend(measure(run, monitors, rows)?);
@@ -120,10 +121,10 @@ fn measure(run: &Run<'_>, monitors: usize, rows: usize) -> Result<Vec<Figure>, E
         .collect())
 }
 
-/// The text of the pairs. Only a number in it differs between rows.
+/// The text of the pairs. Only one number in it differs between rows.
 struct Template {
     pairs: Vec<u8>,
-    /// The positions of the number, which has eight digits.
+    /// The positions of that number, which has eight digits.
     numbers: Vec<usize>,
 }
 
@@ -148,7 +149,7 @@ impl Template {
         template
     }
 
-    /// Adds a string of 100 bytes: the number of the pair, the number of the row, and filling.
+    /// Appends a string of 100 bytes: the number of the pair, the number of the row, and filler.
     fn string(&mut self, pair: usize, fill: u8) {
         self.pairs
             .extend_from_slice(format!("{pair:03}-").as_bytes());
@@ -157,7 +158,7 @@ impl Template {
         self.pairs.resize(self.pairs.len() + 88, fill);
     }
 
-    /// The pairs of the row `number`, between two texts.
+    /// Returns the pairs of row `number` between two texts.
     fn fill(&self, before: &str, number: usize, after: &str) -> Arc<[u8]> {
         let mut text = Vec::with_capacity(before.len() + self.pairs.len() + after.len());
         text.extend_from_slice(before.as_bytes());
@@ -171,7 +172,7 @@ impl Template {
         text.into()
     }
 
-    /// The request that inserts the row `number`.
+    /// Returns the request that inserts row `number`.
     fn insert(&self, number: usize) -> Arc<[u8]> {
         let before = format!(
             r#"{{"method":"transact","params":["Bench",{{"op":"insert","table":"Item","row":{{"name":"group-{number:08}","options":"#
@@ -179,7 +180,7 @@ impl Template {
         self.fill(&before, number, &format!(r#"}}}}],"id":{number}}}"#))
     }
 
-    /// The update that a monitor receives for such a row.
+    /// Returns the update that a monitor receives for such a row.
     fn update(&self) -> Arc<[u8]> {
         let before = r#"{"id":null,"method":"update2","params":["m",{"Item":{"00000000-0000-4000-8000-000000000000":{"insert":{"name":"group-00000000","options":"#;
         self.fill(before, 0, "}}}}]}")
