@@ -251,6 +251,7 @@ impl Reconnect {
     /// (`None`).
     fn back_off(&mut self, lasted_ms: Option<u64>) {
         let is_passive = self.is_passive;
+        // The peer decides when to return, so a listener reopens without a backoff.
         if is_passive && lasted_ms.is_some() {
             self.backoff.reset();
             return;

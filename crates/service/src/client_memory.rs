@@ -291,6 +291,8 @@ impl Charge {
     /// Charges bytes that were just written. Returns false if the reply must not grow further.
     #[must_use]
     pub fn count_written(&self, bytes: usize, is_repeated: bool) -> bool {
+        // The transaction is committed, so its reply is written in any case. Its repeated
+        // selections were charged in advance.
         if self.is_reserved {
             if !is_repeated {
                 self.add(bytes);
@@ -325,6 +327,7 @@ impl Charge {
 
     /// Releases the bytes of a reply that is refused.
     pub fn give_up(&self) {
+        // 0 is left, so dropping the charge does not release the bytes a second time.
         let bytes = self.bytes.swap(0, Ordering::Relaxed);
         release(&self.memory.held, bytes);
         self.memory.refuse();

@@ -186,6 +186,7 @@ impl Locks {
             Mode::Steal => queue.requests.push_front(LockRequest { session, mode }),
         }
         let first = queue.requests.front();
+        // Only `lock` can wait: a thief is first in line.
         if first.is_none_or(|first| first.session != session) {
             return Ok((Decision::Waiting, None));
         }

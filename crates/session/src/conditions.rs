@@ -123,6 +123,8 @@ impl Conditions {
         if in_force != *slots.newest() {
             slots.set_new(in_force);
         }
+        // In this order: an unsent condition lands after the change in flight, one in flight lands
+        // with it, and any other is in force already.
         let promise = if slots.new.is_some() {
             base + 1
         } else if slots.requested.is_some() {
@@ -149,6 +151,8 @@ impl Conditions {
         self.is_restoring = true;
         for (table, slots) in &mut self.tables {
             if let Some(new) = slots.new.take() {
+                // A change that also sets new conditions may be refused because of those, so it can
+                // be undone once more.
                 self.is_restoring &= std::mem::take(&mut slots.is_restored);
                 let mut requests = ArrayWriter::new(object.member(table));
                 ObjectWriter::new(requests.element())
@@ -249,6 +253,7 @@ impl Conditions {
         for slots in self.tables.values_mut() {
             slots.accept_newest();
         }
+        // The request carries the newest conditions, so its reply keeps every promise made so far.
         self.lands_at = Some(self.promised.max(self.seqno));
     }
 

@@ -155,6 +155,7 @@ impl Link {
     /// Demands another connection. If `is_urgent`, each remote is tried once before any backoff.
     pub(crate) fn force(&mut self, is_urgent: bool) {
         if is_urgent {
+            // The end of the present connection uses up one of these tries.
             let tries = self.remotes.count() + u32::from(self.is_connected());
             self.reconnect.backoff().set_free_tries(tries);
         }
@@ -178,6 +179,7 @@ impl Link {
         self.clear_input();
         let was_good = (self.good_since_ms.take())
             .is_some_and(|since_ms| now_ms.saturating_sub(since_ms) >= GOOD_MS);
+        // Before the reconnect machine learns of the end, because it then computes the wait.
         if was_good {
             let backoff = self.reconnect.backoff();
             backoff.reset();
@@ -188,6 +190,7 @@ impl Link {
 
     /// Bytes have arrived, or an attempt to read found none.
     pub(crate) fn received(&mut self, now_ms: u64, bytes: &[u8]) -> Result<(), String> {
+        // An empty read counts too: a probe expires only after an attempt to read.
         self.reconnect.receive_attempted(now_ms);
         if bytes.is_empty() {
             return Ok(());
@@ -251,6 +254,8 @@ impl Link {
             Action::Disconnect => Some(Demand::Disconnect),
             Action::Probe => Some(Demand::Probe),
             Action::Connect => {
+                // No delay without a backoff: first attempts and failovers are immediate. The delay
+                // is drawn once per attempt, since this is called repeatedly until it has passed.
                 let wait_ms = self.reconnect.backoff().current_ms();
                 if wait_ms > 0 {
                     let prng = &mut self.prng;

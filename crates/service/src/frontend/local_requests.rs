@@ -120,6 +120,8 @@ impl Frontend {
     fn await_lock(&mut self, id: SessionId, request_id: Box<[u8]>) {
         if let Some(session) = self.sessions.get_mut(&id) {
             session.in_flight.begin(0);
+            // No database has the request, so every later request except `echo` waits until the
+            // source has decided.
             session.target = None;
             session.lock_request = Some(request_id);
         }
@@ -169,6 +171,7 @@ impl Frontend {
         params: &[u8],
     ) -> Result<Option<Vec<u8>>, Vec<u8>> {
         let name = self.lock_name(id, method, params)?;
+        // One critical section: no change of the session's locks falls between the two calls.
         let (notifications, outcome) = {
             let mut table = self.lock_table();
             (table.take_notifications(id), table.lock(id, &name, mode))
@@ -254,6 +257,7 @@ impl Frontend {
         }
         let databases = session.monitored();
         session.is_fenced = !databases.is_empty();
+        // A request of any database waits until the fences have been passed.
         session.target = None;
         for database in databases {
             session.in_flight.begin(0);

@@ -140,6 +140,8 @@ impl Session {
     /// Whether a request for `database` may be sent now. Sets `is_throttled` if only the limit
     /// forbids it.
     pub(super) fn admits(&mut self, database: DatabaseId) -> bool {
+        // Requests in flight all go to one database: replies of two databases could overtake each
+        // other.
         let is_next = self.in_flight.is_empty() || self.target == Some(database);
         self.is_throttled = is_next && self.in_flight.is_full();
         is_next && !self.is_throttled

@@ -299,6 +299,7 @@ impl Body {
 impl ContentsTask {
     /// Writes a slice; returns an estimate of the rows left, 0 at the end.
     fn advance(&mut self, slice: &mut Slice) -> usize {
+        // Checked at each slice: other replies may have used up the memory since the last one.
         self.is_refused = !self.charge.may_go_on();
         if self.is_refused {
             return 0;
@@ -310,6 +311,7 @@ impl ContentsTask {
         if is_written {
             return 0;
         }
+        // At least 1: 0 would mean that the contents are complete.
         self.contents.rows_left().max(1)
     }
 

@@ -169,6 +169,7 @@ impl Replication {
     }
 
     fn start_again(&mut self, message: LogMessage, steps: &mut Vec<Step>) {
+        // Updates queued after the one that failed may fail too: one reconnect repairs all.
         if self.state != State::Disconnected {
             self.state = State::Disconnected;
             steps.extend([Step::Log(message), Step::Reconnect]);
@@ -201,6 +202,8 @@ impl Replication {
                     self.fail("malformed contents".to_owned(), steps);
                     return;
                 }
+                // From here the caller queues messages: an update must not be applied before the
+                // contents.
                 self.state = State::Applying(encoding);
                 steps.extend([
                     Step::Log(LogMessage::Resetting(self.database.clone())),
@@ -265,6 +268,8 @@ impl Replication {
         }
         steps.extend(messages.into_iter().map(Step::Log));
         self.monitored = self.requests(&source);
+        // A row that only excluded tables refer to at the source is deleted earlier here. Later
+        // updates of it can be skipped if they are values; a difference would not fit.
         let encoding = if self.following.excluded.is_empty() {
             Encoding::Differences
         } else {

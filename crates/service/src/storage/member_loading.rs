@@ -132,6 +132,7 @@ impl Stage {
         let Some(damage) = loaded.damage else {
             return Ok(loaded.database);
         };
+        // The snapshot's rows precede the entries and belong to none of them.
         let place = damage.record.checked_sub(before);
         let entry = place.and_then(|place| self.transactions.get(usize::try_from(place).ok()?));
         Err(MemberLoadError {

@@ -162,6 +162,7 @@ impl<A> Stage<A> {
             | Stage::Proposed { .. }
             | Stage::Seen { .. }
             | Stage::Sought { .. } => true,
+            // The leader of the present term has the request and will report the outcome.
             Stage::Forwarded { term, .. } => *term < present,
             Stage::Decided(_) | Stage::Answered { .. } => false,
         }

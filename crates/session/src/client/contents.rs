@@ -28,6 +28,8 @@ impl Client {
         let update = match outcome {
             Ok(update) => update,
             Err(reason) => {
+                // Nothing of a malformed reply is kept or continued. The next server sends full
+                // contents, which are not held back to wait for `seen`.
                 self.last_id = Uuid::ZERO;
                 self.seen.0 = Uuid::ZERO;
                 return self.retry(Failure::Malformed(reason));
@@ -70,6 +72,8 @@ impl Client {
             _ => None,
         };
         expect_element(reader)?;
+        // Versions 1 and 2 name no transaction, so a later connection cannot continue from this
+        // update.
         let after = last_id.unwrap_or(Uuid::ZERO);
         match self.read_update(reader, version, after, None) {
             Ok(update) => {
@@ -97,6 +101,8 @@ impl Client {
         );
         self.last_id = update.last_id;
         self.seen_ms = self.now_ms;
+        // With the connection: contents that the same connection sends anew, after a conversion,
+        // are never older (`lagging.rs`).
         self.seen = (update.last_id, self.link.seqno());
         self.events.push_back(Event::Update(update));
     }

@@ -16,6 +16,9 @@ use crate::update::Encoding;
 impl Client {
     /// Starts the handshake on an established connection.
     pub(super) fn start(&mut self) {
+        // After a canceled monitor, answers to the earlier handshake describe state that is
+        // requested again. Answers to the user's requests, about the lock and about the server's id
+        // stay valid.
         self.forget(|purpose| {
             !matches!(
                 purpose,
@@ -27,6 +30,7 @@ impl Client {
         self.server_db = None;
         self.has_server_monitor = false;
         self.conditions.disconnected();
+        // Lock and server id belong to the connection, so a canceled monitor does not end them.
         let is_new = self.state == State::Down;
         self.state = State::ServerSchema;
         self.request(
@@ -130,6 +134,7 @@ impl Client {
             Ok(accepted) => {
                 // The contents are requested from here on, so none can be missing.
                 self.lost_relay.come_home();
+                // Never decreases: a member with a lower index was refused as stale.
                 self.requirements.index_min = accepted.index.or(self.requirements.index_min);
                 self.shown_schema = Some(accepted.schema.clone());
                 if self.is_schema_doubted {
@@ -150,6 +155,8 @@ impl Client {
         match server_db.judge(&self.requirements) {
             Err(failure) if self.stays(&failure) => {}
             Err(failure) => self.retry(failure),
+            // The handshake stopped at the lost relay before it requested contents; it continues
+            // here.
             Ok(_) if self.has_source_again() => self.judge(),
             Ok(accepted) => {
                 self.requirements.index_min = accepted.index.or(self.requirements.index_min);
@@ -171,6 +178,7 @@ impl Client {
         }
         let schema = Value::parse(shown.as_bytes()).map_err(|error| error.to_string());
         let schema = schema.and_then(|json| read_schema(&json));
+        // Recorded before the comparison: each text is parsed once, whether it differs or not.
         self.shown_schema = Some(shown);
         let present = self.decoder.as_ref().map(|decoder| decoder.plan().schema());
         if let (Ok(schema), Some(present)) = (schema, present)
@@ -237,6 +245,7 @@ impl Client {
         let is_carried_on = (self.decoder.as_ref())
             .is_some_and(|before| plan.is_same(before.plan()))
             && !self.conditions.has_lost_change();
+        // Called in any case: it also adapts the conditions to this server.
         let are_conditions_kept = self.conditions.restrict(&plan);
         // A change of conditions whose connection was lost may have been applied or not, so the
         // rows here may follow either: only full contents are certain.
@@ -260,12 +269,16 @@ impl Client {
         let Some(decoder) = &self.decoder else {
             return;
         };
+        // Only version 3 can continue; an older method brings full contents.
         if version < 3 {
             self.last_id = Uuid::ZERO;
         }
         if self.last_id == Uuid::ZERO {
             self.conditions.carry_all();
         }
+        // A request that continues carries the conditions that the present rows follow, not newer
+        // ones: changes since `last_id` add up only with rows selected in the same way. Newer
+        // conditions are sent once the contents are complete.
         let conditions = (version >= 2).then_some(&self.conditions);
         let requests = decoder.plan().requests(conditions);
         let last_id = (version >= 3).then_some(self.last_id);

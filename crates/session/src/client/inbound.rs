@@ -63,6 +63,7 @@ impl Client {
                 self.events.push_back(Event::Reply { id, outcome });
             }
             (Purpose::Courtesy | Purpose::ServerId, Err(_)) | (Purpose::Courtesy, Ok(_)) => {}
+            // An error passes the fence too: the relay sends it after the same updates.
             (Purpose::SourceFence, _) => self.source_fence_passed(id),
             (Purpose::ServerId, Ok(result)) => self.server_id = uuid(result).ok(),
             (Purpose::ServerSchema, answer) => self.server_schema(answer.ok()),
@@ -165,6 +166,8 @@ impl Client {
             }
             return Ok(());
         }
+        // Before the reply to the monitor request, an update can only come from a monitor that was
+        // canceled: a server sends the reply first.
         let is_ours = is_monitor(id, &self.options.database);
         let follows = self.state == State::Monitoring || self.is_holding();
         if !is_ours || version != self.version || !follows {

@@ -44,6 +44,8 @@ impl Client {
         let until_ms = self.seen_ms.saturating_add(BEHIND_MAX_MS);
         let is_copy = |model: &str| matches!(model, "clustered" | "relay");
         let (seen, over) = self.seen;
+        // This server did not find the transaction that was to be continued, or the user saw it
+        // over another connection.
         let is_other = self.last_id != Uuid::ZERO || over != self.link.seqno();
         let may_be_behind = update.clear
             && seen != Uuid::ZERO
@@ -104,6 +106,7 @@ impl Client {
         let Some(lagging) = self.lagging.take() else {
             return;
         };
+        // The session is leaving the server: its contents are dropped as if they had never arrived.
         if self.state != State::DataMonitor {
             return;
         }

@@ -72,6 +72,7 @@ impl Client {
         if !is_lost_relay || !are_others_tried {
             return false;
         }
+        // A fence sent before the relay lost its source again proves nothing.
         self.lost_relay.fence = None;
         let now_ms = self.now_ms;
         self.lost_relay.since_ms.get_or_insert(now_ms);
@@ -84,6 +85,7 @@ impl Client {
         if !self.is_at_lost_relay() {
             return false;
         }
+        // No contents are requested yet, so none can be missing: no fence is needed.
         if self.state == State::ServerMonitor {
             return true;
         }
