@@ -1,7 +1,8 @@
 //! Atoms: the single values of RFC 7047, owned and borrowed (docs/spec/protocol.md 2.1).
 //!
-//! Atoms of one type are totally ordered as docs/spec/protocol.md 2.1 sorts them. Checks against a column's constraints are in
-//! [`crate::constraint`], notations in [`crate::wire`] and [`crate::text`].
+//! Atoms of one type are totally ordered as docs/spec/protocol.md 2.1 sorts them. Checks against a
+//! column's constraints are in [`crate::constraint`], notations in [`crate::wire`] and
+//! [`crate::text`].
 
 use crate::{AtomType, Real, Str, Uuid};
 
@@ -20,7 +21,8 @@ pub enum Atom {
     Uuid(Uuid),
 }
 
-/// A borrowed atom, as a datum yields it. Comparing atoms of different types is a bug of the caller.
+/// A borrowed atom, as a datum yields it. Comparing atoms of different types is a bug in the
+/// caller.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum AtomRef<'a> {
     /// `integer`
@@ -48,7 +50,7 @@ impl Atom {
         }
     }
 
-    /// A borrowed view of it.
+    /// A borrowed view of the atom.
     #[must_use]
     pub fn as_ref(&self) -> AtomRef<'_> {
         match self {
@@ -62,7 +64,7 @@ impl Atom {
 }
 
 impl AtomRef<'_> {
-    /// Its type.
+    /// The atom's type.
     #[must_use]
     pub fn atom_type(self) -> AtomType {
         match self {
@@ -74,7 +76,7 @@ impl AtomRef<'_> {
         }
     }
 
-    /// Whether it is the default of its type.
+    /// Whether the atom is the default of its type.
     #[must_use]
     pub fn is_default(self) -> bool {
         match self {
@@ -86,7 +88,7 @@ impl AtomRef<'_> {
         }
     }
 
-    /// Copies it (strings are shared).
+    /// Copies the atom (strings are shared).
     #[must_use]
     pub fn to_owned(self) -> Atom {
         match self {
@@ -98,7 +100,7 @@ impl AtomRef<'_> {
         }
     }
 
-    /// The UUID, if it is one.
+    /// The UUID, if the atom is one.
     #[must_use]
     pub fn as_uuid(self) -> Option<Uuid> {
         match self {
@@ -107,7 +109,7 @@ impl AtomRef<'_> {
         }
     }
 
-    /// The string, if it is one.
+    /// The string, if the atom is one.
     #[must_use]
     pub fn as_string(&self) -> Option<&str> {
         match self {
@@ -116,7 +118,7 @@ impl AtomRef<'_> {
         }
     }
 
-    /// The integer, if it is one.
+    /// The integer, if the atom is one.
     #[must_use]
     pub fn as_integer(self) -> Option<i64> {
         match self {
@@ -125,7 +127,7 @@ impl AtomRef<'_> {
         }
     }
 
-    /// The boolean, if it is one.
+    /// The boolean, if the atom is one.
     #[must_use]
     pub fn as_boolean(self) -> Option<bool> {
         match self {

@@ -1,14 +1,15 @@
-//! Runs of atoms of one type: the typed vectors that data are made of, and borrowed views of them.
+//! Runs of atoms of one type: the typed vectors that data consist of, and borrowed views of them.
 //!
-//! Invariant: all atoms of a run have its type, so no element carries a tag. Datum code above reads runs through
-//! [`AtomSlice`]; sets, maps and the order of elements are not its concern, except for binary search in a run that the
-//! caller keeps sorted.
+//! Invariant: all atoms of a run have its type, so no element carries a tag. Datum code reads runs
+//! through [`AtomSlice`]. Runs know nothing of sets and maps, and nothing of the order of elements,
+//! except for binary search in a run that the caller keeps sorted.
 
 use std::hash::{Hash, Hasher};
 
 use crate::{Atom, AtomRef, AtomType, Real, Str, Uuid};
 
-/// A full vector grows by at least so many elements: enough to amortise, few enough to waste little memory in rows.
+/// A full vector grows by at least this many elements: enough to amortize, few enough to waste
+/// little memory in rows.
 const GROWTH_MIN: usize = 4;
 
 /// An owned run.
@@ -31,7 +32,7 @@ pub(crate) enum AtomSlice<'a> {
     Uuid(&'a [Uuid]),
 }
 
-/// Runs the same expression on the vector or slice that `$run` holds.
+/// Applies the same expression to the vector or slice that `$run` holds.
 macro_rules! each {
     ($kind:ident, $run:expr, $elements:ident => $body:expr) => {
         match $run {
@@ -44,7 +45,7 @@ macro_rules! each {
     };
 }
 
-/// Like [`each`], wrapping the outcome in the variant it came from.
+/// Like [`each`], and wraps the outcome in the variant that it came from.
 macro_rules! map_each {
     ($kind:ident, $run:expr, $elements:ident => $body:expr) => {
         match $run {
@@ -57,7 +58,8 @@ macro_rules! map_each {
     };
 }
 
-/// Pairs a run with an atom of its type; an atom of another type is a bug of the caller, not a fault of the input.
+/// Pairs a run with an atom of its type. An atom of another type is a bug in the caller, not a
+/// fault of the input.
 macro_rules! with_atom {
     ($run:expr, $atom:expr, ($elements:ident, $value:ident) => $body:expr) => {
         match ($run, $atom) {
@@ -109,7 +111,7 @@ impl Atoms {
         with_atom!(self, atom, (elements, value) => elements.push(value));
     }
 
-    /// Appends; returns whether the atom is greater than the last one before it.
+    /// Appends an atom. Returns whether it is greater than the previous last one.
     pub(crate) fn push_after(&mut self, atom: Atom) -> bool {
         with_atom!(self, atom, (elements, value) => {
             let is_after = elements.last().is_none_or(|last| last.cmp(&value).is_lt());
@@ -118,7 +120,7 @@ impl Atoms {
         })
     }
 
-    /// Inserts in place; a full vector grows by an eighth.
+    /// Inserts in place. A full vector grows by an eighth.
     pub(crate) fn insert(&mut self, at: usize, atom: Atom) {
         with_atom!(self, atom, (elements, value) => {
             if elements.len() == elements.capacity() {
@@ -128,7 +130,7 @@ impl Atoms {
         });
     }
 
-    /// A copy with `atom` inserted, made in one allocation of the exact size.
+    /// A copy with `atom` inserted, built in one allocation of the exact size.
     pub(crate) fn copy_with(&self, at: usize, atom: Atom) -> Atoms {
         let mut copy = Atoms::with_capacity(self.atom_type(), self.len() + 1);
         copy.extend_from(self.slice(), 0, at);
@@ -157,7 +159,7 @@ impl Atoms {
         map_each!(Atoms, self, elements => elements.split_off(at))
     }
 
-    /// Appends copies of `source[from..to]`, which has the same type.
+    /// Appends copies of `source[from..to]`, which must have the same type.
     pub(crate) fn extend_from(&mut self, source: AtomSlice<'_>, from: usize, to: usize) {
         match (self, source) {
             (Atoms::Integer(into), AtomSlice::Integer(elements)) => {
@@ -189,10 +191,11 @@ impl Atoms {
         each!(Atoms, self, elements => elements.sort_unstable());
     }
 
-    /// The order of positions that sorts the run; equal elements in any order.
+    /// The order of positions that sorts the run. Equal elements may be in any order.
     pub(crate) fn sorted_positions(&self) -> Vec<u32> {
         fn positions<T: Ord>(elements: &[T]) -> Vec<u32> {
-            // There are fewer than 2^32 elements: a datum holds at most u32::MAX (docs/spec/protocol.md 1.1).
+            // There are fewer than 2^32 elements: a datum holds at most u32::MAX
+            // (docs/spec/protocol.md 1.1).
             let mut order: Vec<u32> = (0..elements.len() as u32).collect();
             order.sort_unstable_by(|&left, &right| {
                 elements[left as usize].cmp(&elements[right as usize])
@@ -202,7 +205,7 @@ impl Atoms {
         each!(Atoms, self, elements => positions(elements))
     }
 
-    /// A copy with the elements at `positions`, in that order.
+    /// A copy of the elements at `positions`, in that order.
     pub(crate) fn permuted(&self, positions: &[u32]) -> Atoms {
         fn pick<T: Clone>(elements: &[T], positions: &[u32]) -> Vec<T> {
             positions
@@ -252,8 +255,9 @@ impl<'a> AtomSlice<'a> {
         }
     }
 
-    /// Binary search in a sorted run: `Ok` with its index, or `Err` with the index to insert at. An atom of another
-    /// type is absent and sorts before or after the whole run, as [`AtomRef`] orders types.
+    /// Binary search in a sorted run: `Ok` with the index, or `Err` with the index to insert at. An
+    /// atom of another type is absent and sorts before or after the whole run, as [`AtomRef`]
+    /// orders types.
     pub(crate) fn search(self, key: AtomRef<'_>) -> Result<usize, usize> {
         match (self, key) {
             (AtomSlice::Integer(elements), AtomRef::Integer(key)) => elements.binary_search(&key),
@@ -267,8 +271,8 @@ impl<'a> AtomSlice<'a> {
         }
     }
 
-    /// The number of equal elements of two runs, from `at` in one and `other_at` in the other up to the first
-    /// difference; at most `most`.
+    /// The number of equal elements of two runs, from `at` in one and `other_at` in the other up to
+    /// the first difference; at most `most`.
     pub(crate) fn common(
         self,
         (at, other_at): (usize, usize),
@@ -309,7 +313,8 @@ impl<'a> AtomSlice<'a> {
         each!(AtomSlice, self, elements => elements.windows(2).any(|pair| pair[0] == pair[1]))
     }
 
-    /// Feeds each element on its own, so that the hash does not depend on how a datum is cut into runs.
+    /// Feeds each element separately, so that the hash does not depend on how a datum is cut into
+    /// runs.
     pub(crate) fn hash_each<H: Hasher>(self, state: &mut H) {
         each!(AtomSlice, self, elements => elements.iter().for_each(|element| element.hash(state)));
     }

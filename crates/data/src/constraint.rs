@@ -1,7 +1,8 @@
-//! Checking atoms against a base type's constraints, with the exact texts of docs/spec/protocol.md 2.2.
+//! Checks atoms against a base type's constraints, with the exact texts of docs/spec/protocol.md
+//! 2.2.
 //!
-//! Called for every atom that is read ([`crate::wire`], [`crate::text`]) and by the engine after each mutation. The
-//! number of elements, and references, are checked elsewhere.
+//! Called for every atom that is read ([`crate::wire`], [`crate::text`]), and by the engine after
+//! each mutation. The number of elements and the references are checked elsewhere.
 
 use crate::types::Bounds;
 use crate::{AtomRef, BaseType, ColumnType, Datum, Tag, WireError, text};
@@ -60,7 +61,7 @@ impl BaseType {
 }
 
 impl ColumnType {
-    /// Checks every key and value of `datum` (not their number).
+    /// Checks every key and value of `datum`, but not their number.
     ///
     /// # Errors
     /// `constraint violation`.
@@ -80,12 +81,12 @@ impl ColumnType {
     }
 }
 
-/// Bounds come from schemas, which hold finite numbers only.
+/// Bounds come from schemas, which hold only finite numbers.
 fn real(value: f64) -> AtomRef<'static> {
     AtomRef::Real(crate::Real::new(value).unwrap_or_default())
 }
 
-/// The flag beside `min` and `max` says that it is the limit of the type, which is no bound.
+/// The flag next to `min` and `max` tells that it is the limit of the type, and so not a bound.
 fn range(
     atom: AtomRef<'_>,
     (is_below, is_above): (bool, bool),

@@ -1,14 +1,16 @@
-//! Converts a datum to another column type, as a schema conversion does with each column (docs/spec/protocol.md 4.15).
+//! Converts a datum to another column type, as a schema conversion does with each column
+//! (docs/spec/protocol.md 4.15).
 //!
-//! The outcome is that of writing the datum as JSON and reading it under the new type, but reals keep all their digits.
-//! A real stays a real, so it fits no integer column even when its value is integral.
+//! The outcome equals writing the datum as JSON and reading it under the new type, except that
+//! reals keep all their digits. A real stays a real, so it fits no integer column even if its value
+//! is integral.
 
 use crate::{
     Atom, AtomRef, AtomType, BaseType, ColumnType, Datum, DatumBuilder, Real, WireError, wire,
 };
 
 impl Datum {
-    /// The datum, which is of type `from`, as one of type `to`.
+    /// Converts the datum, which is of type `from`, to the type `to`.
     ///
     /// # Errors
     /// Those of [`wire::read_datum`]: shape, number of elements, types and constraints, duplicates.
@@ -31,7 +33,7 @@ impl Datum {
                 from,
                 match to.value {
                     Some(_) => "expected [\"map\", <array>]".to_owned(),
-                    // A datum of a set type that is written as no set is one atom.
+                    // A datum of a set type that is not written as a set is one atom.
                     None => expectation(to.key.atom),
                 },
             ));

@@ -1,12 +1,13 @@
-//! A datum: the content of one column of one row. No element and one element are inline, a small datum is a sorted
-//! shared array (one allocation for the shortest of the usual types), a large one is a tree whose nodes are shared. So
-//! changing one element costs O(log n), and clones are O(1).
+//! A datum: the contents of one column of one row. Up to one element is inline. A small datum is a
+//! sorted shared array (one allocation for the shortest data of the usual types). A large datum is
+//! a tree whose nodes are shared. So changing one element costs O(log n), and clones are O(1).
 //!
-//! Elements are sorted and distinct. A datum carries no type; operations that need one get it as an argument. The form
-//! concerns memory only: equal content compares and hashes equal in every form. Above 64 elements a datum is always a
-//! tree, at 32 and below it never is; in between it keeps its form, so that a datum whose length varies around one
-//! limit is not converted at each change. Likewise above 16 elements it is never short, and at 8 and below it always is
-//! (if its types allow).
+//! Elements are sorted and distinct. A datum carries no type; operations that need one get it as an
+//! argument. The form affects only memory: equal contents compare and hash equal in every form.
+//! Above 64 elements a datum is always a tree, and at 32 and below it never is. In between it keeps
+//! its form, so that a datum whose length varies around one limit is not converted at each change.
+//! Likewise above 16 elements it is never short, and at 8 and below it always is (if its types
+//! allow).
 
 mod algebra;
 mod builder;
@@ -32,15 +33,15 @@ use short::{SHORT_AGAIN, Short};
 
 use crate::{Atom, AtomRef, ColumnType, Str, Uuid};
 
-/// The longest sorted array; one more element makes a tree.
+/// Limit on a sorted array; one more element makes a tree.
 const LEAF_LIMIT: usize = 64;
 /// A tree that shrinks to this many elements becomes a sorted array again.
 const TREE_LIMIT: usize = 32;
 
 /// A set (scalars and optional scalars are sets of at most one) or a map. 24 bytes.
 ///
-/// Equality, order and hash follow docs/spec/protocol.md 2.4: element count, then keys, then values. The empty set and the empty map
-/// are the same datum.
+/// Equality, order and hash follow docs/spec/protocol.md 2.4: element count, then keys, then
+/// values. The empty set and the empty map are the same datum.
 ///
 /// ```
 /// use corvid_data::{Atom, AtomRef, Datum};
@@ -67,7 +68,7 @@ enum Repr {
 }
 
 impl Datum {
-    /// No elements.
+    /// A datum without elements.
     #[must_use]
     pub const fn empty() -> Datum {
         Datum(Repr::Empty)
@@ -88,7 +89,8 @@ impl Datum {
         })
     }
 
-    /// The default of a column: empty when `min` is 0, else one default atom or pair (docs/spec/protocol.md 2.4).
+    /// The default of a column: empty if `min` is 0, else one default atom or pair
+    /// (docs/spec/protocol.md 2.4).
     #[must_use]
     pub fn default_for(column_type: &ColumnType) -> Datum {
         if column_type.min == 0 {
@@ -101,7 +103,7 @@ impl Datum {
         }
     }
 
-    /// Whether it equals [`Datum::default_for`], without making one.
+    /// Whether the datum equals [`Datum::default_for`], without building that.
     #[must_use]
     #[inline]
     pub fn is_default(&self, column_type: &ColumnType) -> bool {
@@ -130,13 +132,14 @@ impl Datum {
         }
     }
 
-    /// Whether there are none.
+    /// Whether there are no elements.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         matches!(self.0, Repr::Empty)
     }
 
-    /// The only element of a scalar or non-empty optional scalar; the first of a larger set.
+    /// The only element of a scalar or non-empty optional scalar; the first element of a larger
+    /// set.
     #[must_use]
     pub fn first(&self) -> Option<AtomRef<'_>> {
         match &self.0 {
@@ -181,7 +184,7 @@ impl Datum {
         }
     }
 
-    /// Visits the runs in order. With each comes the number of elements before it.
+    /// Visits the runs in order, each with the number of elements before it.
     #[inline]
     pub(crate) fn for_each_chunk(&self, mut visit: impl FnMut(usize, Chunk<'_>)) {
         let Repr::Tree(tree) = &self.0 else {
@@ -204,7 +207,7 @@ impl Datum {
         }
     }
 
-    /// The root when it is a tree.
+    /// The root, if the datum is a tree.
     pub(crate) fn root(&self) -> Option<&Inner> {
         match &self.0 {
             Repr::Tree(tree) => Some(tree),
@@ -223,12 +226,12 @@ impl Datum {
         self.iter().map(|(key, _)| key)
     }
 
-    /// The values of a map in key order; nothing for a set.
+    /// The values of a map in key order; none for a set.
     pub fn values(&self) -> impl Iterator<Item = AtomRef<'_>> + '_ {
         self.iter().filter_map(|(_, value)| value)
     }
 
-    /// Looks up an element: the value in a map, `Some(None)` in a set, `None` when absent.
+    /// Looks up an element: the value in a map, `Some(None)` in a set, `None` if absent.
     pub(crate) fn find(&self, key: AtomRef<'_>) -> Option<Option<AtomRef<'_>>> {
         let chunk = match &self.0 {
             Repr::Empty => return None,
@@ -253,7 +256,8 @@ impl Datum {
         self.find(key).flatten()
     }
 
-    /// Adds an element or pair; `false` and unchanged when the key is present (maps keep their value). O(log n).
+    /// Adds an element or pair. Returns false, unchanged, if the key is present (maps keep their
+    /// value). O(log n).
     pub fn insert(&mut self, key: Atom, value: Option<Atom>) -> bool {
         match &mut self.0 {
             Repr::Empty => {
@@ -299,7 +303,7 @@ impl Datum {
         true
     }
 
-    /// Adds a pair or replaces the value at its key. O(log n).
+    /// Adds a pair, or replaces the value at its key. O(log n).
     pub fn replace(&mut self, key: Atom, value: Atom) {
         if let Repr::Tree(tree) = &mut self.0 {
             let (position, leaf) = tree.locate(key.as_ref());
@@ -333,8 +337,8 @@ impl Datum {
         }
     }
 
-    /// Applies one element of a difference: an absent element is added, an equal one is removed, a pair with another
-    /// value gets the new value. O(log n), with one search in a tree.
+    /// Applies one element of a difference: an absent element is added, an equal one is removed,
+    /// and a pair with another value gets the new value. O(log n), with one search in a tree.
     pub(crate) fn toggle(&mut self, key: AtomRef<'_>, value: Option<AtomRef<'_>>) {
         let owned = || value.map(AtomRef::to_owned);
         if let Repr::Tree(tree) = &mut self.0 {
@@ -368,7 +372,7 @@ impl Datum {
         }
     }
 
-    /// Removes an element or key; `false` when absent. O(log n).
+    /// Removes an element or key. Returns false if it is absent. O(log n).
     pub fn remove(&mut self, key: AtomRef<'_>) -> bool {
         match &mut self.0 {
             Repr::Empty => return false,
@@ -419,7 +423,8 @@ impl Datum {
         }
     }
 
-    /// Whether both share their memory (or are equal inline atoms), and so are equal. No elements are compared.
+    /// Whether both share their memory (or are equal inline atoms), and so are equal. No elements
+    /// are compared.
     #[must_use]
     #[inline]
     pub fn ptr_eq(&self, other: &Datum) -> bool {
@@ -433,15 +438,15 @@ impl Datum {
         }
     }
 
-    /// Atoms held: elements, map pairs count 2 (docs/spec/protocol.md 4.9, history).
+    /// Number of atoms held; map pairs count 2 (docs/spec/protocol.md 4.9, history).
     #[must_use]
     #[inline]
     pub fn atom_count(&self) -> u64 {
         self.len() as u64 * self.element_atoms()
     }
 
-    /// About how many atoms are held by this datum alone: the cost of freeing it, because other versions may hold most
-    /// of its memory. Counting ends some way above `enough`.
+    /// Estimated number of atoms that only this datum holds: the cost of freeing it, because other
+    /// versions may hold most of its memory. Counting ends somewhat above `enough`.
     ///
     /// ```
     /// use corvid_data::{Atom, Datum};
@@ -462,7 +467,7 @@ impl Datum {
             Repr::Tree(tree) => {
                 Inner::unshared_len(tree, usize::try_from(enough).unwrap_or(usize::MAX))
             }
-            // They are few, so it does not matter whether others hold them.
+            // They are few, so it does not matter whether other data hold them.
             _ => self.len(),
         };
         elements as u64 * self.element_atoms()

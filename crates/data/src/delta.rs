@@ -1,5 +1,5 @@
-//! A delta: the whole effect of one commit, the only thing that leaves the engine. Log record, updates, history and
-//! relays are functions of it.
+//! A delta: the whole effect of one commit, and the only thing that leaves the engine. Log records,
+//! updates, history and relays are functions of it.
 
 use smallvec::SmallVec;
 
@@ -8,26 +8,27 @@ use crate::{Arc, ColumnId, Datum, Row, TableId, Uuid};
 /// The changes of one commit. Rows are grouped by table and otherwise in no particular order.
 #[derive(Clone, Debug, Default)]
 pub struct Delta {
-    /// One element per row that differs from its state before.
+    /// One element per row that differs from its previous state.
     pub changes: Vec<RowChange>,
-    /// Texts of all `comment` operations joined by LF; empty when none.
+    /// Texts of all `comment` operations, joined by LF; empty if there are none.
     pub comment: String,
-    /// A `commit` with `durable: true` asked for a sync before the reply.
+    /// A `commit` with `durable: true` requested a sync before the reply.
     pub durable: bool,
 }
 
-/// Old and new version of one row; at least one is present.
+/// The old and the new version of one row. At least one is present.
 #[derive(Clone, Debug)]
 pub struct RowChange {
-    /// Its table.
+    /// The row's table.
     pub table: TableId,
-    /// Its identity.
+    /// The row's UUID.
     pub uuid: Uuid,
-    /// Before; `None` for an insert.
+    /// The version before; `None` for an insert.
     pub old: Option<Arc<Row>>,
-    /// After; `None` for a delete.
+    /// The version after; `None` for a delete.
     pub new: Option<Arc<Row>>,
-    /// For a modification: each changed column (ephemeral ones too) with its difference. Empty for inserts and deletes.
+    /// For a modification: each changed column (including ephemeral ones) with its difference.
+    /// Empty for inserts and deletes.
     pub diffs: Box<[ColumnDiff]>,
 }
 
@@ -36,7 +37,7 @@ pub struct RowChange {
 pub struct ColumnDiff {
     /// The column.
     pub column: ColumnId,
-    /// Its difference.
+    /// The difference.
     pub diff: Datum,
 }
 
@@ -48,27 +49,29 @@ impl Delta {
     }
 }
 
-/// A transaction as the log holds it, before it is applied: the form in which a [`crate::Delta`] is read back from
-/// disk.
+/// A transaction as the log holds it, before it is applied: the form in which a [`crate::Delta`] is
+/// read back from disk.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Recorded {
-    /// `_date`, ms since the Unix epoch.
+    /// `_date`, in milliseconds since the Unix epoch.
     pub date_ms: Option<i64>,
     /// `_comment`
     pub comment: Option<String>,
-    /// `_is_diff`: columns of rows that exist are differences, not values.
+    /// `_is_diff`: columns of existing rows are differences, not values.
     pub is_diff: bool,
-    /// The rows, in record order. Most records have one row, and millions of records pass from one thread to another.
+    /// The rows, in record order. Most records have one row, and millions of records pass from one
+    /// thread to another.
     pub rows: SmallVec<[RecordedRow; 1]>,
 }
 
 /// One row of a [`Recorded`] transaction.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RecordedRow {
-    /// Its table.
+    /// The row's table.
     pub table: TableId,
-    /// Its identity.
+    /// The row's UUID.
     pub uuid: Uuid,
-    /// `None` deletes the row; else columns with their value or difference, read without size limits.
+    /// `None` deletes the row. Otherwise columns with their value or difference, read without size
+    /// limits.
     pub columns: Option<Vec<(ColumnId, Datum)>>,
 }

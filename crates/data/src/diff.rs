@@ -1,11 +1,11 @@
-//! Differences of data: the basis of `modify` in update2, of `_is_diff` records and of reference counting
-//! (docs/spec/protocol.md 4.7, docs/spec/storage.md 4.4). Subtrees that old and new share are skipped, so the cost
-//! follows the change.
+//! Differences of data: the basis of `modify` in update2, of `_is_diff` records and of reference
+//! counting (docs/spec/protocol.md 4.7, docs/spec/storage.md 4.4). Subtrees that old and new share
+//! are skipped, so the cost follows the change.
 //!
-//! [`Changes`] walks both data in lockstep. The next thing of each side is an element of the leaf that it reads or,
-//! between leaves, a whole node that it has not entered yet. When both sides are at the same shared node, both pass it.
-//! When they are at different nodes, the higher one is entered, so that siblings of equal height meet again after a
-//! difference:
+//! [`Changes`] walks both data in lockstep. The next item of each side is an element of the leaf
+//! that it reads or, between leaves, a whole node that it has not entered yet. If both sides are at
+//! the same shared node, both skip it. If they are at different nodes, the higher one is entered,
+//! so that siblings of equal height meet again after a difference:
 //!
 //! ```text
 //! old   [ L1 ][ L2 ][ L3        ][ L4 ]      L1, L2: same memory, passed
@@ -18,21 +18,22 @@ use std::cmp::Ordering;
 use crate::datum::{Chunk, Inner, Node, Path};
 use crate::{AtomRef, ColumnType, Datum, DatumBuilder, Tag, WireError};
 
-/// Shorter maps are copied without looking whether they are rewritten, which is quicker.
+/// Shorter maps are not checked for being rewritten: computing their difference is faster.
 const REWRITTEN_MIN: usize = 16;
 
 /// One element of the difference between two data.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Change<'a> {
-    /// Only in the new datum.
+    /// The element is only in the new datum.
     Added(AtomRef<'a>, Option<AtomRef<'a>>),
-    /// Only in the old datum.
+    /// The element is only in the old datum.
     Removed(AtomRef<'a>, Option<AtomRef<'a>>),
-    /// A map key in both, with another value: key, old value, new value.
+    /// A map key is in both, with another value: key, old value, new value.
     Replaced(AtomRef<'a>, AtomRef<'a>, AtomRef<'a>),
 }
 
-/// Calls `visit` for each difference in key order. O(changes · log n) where memory is shared, O(n) otherwise.
+/// Calls `visit` for each difference in key order. O(changes · log n) if memory is shared, O(n)
+/// otherwise.
 pub fn changes<'a>(old: &'a Datum, new: &'a Datum, visit: &mut dyn FnMut(Change<'a>)) {
     match (old.is_empty(), new.is_empty()) {
         (true, true) => {}
@@ -53,7 +54,8 @@ pub fn changes<'a>(old: &'a Datum, new: &'a Datum, visit: &mut dyn FnMut(Change<
     }
 }
 
-/// The same for two data without trees: they share no nodes, so no path needs to be tracked.
+/// Visits the differences of two data without trees. They share no nodes, so no path needs to be
+/// tracked.
 fn leaf_changes<'a>(old: Chunk<'a>, new: Chunk<'a>, visit: &mut dyn FnMut(Change<'a>)) {
     let (mut at, mut new_at) = (0, 0);
     loop {
@@ -81,7 +83,8 @@ fn leaf_changes<'a>(old: Chunk<'a>, new: Chunk<'a>, visit: &mut dyn FnMut(Change
     }
 }
 
-/// The differences between two data in key order. O(changes · log n) where memory is shared, O(n) otherwise.
+/// Iterates over the differences between two data in key order. O(changes · log n) if memory is
+/// shared, O(n) otherwise.
 pub struct Changes<'a> {
     old: Side<'a>,
     new: Side<'a>,
@@ -89,17 +92,17 @@ pub struct Changes<'a> {
 
 /// A position in one datum.
 struct Side<'a> {
-    /// The leaf being read and the index in it.
+    /// The leaf being read, and the index in it.
     chunk: Chunk<'a>,
     at: usize,
     /// The nodes above the leaf, each with the index of its next child.
     path: Path<'a>,
-    /// Nodes entered and elements passed one by one, for tests of cost.
+    /// Numbers of nodes entered and of elements stepped over, for tests of cost.
     #[cfg(test)]
     cost: (usize, usize),
 }
 
-/// The next thing of a side.
+/// The next item of a side.
 enum Top<'a> {
     Element(AtomRef<'a>, Option<AtomRef<'a>>),
     Node(Node<'a>),
@@ -135,7 +138,7 @@ impl<'a> Side<'a> {
         Top::End
     }
 
-    /// Passes the next element.
+    /// Skips the next element.
     fn step(&mut self) {
         #[cfg(test)]
         {
@@ -144,7 +147,7 @@ impl<'a> Side<'a> {
         self.at += 1;
     }
 
-    /// Passes `count` elements of the leaf it reads.
+    /// Skips `count` elements of the current leaf.
     fn leap(&mut self, count: usize) {
         #[cfg(test)]
         {
@@ -153,14 +156,14 @@ impl<'a> Side<'a> {
         self.at += count;
     }
 
-    /// Passes the whole next node.
+    /// Skips the whole next node.
     fn pass(&mut self) {
         if let Some((_, at)) = self.path.last_mut() {
             *at += 1;
         }
     }
 
-    /// Goes to the start of the next node.
+    /// Moves to the start of the next node.
     fn enter(&mut self, node: Node<'a>) {
         self.pass();
         #[cfg(test)]
@@ -208,8 +211,8 @@ impl<'a> Changes<'a> {
         }
     }
 
-    /// Passes the equal elements that come next in the leaves of both sides: a few instructions for each, where a step
-    /// of the walk costs a hundred.
+    /// Skips the equal elements that come next in the leaves of both sides. That costs a few
+    /// instructions per element, whereas a step of the walk costs a hundred.
     fn pass_equal(&mut self) {
         let (old, new) = (&self.old, &self.new);
         let count = Chunk::common(old.chunk, old.at, new.chunk, new.at);
@@ -220,9 +223,9 @@ impl<'a> Changes<'a> {
     }
 }
 
-/// Whether two maps have the same keys and different values at every key, so that the new map itself is the difference
-/// and can be shared. It compares run by run and answers false where both are cut into runs differently; maps that were
-/// read with equally many elements are cut alike.
+/// Whether two maps have the same keys and a different value at every key, so that the new map
+/// itself is the difference and can be shared. Compares run by run, and returns false if the two
+/// are cut into runs differently. Maps that were read with equally many elements are cut alike.
 fn is_rewritten(old: &Datum, new: &Datum) -> bool {
     if old.len() != new.len() {
         return false;
@@ -239,7 +242,7 @@ fn is_rewritten(old: &Datum, new: &Datum) -> bool {
 
 #[cfg(test)]
 impl Changes<'_> {
-    /// Nodes entered and elements passed one by one, on both sides together.
+    /// Numbers of nodes entered and of elements stepped over, on both sides together.
     pub(crate) fn cost(&self) -> (usize, usize) {
         let ((a, b), (c, d)) = (self.old.cost, self.new.cost);
         (a + c, b + d)
@@ -291,7 +294,7 @@ impl<'a> Iterator for Changes<'a> {
                         Ordering::Equal => {
                             self.old.step();
                             self.new.step();
-                            // Equal pairs, and equal elements of sets, have been passed.
+                            // Equal pairs, and equal elements of sets, have been skipped.
                             debug_assert!(old_value != new_value);
                             if let (Some(old), Some(new)) = (old_value, new_value) {
                                 return Some(Change::Replaced(old_key, old, new));
@@ -305,8 +308,8 @@ impl<'a> Iterator for Changes<'a> {
 }
 
 impl Datum {
-    /// The difference as the wire and the file carry it: the new value when the type is not composite, else the symmetric
-    /// difference. `None` when equal.
+    /// The difference in the form of the wire and the file: the new value if the type is not
+    /// composite, else the symmetric difference. `None` if they are equal.
     #[must_use]
     pub fn diff(old: &Datum, new: &Datum, column_type: &ColumnType) -> Option<Datum> {
         if !column_type.is_composite() {
@@ -333,7 +336,8 @@ impl Datum {
     /// Applies such a difference. O(|diff| · log n). On error nothing is changed.
     ///
     /// # Errors
-    /// `Datum crated by diff has size error` (the reference's spelling) when the result has too many or too few elements.
+    /// `Datum crated by diff has size error` (the reference's spelling) if the result has too many
+    /// or too few elements.
     pub fn apply_diff(&mut self, diff: &Datum, column_type: &ColumnType) -> Result<(), WireError> {
         let is_bounded = column_type.min > 0 || column_type.max != ColumnType::UNLIMITED;
         if is_bounded && !column_type.admits(self.len_after(diff, column_type)) {

@@ -1,8 +1,10 @@
-//! Errors that clients see: a tag, details and the offending fragment, as docs/spec/protocol.md 1.7 shapes them.
+//! Errors that clients see: a tag, details and the offending fragment, in the form of
+//! docs/spec/protocol.md 1.7.
 //!
-//! Made wherever a request can be wrong; rendered only here. JSON-RPC errors that are bare strings are made elsewhere.
+//! Errors are made wherever a request can be wrong, and rendered only here. JSON-RPC errors that
+//! are bare strings are made elsewhere.
 //!
-//! Errors quote what is wrong, and a request of gigabytes can be wrong as a whole. Invariant of
+//! Errors quote the faulty text, and a request of gigabytes can be wrong as a whole. Invariant of
 //! errors made by the constructors: `details` and `syntax` have at most [`QUOTED_BYTES_MAX`] bytes
 //! and an ellipsis, so an error is short however long its request was.
 
@@ -46,7 +48,7 @@ pub enum Tag {
 }
 
 impl Tag {
-    /// All of them.
+    /// All tags.
     pub const ALL: [Tag; 27] = [
         Tag::SyntaxError,
         Tag::UnknownColumn,
@@ -118,10 +120,10 @@ impl Tag {
     }
 }
 
-/// Bytes of `details`, and of `syntax`, at most; the rest is cut off.
+/// Limit on the bytes of `details` and of `syntax`; the rest is cut off.
 pub const QUOTED_BYTES_MAX: usize = 64 << 10;
 
-/// The mark of a text that was cut off.
+/// Marks a text that was cut off.
 const ELLIPSIS: &str = "...";
 
 /// An error object. Displays as the tools print it: `syntax "S": TAG: DETAILS (IO-ERROR)`.
@@ -131,9 +133,9 @@ pub struct WireError {
     pub tag: Tag,
     /// `details`
     pub details: String,
-    /// `syntax`: compact JSON with sorted members; bytes, for strings in it need not be UTF-8.
+    /// `syntax`: compact JSON with sorted members. Bytes, because strings in it need not be UTF-8.
     pub syntax: Option<Box<[u8]>>,
-    /// `io-error`: the operating system's words, only with [`Tag::IoError`].
+    /// `io-error`: the operating system's text, only with [`Tag::IoError`].
     pub io_error: Option<Box<str>>,
 }
 
@@ -155,7 +157,8 @@ impl WireError {
         }
     }
 
-    /// A `syntax error` about `fragment`, the raw JSON text of the offending value (re-serialised with sorted members).
+    /// A `syntax error` about `fragment`, the raw JSON text of the offending value (serialized
+    /// again with sorted members).
     pub fn syntax(fragment: &[u8], details: impl Into<String>) -> WireError {
         WireError::new(Tag::SyntaxError, details).with_fragment(fragment)
     }
@@ -168,7 +171,7 @@ impl WireError {
         }
     }
 
-    /// Attaches the raw JSON text of the offending value. Of a long one the beginning is attached
+    /// Attaches the raw JSON text of the offending value. For a long value, attaches its beginning
     /// as it was sent.
     #[must_use]
     pub fn with_fragment(self, fragment: &[u8]) -> WireError {
@@ -186,19 +189,19 @@ impl WireError {
         }
     }
 
-    /// Bytes of its texts.
+    /// Bytes of the error's texts.
     #[must_use]
     pub fn len(&self) -> usize {
         self.details.len() + self.syntax.as_ref().map_or(0, |syntax| syntax.len())
     }
 
-    /// Whether it has no texts but its tag.
+    /// Whether the error has no texts except its tag.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// Appends the error object as JSON (members sorted).
+    /// Appends the error object as JSON, with sorted members.
     pub fn write_json(&self, out: &mut Vec<u8>) {
         out.extend_from_slice(b"{\"details\":");
         write::string(out, self.details.as_bytes());
@@ -216,14 +219,14 @@ impl WireError {
     }
 }
 
-/// A text for `syntax`, cut off between two characters if it is long.
+/// A text for `syntax`. A long text is cut off between two characters.
 fn quoted(text: Cow<'_, [u8]>) -> Box<[u8]> {
     if text.len() <= QUOTED_BYTES_MAX {
         return text.into_owned().into_boxed_slice();
     }
     let is_continuation = |byte: &u8| byte & 0xc0 == 0x80;
     let mut end = QUOTED_BYTES_MAX;
-    // Bytes that are no UTF-8 need no care, so a few steps are enough.
+    // Bytes that are not UTF-8 need no care, so a few steps are enough.
     while end > QUOTED_BYTES_MAX - 4 && text.get(end).is_some_and(is_continuation) {
         end -= 1;
     }
@@ -284,7 +287,7 @@ mod tests {
         }
         assert!(syntax.starts_with("[\"é".as_bytes()));
 
-        // Not a byte less at the limit.
+        // Nothing is cut off at exactly the limit.
         let value = "x".repeat(QUOTED_BYTES_MAX - 4);
         let error = WireError::syntax(format!("[\"{value}\"]").as_bytes(), value.clone());
         assert_eq!(error.details, value);

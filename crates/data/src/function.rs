@@ -1,8 +1,9 @@
-//! The functions of clauses (RFC 7047 5.1): `where` of operations, conditions of monitors, conditions that a client sends.
+//! The functions of clauses (RFC 7047 5.1): in `where` of operations, in conditions of monitors,
+//! and in conditions that a client sends.
 //!
 //! A function compares two data. It also decides for which types of columns it is defined and how
-//! its argument is read, so a server and its clients judge a clause alike
-//! (docs/spec/protocol.md 5.4).
+//! its argument is read, so a server and its clients treat a clause alike (docs/spec/protocol.md
+//! 5.4).
 
 use std::cmp::Ordering;
 
@@ -10,7 +11,7 @@ use corvid_json::Reader;
 
 use crate::{AtomType, ColumnType, Datum, Symbols, WireError, wire};
 
-/// A function of a clause. `false` and `true`, which are clauses of their own, are not among them.
+/// A function of a clause. `false` and `true` are clauses of their own, not functions.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Function {
     /// `<`
@@ -32,7 +33,7 @@ pub enum Function {
 }
 
 impl Function {
-    /// Its name on the wire.
+    /// The function's name on the wire.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {
@@ -47,7 +48,7 @@ impl Function {
         }
     }
 
-    /// The function of this name on the wire.
+    /// The function with this name on the wire.
     #[inline]
     #[must_use]
     pub fn from_name(name: &[u8]) -> Option<Function> {
@@ -64,7 +65,7 @@ impl Function {
         })
     }
 
-    /// Whether it compares by order, which only numbers have.
+    /// Whether the function compares by order, which only numbers have.
     #[inline]
     #[must_use]
     pub fn is_ordering(self) -> bool {
@@ -74,8 +75,8 @@ impl Function {
         )
     }
 
-    /// Whether it is defined for columns of this type. Scalars and optional scalars of numbers have
-    /// an order; the other functions are defined for every type.
+    /// Whether the function is defined for columns of this type. Scalars and optional scalars of
+    /// numbers have an order; the other functions are defined for every type.
     #[must_use]
     pub fn is_defined_for(self, column_type: &ColumnType) -> bool {
         let is_single = column_type.is_scalar() || column_type.is_optional_scalar();
@@ -83,11 +84,12 @@ impl Function {
         !self.is_ordering() || (is_single && is_number)
     }
 
-    /// Reads the argument of a clause: the raw JSON text of a value. `symbols: None` where named
-    /// UUIDs are not allowed. The function is defined for the type ([`Function::is_defined_for`]).
+    /// Parses the argument of a clause: the raw JSON text of a value. `symbols` is `None` if named
+    /// UUIDs are not allowed. The function must be defined for the type
+    /// ([`Function::is_defined_for`]).
     ///
     /// # Errors
-    /// The value is not an argument of this function for such a column: the texts of
+    /// The value is not an argument of this function for such a column, with the texts of
     /// docs/spec/protocol.md 2.1 to 2.4.
     pub fn read_argument(
         self,
@@ -110,8 +112,8 @@ impl Function {
         }
     }
 
-    /// Whether it holds for a column's `datum` and the clause's `argument`. Functions that compare by order use the
-    /// first element of each, and do not hold where one of them is empty.
+    /// Whether the function holds for a column's `datum` and the clause's `argument`. Functions
+    /// that compare by order use the first element of each, and do not hold if either is empty.
     #[inline]
     #[must_use]
     pub fn holds(self, datum: &Datum, argument: &Datum) -> bool {

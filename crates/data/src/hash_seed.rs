@@ -1,11 +1,14 @@
-//! The secret of hash maps whose keys clients choose: identities of rows, strings, ids of monitors, names of locks.
+//! The secret seed of hash maps whose keys clients choose: UUIDs of rows, strings, ids of monitors,
+//! names of locks.
 //!
-//! Invariant: no result depends on it. Maps that it seeds serve look-ups only, or their content is sorted before it
-//! leaves. The program draws one seed when it starts, a simulation derives one from its run's seed; crates without
-//! effects get it as an argument and keep it in no global.
+//! Invariant: no result depends on the seed. Maps seeded with it serve only look-ups, or their
+//! contents are sorted before they leave. The program draws one seed when it starts, and a
+//! simulation derives one from its run's seed. Crates without effects get it as an argument and
+//! keep it in no global.
 //!
-//! All of the hash's state is secret. `FixedState::with_seed` would not do: it seeds each hasher but multiplies by public
-//! constants, and a client can choose keys that these constants turn to zero (`crates/sim/tests/sim/flooding` makes such keys).
+//! The hash's whole state is secret. `FixedState::with_seed` would not do: it seeds each hasher but
+//! multiplies by public constants, and a client can choose keys that these constants turn to zero
+//! (`crates/sim/tests/sim/flooding` makes such keys).
 
 use std::fmt;
 use std::hash::BuildHasher;
@@ -13,8 +16,8 @@ use std::hash::BuildHasher;
 use foldhash::SharedSeed;
 use foldhash::fast::{FixedState, FoldHasher};
 
-/// A hasher for maps whose keys the server numbers itself, or an administrator writes. Clients cannot flood these maps,
-/// so a hash that anybody can compute suffices.
+/// A hasher for maps whose keys the server numbers itself, or an administrator writes. Clients
+/// cannot flood these maps, so a public hash suffices.
 pub type TrustedKeys = FixedState;
 
 /// The seed of a hash: 16 bytes, copied freely. It is the [`BuildHasher`] of maps.
@@ -31,7 +34,8 @@ impl HashSeed {
         shared: SharedSeed::global_fixed(),
     };
 
-    /// A seed made of a number. It keeps 48 bytes for the life of the process, so it is for one call in a program, or in a simulated run.
+    /// A seed derived from a number. It allocates 48 bytes for the life of the process, so call it
+    /// once per program or simulated run.
     #[must_use]
     pub fn new(seed: u64) -> HashSeed {
         HashSeed {
@@ -50,7 +54,7 @@ impl BuildHasher for HashSeed {
     }
 }
 
-/// Shows nothing of it: the seed is a secret.
+/// Shows nothing of the seed, because it is secret.
 impl fmt::Debug for HashSeed {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("HashSeed")

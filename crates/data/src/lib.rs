@@ -1,16 +1,22 @@
-//! The OVSDB data model: atoms, data, rows, deltas, types, schemas, and their two notations (JSON on the wire, text in tools).
+//! The OVSDB data model: atoms, data, rows, deltas, types, schemas, and their two notations (JSON
+//! on the wire, text in tools).
 //!
-//! This crate knows no table contents, no transactions, no sessions, no files. Its files, in the order in which data
-//! flow through them:
+//! This crate knows no table contents, transactions, sessions or files. Its files, in the order in
+//! which data flow through them:
 //!
 //! ```text
-//! atoms        uuid, real, str, atom      single values; `atoms` are runs of one type
-//! data         datum                      sorted sets and maps: inline, short, leaf or tree; `hash_seed` for their hashes
-//! types        types, constraint          of a column, and what they allow
-//! schema       type_json, schema_json     from JSON; `schema` numbers tables and columns; `function`s of clauses
-//! in           members, wire, text        objects by their members; data in JSON; data in the notation of tools
-//! rows         row, diff, convert         a version of a row; differences of data; data under another type
-//! out          delta, wire, text, error   what a commit changed; both notations; errors that clients see
+//! atoms    uuid, real, str, atom      single values; `atoms` are runs of one type
+//! data     datum                      sorted sets and maps: inline, short, leaf or tree;
+//!                                     `hash_seed` for their hashes
+//! types    types, constraint          types of columns, and the values that they allow
+//! schema   type_json, schema_json     from JSON; `schema` numbers tables and columns;
+//!                                     `function`s of clauses
+//! in       members, wire, text        objects by their members; data in JSON; data in the
+//!                                     notation of tools
+//! rows     row, diff, convert         a version of a row; differences of data; data under
+//!                                     another type
+//! out      delta, wire, text, error   the changes of a commit; both notations; errors that
+//!                                     clients see
 //! ```
 
 pub mod atom;

@@ -1,10 +1,10 @@
-//! Objects with named members: the generic parser whose messages operations, monitor requests and schemas share
-//! (docs/spec/protocol.md 1.7).
+//! Objects with named members: the generic parser whose messages operations, monitor requests and
+//! schemas share (docs/spec/protocol.md 1.7).
 //!
-//! An object is split into members once; the caller reads the members that it knows and then calls [`Members::finish`].
-//! Works on raw JSON text (requests, no tree) and on [`Value`] trees (schemas). Of repeated names the last wins. The
-//! first problem found is the one reported, so the order in which callers read members is the order of precedence of
-//! their errors.
+//! An object is split into members once. The caller reads the members that it knows and then calls
+//! [`Members::finish`]. Works on raw JSON text (requests, no tree) and on [`Value`] trees
+//! (schemas). The last of repeated names wins. The first problem found is the one reported, so the
+//! order in which callers read members is the precedence of their errors.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -19,9 +19,10 @@ use crate::{Tag, WireError};
 pub enum Subject<'a> {
     /// One operation of a `transact` request; `number` counts from 1.
     Operation {
-        /// Its number, from 1.
+        /// The operation's number, from 1.
         number: usize,
-        /// The array that holds it, behind the name of the database. Only error messages need its length.
+        /// The array that holds the operation, after the name of the database. Only error messages
+        /// need its length.
         params: &'a [u8],
     },
     /// A monitor request for a table.
@@ -38,11 +39,11 @@ pub enum Subject<'a> {
     Type,
     /// The first record of a cluster member's file.
     RaftHeader,
-    /// Any other record of it.
+    /// Any other record of a cluster member's file.
     RaftRecord,
     /// The parameter of a message between members of a cluster.
     RaftRpc(&'a str),
-    /// An entry of the log in such a message.
+    /// A log entry in such a message.
     RaftEntry,
     /// A database in a configuration file.
     Database(&'a str),
@@ -86,7 +87,7 @@ pub fn elements(array: &[u8]) -> usize {
     count
 }
 
-/// A set of JSON kinds that a member may have. `null` is in none but [`Kinds::ANY`].
+/// A set of JSON kinds that a member may have. Only [`Kinds::ANY`] includes `null`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Kinds(u8);
 
@@ -109,10 +110,10 @@ impl Kinds {
     pub const OBJECT: Kinds = Kinds(1 << 6);
     /// A string that is an `<id>` ([`is_id`]).
     pub const ID: Kinds = Kinds(1 << 7);
-    /// Everything.
+    /// Every kind.
     pub const ANY: Kinds = Kinds(0x7f);
 
-    /// Both.
+    /// The union of both sets.
     #[must_use]
     pub const fn or(self, other: Kinds) -> Kinds {
         Kinds(self.0 | other.0)
@@ -130,7 +131,7 @@ pub fn is_id(text: &[u8]) -> bool {
         && text.iter().all(|byte| IN_IDS[usize::from(*byte)])
 }
 
-/// The bytes that an `<id>` may have behind its first one.
+/// The bytes that an `<id>` may have after its first one.
 const IN_IDS: [bool; 256] = {
     let mut allowed = [false; 256];
     let mut byte = 0;
@@ -147,14 +148,15 @@ pub trait MemberValue<'a>: Copy {
     fn is_of(self, kinds: Kinds) -> bool;
     /// A `syntax error` about this value.
     fn error(self, details: String) -> WireError;
-    /// Appends the members of the object; `None` when it is none.
+    /// Appends the members of the object; `None` if the value is not an object.
     fn split(self, members: &mut List<'a, Self>) -> Option<()>;
 }
 
-/// Members in the order of the text. Functions fill a list of their caller, because a list is large to return.
+/// Members in the order of the text. Functions fill a list of their caller, because a list is large
+/// to return.
 pub type List<'a, V> = SmallVec<[Member<'a, V>; 8]>;
 
-/// A member and whether the caller has read it.
+/// A member, and whether the caller has read it.
 #[derive(Debug)]
 pub struct Member<'a, V> {
     name: Cow<'a, [u8]>,
@@ -203,7 +205,7 @@ impl<'a> MemberValue<'a> for &'a [u8] {
     }
 }
 
-/// Passes over the next value and appends its members; `None` when it is no object.
+/// Skips the next value and appends its members; `None` if it is not an object.
 fn split_next<'a>(reader: &mut Reader<'a>, members: &mut List<'a, &'a [u8]>) -> Option<()> {
     reader.begin_object().ok()?;
     while let Some(name) = reader.next_member().ok()? {
@@ -264,11 +266,11 @@ pub struct Members<'a, V> {
 }
 
 impl<'a> Members<'a, &'a [u8]> {
-    /// Splits the next value of `reader` in the same pass that finds its end. `text` is the whole text of the reader,
-    /// validated before.
+    /// Splits the next value of `reader` in the same pass that finds its end. `text` is the
+    /// reader's whole text, validated before.
     ///
     /// # Errors
-    /// Those of [`Members::parse`]; the reader has passed the value.
+    /// Those of [`Members::parse`]; the reader has then moved past the value.
     #[inline(always)]
     pub fn read(
         what: Subject<'a>,
@@ -290,8 +292,9 @@ impl<'a> Members<'a, &'a [u8]> {
         Ok(members)
     }
 
-    /// The same for a text that may be invalid, with the reader standing before an object. Members named `apart` are not listed: `read`
-    /// reads the value of each in place, so that a long one is passed only once.
+    /// Splits the object that comes next in `reader`, whose text may be invalid. Members named
+    /// `apart` are not listed: `read` reads the value of each in place, so that a long value is
+    /// scanned only once.
     ///
     /// # Errors
     /// Those of the reader and of `read`.
@@ -322,7 +325,7 @@ impl<'a> Members<'a, &'a [u8]> {
 }
 
 impl<'a, V: MemberValue<'a>> Members<'a, V> {
-    /// Splits an object; `whole` is its valid JSON text or tree.
+    /// Splits an object. `whole` is its valid JSON text or tree.
     ///
     /// # Errors
     /// `Parsing WHAT failed: Object expected.`, without a fragment.
@@ -356,7 +359,7 @@ impl<'a, V: MemberValue<'a>> Members<'a, V> {
     /// Reads a member that must be present.
     ///
     /// # Errors
-    /// The member is missing, or of another kind.
+    /// The member is missing, or is of another kind.
     pub fn required(&mut self, name: &str, kinds: Kinds) -> Result<V, WireError> {
         match self.optional(name, kinds)? {
             Some(value) => Ok(value),
@@ -432,18 +435,21 @@ fn no_object(what: Subject<'_>) -> WireError {
     )
 }
 
-/// The bytes between the first and the last: the string itself, if `raw` is a quoted string without escapes.
+/// The bytes between the first and the last one: the string itself, if `raw` is a quoted string
+/// without escapes.
 fn plain(raw: &[u8]) -> Option<&[u8]> {
     raw.get(1..raw.len().checked_sub(1)?)
 }
 
-/// The string that the JSON text `raw` is; borrowed when it has no escapes. `None` when it is no string.
+/// The string in the JSON text `raw`; borrowed if it has no escapes. `None` if `raw` is not a
+/// string.
 #[must_use]
 pub fn string(raw: &[u8]) -> Option<Cow<'_, [u8]>> {
     Reader::trusted(raw).string().ok()
 }
 
-/// The `<id>` that the JSON text `raw` is; of another string its content, of any other value nothing.
+/// The `<id>` in the JSON text `raw`. For any other string its contents, for any other value
+/// nothing.
 #[must_use]
 pub fn id(raw: &[u8]) -> Cow<'_, [u8]> {
     match plain(raw).filter(|id| is_id(id)) {
@@ -461,7 +467,7 @@ pub fn text(raw: &[u8]) -> Option<Cow<'_, str>> {
     }
 }
 
-/// The integer that the JSON text `raw` is.
+/// The integer in the JSON text `raw`; `None` if it is not one.
 #[must_use]
 pub fn integer(raw: &[u8]) -> Option<i64> {
     match corvid_json::number::parse(raw)? {
@@ -470,7 +476,7 @@ pub fn integer(raw: &[u8]) -> Option<i64> {
     }
 }
 
-/// The boolean that the JSON text `raw` is.
+/// The boolean in the JSON text `raw`; `None` if it is not one.
 #[must_use]
 pub fn boolean(raw: &[u8]) -> Option<bool> {
     match raw {

@@ -1,6 +1,7 @@
 //! Finite doubles without negative zero, so that they are totally ordered and hashable.
 //!
-//! Invariant: a `Real` is finite and no negative zero; results of arithmetic come back through [`Real::new`].
+//! Invariant: a `Real` is finite and not negative zero. Results of arithmetic come back through
+//! [`Real::new`].
 
 use std::cmp::Ordering;
 use std::hash::{Hash, Hasher};
@@ -10,7 +11,7 @@ use std::hash::{Hash, Hasher};
 pub struct Real(f64);
 
 impl Real {
-    /// `None` when `value` is not finite; negative zero becomes zero (docs/spec/protocol.md 1.4).
+    /// `None` if `value` is not finite. Negative zero becomes zero (docs/spec/protocol.md 1.4).
     #[must_use]
     pub fn new(value: f64) -> Option<Real> {
         value.is_finite().then_some(Real(value + 0.0))

@@ -1,14 +1,16 @@
-//! Schemas as the engine uses them: tables and columns by small numbers, names looked up once (docs/spec/protocol.md 3).
+//! Schemas as the engine uses them: tables and columns by small numbers, with names looked up once
+//! (docs/spec/protocol.md 3).
 //!
-//! Invariant: tables and columns are sorted by name and their ids are their indexes, so a sorted message names them in
-//! order. A schema never changes; a conversion makes another. Its JSON form is in [`crate::schema_json`].
+//! Invariant: tables and columns are sorted by name and their ids are their indexes, so a sorted
+//! message names them in order. A schema never changes; a conversion makes another. Its JSON form
+//! is in [`crate::schema_json`].
 
 use std::sync::LazyLock;
 
 use crate::{AtomType, ColumnType, Str, TrustedKeys};
 
-/// Ids by name. Names come from schemas, which administrators write. The keys are bytes, because a name in a message
-/// need not be valid UTF-8.
+/// Ids by name. Names come from schemas, which administrators write. The keys are bytes, because a
+/// name in a message need not be valid UTF-8.
 type Names<T> = hashbrown::HashMap<Box<[u8]>, T, TrustedKeys>;
 
 /// A table's index in its schema.
@@ -25,7 +27,7 @@ impl ColumnId {
     /// `_version`
     pub const VERSION: ColumnId = ColumnId(u16::MAX - 1);
 
-    /// Whether it is `_uuid` or `_version`.
+    /// Whether the column is `_uuid` or `_version`.
     #[must_use]
     pub fn is_standard(self) -> bool {
         self >= ColumnId::VERSION
@@ -48,15 +50,15 @@ pub struct Schema {
 /// A table schema. Columns are sorted by name.
 #[derive(Clone, Debug)]
 pub struct TableSchema {
-    /// Its name.
+    /// The table's name.
     pub name: Str,
-    /// `mutable`: kept, returned, not enforced.
+    /// `mutable`: stored and returned, but not enforced.
     pub mutable: bool,
-    /// In the root set after the rule of docs/spec/protocol.md 3.2.
+    /// Whether the table is in the root set, after the rule of docs/spec/protocol.md 3.2.
     pub is_root: bool,
-    /// `maxRows`, [`u32::MAX`] when unlimited.
+    /// `maxRows`; [`u32::MAX`] if unlimited.
     pub max_rows: u32,
-    /// Column lists that must be unique; may name [`ColumnId::UUID`].
+    /// Column lists whose values must be unique. They may name [`ColumnId::UUID`].
     pub indexes: Vec<Vec<ColumnId>>,
     columns: Vec<ColumnSchema>,
     by_name: Names<ColumnId>,
@@ -65,18 +67,18 @@ pub struct TableSchema {
 /// A column schema, after the silent adjustments of docs/spec/protocol.md 3.3.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ColumnSchema {
-    /// Its name.
+    /// The column's name.
     pub name: Str,
-    /// Its type.
+    /// The column's type.
     pub column_type: ColumnType,
-    /// May change after insertion.
+    /// The column may change after insertion.
     pub mutable: bool,
-    /// Written to the log (not `ephemeral`).
+    /// The column is written to the log (it is not `ephemeral`).
     pub persistent: bool,
 }
 
 impl Schema {
-    /// All tables in order of [`TableId`].
+    /// All tables, in the order of [`TableId`].
     #[must_use]
     pub fn tables(&self) -> &[TableSchema] {
         &self.tables
@@ -87,7 +89,7 @@ impl Schema {
         (0u16..).map(TableId).zip(&self.tables)
     }
 
-    /// A table by id; ids come from this schema.
+    /// A table by id. Ids must come from this schema.
     #[must_use]
     pub fn table(&self, id: TableId) -> &TableSchema {
         &self.tables[usize::from(id.0)]
@@ -99,18 +101,18 @@ impl Schema {
         self.table_named(name.as_bytes())
     }
 
-    /// [`Schema::table_id`] of a name in bytes, as messages have it.
+    /// Looks up a table, as [`Schema::table_id`] does, by a name in bytes, as messages have it.
     #[must_use]
     pub fn table_named(&self, name: &[u8]) -> Option<TableId> {
         self.by_name.get(name).copied()
     }
 
-    /// For the parser, which resolves references when all tables are known.
+    /// The parts, for the parser, which resolves references once all tables are known.
     pub(crate) fn parts_mut(&mut self) -> (&mut [TableSchema], &Names<TableId>) {
         (&mut self.tables, &self.by_name)
     }
 
-    /// Assembles a schema from parsed parts; `tables` must be sorted by name.
+    /// Assembles a schema from parsed parts. `tables` must be sorted by name.
     #[must_use]
     pub fn from_parts(
         name: Str,
@@ -133,7 +135,7 @@ impl Schema {
 }
 
 impl TableSchema {
-    /// Assembles a table schema; `columns` must be sorted by name.
+    /// Assembles a table schema. `columns` must be sorted by name.
     #[must_use]
     pub fn new(name: Str, columns: Vec<ColumnSchema>) -> TableSchema {
         let by_name = (0u16..)
@@ -151,7 +153,7 @@ impl TableSchema {
         }
     }
 
-    /// Own columns (not `_uuid`, `_version`) in order of [`ColumnId`].
+    /// The table's own columns (not `_uuid`, `_version`), in the order of [`ColumnId`].
     #[must_use]
     pub fn columns(&self) -> &[ColumnSchema] {
         &self.columns
@@ -161,12 +163,13 @@ impl TableSchema {
         &mut self.columns
     }
 
-    /// Own columns with their ids.
+    /// The table's own columns with their ids.
     pub fn iter(&self) -> impl Iterator<Item = (ColumnId, &ColumnSchema)> {
         (0u16..).map(ColumnId).zip(&self.columns)
     }
 
-    /// A column by id; for `_uuid` and `_version` a shared description (immutable scalar uuid, not persistent).
+    /// A column by id. For `_uuid` and `_version` a shared description: immutable scalar uuid, not
+    /// persistent.
     #[must_use]
     #[inline]
     pub fn column(&self, id: ColumnId) -> &ColumnSchema {
@@ -176,13 +179,14 @@ impl TableSchema {
         }
     }
 
-    /// A column by name, `_uuid` and `_version` included.
+    /// A column by name, which may be `_uuid` or `_version`.
     #[must_use]
     pub fn column_id(&self, name: &str) -> Option<ColumnId> {
         self.column_named(name.as_bytes())
     }
 
-    /// [`TableSchema::column_id`] of a name in bytes, as messages have it.
+    /// Looks up a column, as [`TableSchema::column_id`] does, by a name in bytes, as messages have
+    /// it.
     #[must_use]
     pub fn column_named(&self, name: &[u8]) -> Option<ColumnId> {
         match name {

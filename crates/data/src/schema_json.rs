@@ -1,8 +1,9 @@
-//! Schemas from JSON and back: every error of docs/spec/protocol.md 3.5, the canonical form of 3.4.
+//! Schemas from JSON and back: every error of docs/spec/protocol.md 3.5, and the canonical form of
+//! 3.4.
 //!
-//! Parsing goes top down; the rules that need all tables (the root set, the targets of references, the silent
-//! adjustments of docs/spec/protocol.md 3.3) are applied at the end. Of several errors the first in name order is
-//! reported.
+//! Parsing goes top down. The rules that need all tables are applied at the end: the root set, the
+//! targets of references, the silent adjustments of docs/spec/protocol.md 3.3. Of several errors,
+//! the first in name order is reported.
 
 use corvid_json::{Object, Value};
 
@@ -10,15 +11,15 @@ use crate::members::{Kinds, Members, Subject, is_id};
 use crate::schema::{ColumnId, ColumnSchema, Schema, TableSchema};
 use crate::{ColumnType, RefType, Str, Tag, WireError};
 
-/// The most tables of a schema, and columns of a table: ids are 16 bits wide, and the highest ones are the standard
-/// columns.
+/// Limit on the tables of a schema and on the columns of a table: ids are 16 bits wide, and the
+/// highest ones are the standard columns.
 const NAMES_MAX: usize = 65_000;
 
 impl Schema {
     /// Parses and validates a database schema.
     ///
     /// # Errors
-    /// The texts of docs/spec/protocol.md 3.5.
+    /// Those of docs/spec/protocol.md 3.5.
     pub fn from_json(json: &Value) -> Result<Schema, WireError> {
         let mut members = Members::parse(Subject::DatabaseSchema, json)?;
         let name = members.required("name", Kinds::ID)?;
@@ -54,7 +55,8 @@ impl Schema {
         Ok(schema)
     }
 
-    /// As [`Schema::from_json`], for the content of a file: errors begin with its name.
+    /// Parses a schema, as [`Schema::from_json`] does, from a file: errors begin with the file's
+    /// name.
     ///
     /// # Errors
     /// Those of [`Schema::from_json`], with details `failed to parse "FILE" as ovsdb schema: ...`.
@@ -90,13 +92,15 @@ impl Schema {
         Value::Object(object)
     }
 
-    /// Whether both have the same canonical form, name, version and cksum included (docs/spec/protocol.md 3.4).
+    /// Whether both have the same canonical form, including name, version and cksum
+    /// (docs/spec/protocol.md 3.4).
     #[must_use]
     pub fn same_as(&self, other: &Schema) -> bool {
         self.to_json() == other.to_json()
     }
 
-    /// Checks that no column is ephemeral, as clustered databases require (docs/spec/protocol.md 3.3).
+    /// Checks that no column is ephemeral, as clustered databases require (docs/spec/protocol.md
+    /// 3.3).
     ///
     /// # Errors
     /// `Table T column C is ephemeral but clustered databases do not support ephemeral columns.`
@@ -115,8 +119,8 @@ impl Schema {
         Ok(())
     }
 
-    /// Makes every ephemeral column persistent, as the schema of a clustered database has them. Returns tables and columns
-    /// that were changed.
+    /// Makes every ephemeral column persistent, as clustered databases require. Returns the tables
+    /// and columns that were changed.
     pub fn make_clustered(&mut self) -> Vec<(Str, Str)> {
         let (tables, _) = self.parts_mut();
         let mut changed = Vec::new();
@@ -131,8 +135,9 @@ impl Schema {
         changed
     }
 
-    /// Finds the tables of all references, then makes weakly referring columns mutable, and persistent those that refer
-    /// strongly to a table that is no root (docs/spec/protocol.md 3.3).
+    /// Finds the tables of all references, then adjusts columns (docs/spec/protocol.md 3.3).
+    /// Columns with weak references become mutable. Columns with strong references to a table that
+    /// is not a root become persistent.
     fn resolve_references(&mut self) -> Result<(), WireError> {
         let (tables, by_name) = self.parts_mut();
         let roots: Vec<bool> = tables.iter().map(|table| table.is_root).collect();
@@ -209,7 +214,7 @@ impl TableSchema {
         Ok(table)
     }
 
-    /// Reads a list of distinct column names.
+    /// Parses a list of distinct column names.
     fn index_columns(&self, json: &Value) -> Result<Vec<ColumnId>, WireError> {
         let malformed = || WireError::syntax_value(json, "array of distinct column names expected");
         let mut columns = Vec::new();
@@ -310,7 +315,7 @@ impl ColumnSchema {
     }
 }
 
-/// A schema without any root table has only root tables (docs/spec/protocol.md 3.2).
+/// If no table of a schema is a root, all are (docs/spec/protocol.md 3.2).
 fn apply_root_rule(tables: &mut [TableSchema]) {
     if tables.iter().any(|table| table.is_root) {
         return;
@@ -354,7 +359,8 @@ fn text_of(json: &Value) -> String {
     }
 }
 
-/// Whether it is `x.y.z`; blanks and a sign before each number pass, as with the reference (docs/spec/protocol.md 3.1).
+/// Whether `version` is `x.y.z`. Blanks and a sign before each number are allowed, as in the
+/// reference (docs/spec/protocol.md 3.1).
 fn is_version(version: &[u8]) -> bool {
     let mut rest = version;
     for part in 0..3 {

@@ -1,7 +1,7 @@
-//! A shared, immutable UTF-8 string, one word wide; clones count references.
+//! A shared, immutable UTF-8 string, one word wide. Cloning it increments a reference count.
 //!
-//! Invariant: the empty string owns no memory, so that empty columns cost nothing. Every string atom of messages, rows,
-//! records and updates is one of these; the type knows nothing of atoms.
+//! Invariant: the empty string owns no memory, so that empty columns cost nothing. Every string
+//! atom of messages, rows, records and updates has this type, which knows nothing of atoms.
 
 use std::cmp::Ordering;
 use std::fmt;
@@ -12,10 +12,12 @@ use triomphe::ThinArc;
 
 use crate::{Tag, WireError};
 
-/// Strings up to this length are tried as ASCII first: the vectorised check pays only for longer ones.
+/// Strings up to this length are first tried as ASCII: the vectorized check pays only for longer
+/// ones.
 const ASCII_BYTES_MAX: usize = 64;
 
-/// String atoms: 8 bytes, shared between parsed message, row, log and update. `None` is the empty string.
+/// A string atom: 8 bytes, shared between parsed message, row, log and update. `None` is the empty
+/// string.
 #[derive(Clone, Default)]
 pub struct Str(Option<ThinArc<(), u8>>);
 
@@ -29,10 +31,10 @@ impl Str {
         Str(Some(ThinArc::from_header_and_slice((), text.as_bytes())))
     }
 
-    /// Copies `bytes`, which become a string atom.
+    /// Copies `bytes` into a string atom.
     ///
     /// # Errors
-    /// `constraint violation` when they are not valid UTF-8 (docs/spec/protocol.md 2.3).
+    /// `constraint violation` if `bytes` are not valid UTF-8 (docs/spec/protocol.md 2.3).
     pub fn from_utf8(bytes: &[u8]) -> Result<Str, WireError> {
         if bytes.len() <= ASCII_BYTES_MAX
             && let Some(ascii) = Str::from_ascii(bytes)
@@ -48,7 +50,7 @@ impl Str {
         }
     }
 
-    /// Copies `bytes` if they are ASCII, which is quicker to check than UTF-8.
+    /// Copies `bytes` if they are ASCII, which is faster to check than UTF-8.
     fn from_ascii(bytes: &[u8]) -> Option<Str> {
         if bytes.is_empty() {
             return Some(Str(None));
@@ -63,7 +65,8 @@ impl Str {
     pub fn as_str(&self) -> &str {
         match &self.0 {
             None => "",
-            // SAFETY: the constructors copy a `&str` or ASCII, and the bytes are never changed afterwards.
+            // SAFETY: the constructors copy a `&str` or ASCII, and the bytes are never changed
+            // afterwards.
             Some(shared) => unsafe { std::str::from_utf8_unchecked(&shared.slice) },
         }
     }
@@ -119,7 +122,7 @@ impl PartialOrd for Str {
     }
 }
 
-/// Bytewise, as the reference sorts strings.
+/// Orders bytewise, as the reference sorts strings.
 impl Ord for Str {
     fn cmp(&self, other: &Self) -> Ordering {
         if self.ptr_eq(other) {
@@ -141,14 +144,14 @@ impl fmt::Debug for Str {
     }
 }
 
-/// Shows the first bad sequence: its bytes up to the one that is invalid there, which at the end of the string is a
-/// NUL.
+/// The details of the error, with the first bad sequence: its bytes up to the first invalid one,
+/// which at the end of the string is a NUL.
 fn utf8_details(bytes: &[u8]) -> String {
     let rest = match std::str::from_utf8(bytes) {
         Err(error) => &bytes[error.valid_up_to()..],
         Ok(_) => &[],
     };
-    // The longest prefix that some valid sequence begins with; the bad byte follows it.
+    // The longest prefix with which some valid sequence begins. The bad byte follows it.
     let good = (1..rest.len().min(4))
         .take_while(|&len| {
             std::str::from_utf8(&rest[..len])

@@ -1,7 +1,8 @@
-//! The textual notation of tools and messages (docs/spec/protocol.md 2.7): `br-int`, `"a b"`, `[1, 2]`, `{k=v}`.
+//! The textual notation of tools and messages (docs/spec/protocol.md 2.7): `br-int`, `"a b"`,
+//! `[1, 2]`, `{k=v}`.
 //!
-//! Tools print cells and parse arguments with it; constraint messages quote values in it. It depends on types, but on
-//! no schema.
+//! Tools print cells and parse arguments with it, and constraint messages quote values in it. It
+//! depends on types, but on no schema.
 
 mod read;
 mod token;

@@ -1,6 +1,8 @@
-//! Column types from JSON and back: the type rows of docs/spec/protocol.md 3.3 and 3.5, the canonical form of 3.4.
+//! Column types from JSON and back: the type rows of docs/spec/protocol.md 3.3 and 3.5, and the
+//! canonical form of 3.4.
 //!
-//! References are read by name only; [`crate::schema_json`] resolves them when it has read all tables.
+//! References are read only by name; [`crate::schema_json`] resolves them once it has read all
+//! tables.
 
 use corvid_json::{Object, Reader, Value};
 
@@ -10,11 +12,11 @@ use crate::{
     AtomType, BaseType, ColumnType, Datum, RefType, Reference, Str, TableId, WireError, wire,
 };
 
-/// The table of a [`Reference`] until the schema around it is complete.
+/// The table of a [`Reference`] until the schema is complete.
 const UNRESOLVED: TableId = TableId(u16::MAX);
 
 impl AtomType {
-    /// The type of a name, for example `integer`.
+    /// The type with this name, for example `integer`.
     #[must_use]
     pub fn from_name(name: &[u8]) -> Option<AtomType> {
         match name {
@@ -37,10 +39,11 @@ impl AtomType {
 }
 
 impl ColumnType {
-    /// Parses a column type. `json` is a string or an object; the tables of its references are not looked up.
+    /// Parses a column type. `json` is a string or an object. The tables of its references are not
+    /// looked up.
     ///
     /// # Errors
-    /// The texts of docs/spec/protocol.md 3.5.
+    /// Those of docs/spec/protocol.md 3.5.
     pub fn from_json(json: &Value) -> Result<ColumnType, WireError> {
         if let Value::String(_) = json {
             return AtomType::from_json(json).map(ColumnType::scalar);
@@ -91,10 +94,11 @@ impl ColumnType {
 }
 
 impl BaseType {
-    /// Parses a base type. `json` is a string or an object; the table of a reference is not looked up.
+    /// Parses a base type. `json` is a string or an object. The table of a reference is not looked
+    /// up.
     ///
     /// # Errors
-    /// The texts of docs/spec/protocol.md 3.5.
+    /// Those of docs/spec/protocol.md 3.5.
     pub fn from_json(json: &Value) -> Result<BaseType, WireError> {
         if let Value::String(_) = json {
             return AtomType::from_json(json).map(BaseType::plain);
@@ -117,7 +121,7 @@ impl BaseType {
         Ok(base)
     }
 
-    /// Neither constraints nor a reference.
+    /// Whether there are neither constraints nor a reference.
     fn is_plain(&self) -> bool {
         self.is_unconstrained() && self.reference.is_none()
     }
@@ -174,8 +178,8 @@ impl BaseType {
 }
 
 impl Datum {
-    /// The datum as a tree; `is_map` says how an empty one is written. For schemas and tools, see
-    /// [`wire::write_datum`].
+    /// The datum as a tree. `is_map` decides how an empty datum is written. For schemas and tools;
+    /// see [`wire::write_datum`].
     #[must_use]
     pub fn to_json(&self, is_map: bool) -> Value {
         let mut text = Vec::new();
@@ -184,10 +188,10 @@ impl Datum {
         Value::parse(&text).unwrap_or(Value::Null)
     }
 
-    /// Reads a datum from a tree. For schemas and tools, see [`wire::read_datum`].
+    /// Parses a datum from a tree. For schemas and tools; see [`wire::read_datum`].
     ///
     /// # Errors
-    /// The texts of docs/spec/protocol.md 2.1 to 2.4.
+    /// Those of docs/spec/protocol.md 2.1 to 2.4.
     pub fn from_json(json: &Value, column_type: &ColumnType) -> Result<Datum, WireError> {
         let text = json.to_bytes();
         wire::read_datum(&mut Reader::trusted(&text), column_type, None)
@@ -294,7 +298,7 @@ fn reference<'a>(members: &mut Members<'a, &'a Value>) -> Result<Option<Referenc
     }))
 }
 
-/// Reads `min` or `max`: [`ColumnType::UNLIMITED`] itself must be written `"unlimited"`.
+/// Parses `min` or `max`. [`ColumnType::UNLIMITED`] itself must be written `"unlimited"`.
 fn count(json: &Value) -> Result<u32, WireError> {
     let count = match json {
         Value::String(_) => (text_of(json) == b"unlimited").then_some(ColumnType::UNLIMITED),
@@ -306,7 +310,7 @@ fn count(json: &Value) -> Result<u32, WireError> {
     count.ok_or_else(|| WireError::syntax_value(json, "bad min or max value"))
 }
 
-/// The bytes of a string, nothing for other kinds.
+/// The bytes of a string; none for other kinds.
 fn text_of(json: &Value) -> &[u8] {
     match json {
         Value::String(text) => text,

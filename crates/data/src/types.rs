@@ -1,4 +1,5 @@
-//! Column types: base types with constraints, and how many elements a column holds (docs/spec/protocol.md 2.2, 2.4).
+//! Column types: base types with constraints, and the number of elements that a column holds
+//! (docs/spec/protocol.md 2.2, 2.4).
 
 use crate::schema::TableId;
 use crate::{Datum, Str};
@@ -6,15 +7,15 @@ use crate::{Datum, Str};
 /// The five atomic types.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum AtomType {
-    /// 64-bit signed
+    /// A signed 64-bit integer.
     Integer,
-    /// finite double
+    /// A finite double.
     Real,
-    /// true or false
+    /// True or false.
     Boolean,
-    /// UTF-8 without NUL
+    /// UTF-8 without NUL.
     String,
-    /// 128 bits
+    /// 128 bits.
     Uuid,
 }
 
@@ -32,30 +33,30 @@ impl AtomType {
     }
 }
 
-/// Bounds of a base type; those equal to the type's own limits count as absent.
+/// Bounds of a base type. Bounds equal to the type's own limits count as absent.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Bounds {
-    /// none that apply
+    /// No bounds.
     None,
-    /// `minInteger`, `maxInteger`, inclusive
+    /// `minInteger`, `maxInteger`, inclusive.
     Integer {
-        /// lowest allowed
+        /// The lowest allowed value.
         min: i64,
-        /// highest allowed
+        /// The highest allowed value.
         max: i64,
     },
-    /// `minReal`, `maxReal`, inclusive
+    /// `minReal`, `maxReal`, inclusive.
     Real {
-        /// lowest allowed
+        /// The lowest allowed value.
         min: f64,
-        /// highest allowed
+        /// The highest allowed value.
         max: f64,
     },
-    /// `minLength`, `maxLength`, in code points
+    /// `minLength`, `maxLength`, in code points.
     Length {
-        /// shortest allowed
+        /// The shortest allowed length.
         min: u32,
-        /// longest allowed
+        /// The longest allowed length.
         max: u32,
     },
 }
@@ -63,9 +64,9 @@ pub enum Bounds {
 /// Whether a reference keeps its target alive.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum RefType {
-    /// must exist, keeps alive
+    /// The target must exist, and is kept alive.
     Strong,
-    /// vanishes with its target
+    /// The reference is removed with its target.
     Weak,
 }
 
@@ -74,9 +75,9 @@ pub enum RefType {
 pub struct Reference {
     /// Name of the referenced table.
     pub table_name: Str,
-    /// Its id in the schema.
+    /// The referenced table's id in the schema.
     pub table: TableId,
-    /// strong or weak
+    /// Strong or weak.
     pub ref_type: RefType,
 }
 
@@ -89,7 +90,7 @@ pub struct BaseType {
     pub enumeration: Option<Datum>,
     /// Range or length bounds.
     pub bounds: Bounds,
-    /// For uuid: the table that it refers to.
+    /// For uuid: the table that the type refers to.
     pub reference: Option<Reference>,
 }
 
@@ -134,25 +135,26 @@ impl ColumnType {
         }
     }
 
-    /// Whether it has a value type.
+    /// Whether the type has a value type.
     #[must_use]
     pub fn is_map(&self) -> bool {
         self.value.is_some()
     }
 
-    /// No value type, exactly one element.
+    /// Whether the type has no value type and exactly one element.
     #[must_use]
     pub fn is_scalar(&self) -> bool {
         self.value.is_none() && self.min == 1 && self.max == 1
     }
 
-    /// No value type, none or one element.
+    /// Whether the type has no value type and at most one element.
     #[must_use]
     pub fn is_optional_scalar(&self) -> bool {
         self.value.is_none() && self.min == 0 && self.max == 1
     }
 
-    /// May hold more than one element, so differences are symmetric differences (docs/spec/protocol.md 4.7).
+    /// Whether the type may hold more than one element, so that its differences are symmetric
+    /// differences (docs/spec/protocol.md 4.7).
     #[must_use]
     pub fn is_composite(&self) -> bool {
         self.max > 1
@@ -161,11 +163,11 @@ impl ColumnType {
     /// Whether a datum of `count` elements is neither too short nor too long.
     #[must_use]
     pub fn admits(&self, count: usize) -> bool {
-        // Data hold at most u32::MAX elements, which is what "unlimited" means.
+        // Data hold at most u32::MAX elements, which equals "unlimited".
         count >= self.min as usize && count <= self.max as usize
     }
 
-    /// The details of the error about a datum of `count` elements that the type does not admit.
+    /// The details of the error about a datum of `count` elements, which the type does not admit.
     #[must_use]
     pub fn count_problem(&self, count: usize) -> String {
         let (class, min, max) = (self.class(), self.min, self.max);
@@ -205,7 +207,7 @@ impl ColumnType {
         }
     }
 
-    /// `map` or `set`, as messages call it.
+    /// `map` or `set`, as in messages.
     #[must_use]
     pub fn class(&self) -> &'static str {
         if self.is_map() { "map" } else { "set" }

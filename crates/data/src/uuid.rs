@@ -1,14 +1,14 @@
-//! 128-bit row identities and their text form (docs/spec/protocol.md 2.1).
+//! 128-bit UUIDs of rows, and their text form (docs/spec/protocol.md 2.1).
 //!
-//! Bytes are kept in the order of the text, so byte order is text order. Nothing here draws random numbers: fresh
-//! identities come from a [`UuidSource`].
+//! Bytes are stored in the order of the text, so byte order is text order. Nothing here draws
+//! random numbers: fresh UUIDs come from a [`UuidSource`].
 
 use std::fmt;
 
 use corvid_json::hex;
 use corvid_json::write::hexadecimal;
 
-/// A UUID; ordered like its text form. Aligned to words, so that atoms are copied by words.
+/// A UUID, ordered like its text form. Aligned to words, so that atoms are copied by words.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
 #[repr(align(8))]
 pub struct Uuid(pub [u8; 16]);
@@ -23,7 +23,7 @@ impl Uuid {
     /// Length of the text form in bytes.
     pub const TEXT_LEN: usize = 36;
 
-    /// Makes a version 4 UUID (RFC 4122 4.4) of 16 random bytes.
+    /// Makes a version 4 UUID (RFC 4122 4.4) from 16 random bytes.
     #[must_use]
     pub fn from_random(bytes: [u8; 16]) -> Uuid {
         let mut bytes = bytes;
@@ -32,7 +32,7 @@ impl Uuid {
         Uuid(bytes)
     }
 
-    /// Parses exactly `8-4-4-4-12` hex digits, either case; version and variant are not checked.
+    /// Parses exactly `8-4-4-4-12` hex digits of either case. Version and variant are not checked.
     #[must_use]
     pub fn parse(text: &[u8]) -> Option<Uuid> {
         let text: &[u8; Uuid::TEXT_LEN] = text.try_into().ok()?;
@@ -80,7 +80,7 @@ impl fmt::Debug for Uuid {
     }
 }
 
-/// Where fresh row identities come from; an input, so that runs can be replayed.
+/// A source of fresh UUIDs. It is an input, so that runs can be replayed.
 pub trait UuidSource {
     /// A UUID that was not returned before.
     fn fresh(&mut self) -> Uuid;

@@ -1,14 +1,16 @@
-//! Data as sets: inclusion, exclusion, union and difference (docs/spec/protocol.md 5.4 and 5.5 are written in terms of these).
+//! Data as sets: inclusion, exclusion, union and difference, in terms of which
+//! docs/spec/protocol.md 5.4 and 5.5 are written.
 //!
-//! Each chooses between looking up the elements of the smaller side and walking over both sides, so that a small
-//! argument does not cost a walk over a large column.
+//! Each operation chooses between looking up the elements of the smaller side and walking both
+//! sides, so that a small argument does not cost a walk of a large column.
 
 use super::builder::DatumBuilder;
 use super::{Datum, Element};
 use crate::diff::{Change, Changes};
 
 impl Datum {
-    /// Every element (map: key and value) of `other` is here: the `includes` function. O(|other| log n) or better.
+    /// Whether every element (map: key and value) of `other` is here: the `includes` function.
+    /// O(|other| log n) or better.
     #[must_use]
     pub fn includes(&self, other: &Datum) -> bool {
         if other.len() > self.len() {
@@ -20,7 +22,8 @@ impl Datum {
         Changes::new(self, other).all(|change| matches!(change, Change::Removed(..)))
     }
 
-    /// No element (map: key and value) of `other` is here: the `excludes` function. O(|other| log n) or better.
+    /// Whether no element (map: key and value) of `other` is here: the `excludes` function.
+    /// O(|other| log n) or better.
     #[must_use]
     pub fn excludes(&self, other: &Datum) -> bool {
         let (small, large) = if self.len() <= other.len() {
@@ -47,7 +50,8 @@ impl Datum {
         true
     }
 
-    /// Adds every element of `other` whose key is not here yet: the `insert` mutator. Returns how many were added.
+    /// Adds every element of `other` whose key is not here yet: the `insert` mutator. Returns the
+    /// number of added elements.
     pub fn insert_all(&mut self, other: &Datum) -> usize {
         let before = self.len();
         if before == 0 {
@@ -62,18 +66,20 @@ impl Datum {
         self.len() - before
     }
 
-    /// Removes every element of `other` (map: the pairs equal in key and value): the `delete` mutator. Returns how many
-    /// were removed.
+    /// Removes every element of `other` (map: the pairs equal in key and value): the `delete`
+    /// mutator. Returns the number of removed elements.
     pub fn remove_all(&mut self, other: &Datum) -> usize {
         self.remove_where(other, |here, there| here == there)
     }
 
-    /// Removes every key that is an element of the set `keys`: the `delete` mutator of maps with a set.
+    /// Removes every key that is an element of the set `keys`: the `delete` mutator of maps with a
+    /// set.
     pub fn remove_keys(&mut self, keys: &Datum) -> usize {
         self.remove_where(keys, |_, _| true)
     }
 
-    /// Removes each element here whose key is in `other` and for which `is_selected(here, there)`.
+    /// Removes each element here whose key is in `other` and for which `is_selected(here, there)`
+    /// is true.
     fn remove_where(
         &mut self,
         other: &Datum,
@@ -114,7 +120,7 @@ pub(crate) fn is_lookup_cheaper(small: usize, large: usize) -> bool {
     small.saturating_mul(search as usize) < small + large
 }
 
-/// The union of both sides; `both` chooses the element of a key that is in both.
+/// The union of both sides. `both` chooses the element for a key that is in both.
 pub(crate) fn merge<'a>(
     left: &'a Datum,
     right: &'a Datum,
@@ -126,7 +132,7 @@ pub(crate) fn merge<'a>(
     })
 }
 
-/// Walks both sides by key; `pick` chooses the element to keep for each key. O(|left| + |right|).
+/// Walks both sides by key. `pick` chooses the element to keep for each key. O(|left| + |right|).
 fn merge_keys<'a>(
     left: &'a Datum,
     right: &'a Datum,

@@ -1,7 +1,7 @@
-//! Collecting elements in any order into a datum.
+//! Collects elements in any order into a datum.
 //!
-//! Invariant: for no element and for one, only the datum itself may allocate; input that is already sorted is not
-//! sorted again.
+//! Invariant: for up to one element, only the datum itself may allocate. Input that is already
+//! sorted is not sorted again.
 
 use triomphe::Arc;
 
@@ -12,13 +12,13 @@ use super::{Datum, LEAF_LIMIT, Repr};
 use crate::atoms::Atoms;
 use crate::{Atom, Tag, WireError};
 
-/// Elements that are allocated for when the caller gave no number.
+/// Elements to allocate for if the caller gave no number.
 const CAPACITY_MIN: usize = 4;
 
-/// So many pairs are sorted in place; of more, the indexes are sorted.
+/// Up to this many pairs are sorted in place. For more, the indexes are sorted.
 const PAIRS_IN_PLACE_MAX: usize = 16;
 
-/// Collects elements in any order and checks duplicates.
+/// Collects elements in any order and detects duplicates.
 #[derive(Debug, Default)]
 pub struct DatumBuilder {
     elements: Elements,
@@ -33,7 +33,7 @@ enum Elements {
     #[default]
     None,
     One(Atom),
-    /// Of a map: most differences of maps are no longer.
+    /// The first pair of a map. Most differences of maps are no longer than one pair.
     Pair(Atom, Atom),
     Many(Leaf),
 }
@@ -62,7 +62,7 @@ impl DatumBuilder {
         DatumBuilder::default()
     }
 
-    /// An empty builder that allocates for `expected` elements when it allocates.
+    /// An empty builder. Its first allocation has room for `expected` elements.
     #[must_use]
     pub fn with_capacity(expected: usize) -> DatumBuilder {
         DatumBuilder {
@@ -71,7 +71,7 @@ impl DatumBuilder {
         }
     }
 
-    /// Number of elements so far, duplicates counted.
+    /// Number of elements so far, including duplicates.
     #[must_use]
     pub fn len(&self) -> usize {
         match &self.elements {
@@ -87,7 +87,7 @@ impl DatumBuilder {
         self.len() == 0
     }
 
-    /// Adds an element or pair; all must have the same types.
+    /// Adds an element or pair. All must have the same types.
     pub fn push(&mut self, key: Atom, value: Option<Atom>) {
         let leaf = match &mut self.elements {
             Elements::None => {
@@ -108,7 +108,7 @@ impl DatumBuilder {
         }
     }
 
-    /// Sorts the elements if they are not sorted yet.
+    /// Builds the datum, after sorting the elements if they are not sorted yet.
     ///
     /// # Errors
     /// `ovsdb error` with `set contains duplicate` or `map contains duplicate key`.
@@ -135,7 +135,8 @@ impl DatumBuilder {
 }
 
 impl DatumBuilder {
-    /// Like [`DatumBuilder::finish`] for keys that were pushed in strictly ascending order.
+    /// Builds the datum, as [`DatumBuilder::finish`] does, from keys that were pushed in strictly
+    /// ascending order.
     pub(crate) fn finish_sorted(self) -> Datum {
         assert!(!self.is_unsorted, "keys pushed out of order");
         match self.elements {

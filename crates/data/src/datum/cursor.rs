@@ -1,13 +1,15 @@
-//! Iteration over a datum of any form, in order.
+//! Iterates over a datum of any form, in order.
 //!
-//! [`Chunks`] yields typed runs (one for a small datum, one per leaf for a tree), [`Iter`] single elements.
+//! [`Chunks`] yields typed runs (one for a small datum, one per leaf for a tree), [`Iter`] single
+//! elements.
 
 use smallvec::SmallVec;
 
 use super::leaf::{Chunk, Element};
 use super::tree::{Inner, Node};
 
-/// The nodes above the next child, each with the index of its child on the path. Four levels hold millions of elements.
+/// The nodes above the next child, each with the index of its child on the path. Four levels hold
+/// millions of elements.
 pub(crate) type Path<'a> = SmallVec<[(&'a Inner, usize); 4]>;
 
 /// The runs of a datum.
@@ -59,7 +61,7 @@ pub struct Iter<'a> {
     chunk: Chunk<'a>,
     at: usize,
     chunks: Chunks<'a>,
-    /// Elements not yet yielded, those of `chunk` included.
+    /// Elements not yielded yet, including those of `chunk`.
     remaining: usize,
 }
 

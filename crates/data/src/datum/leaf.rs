@@ -1,14 +1,15 @@
-//! A leaf: a sorted run of keys, for maps with a run of values beside it. A whole small datum, or one leaf of a large one.
+//! A leaf: a sorted run of keys, and for maps a parallel run of values. It is a whole small datum,
+//! or one leaf of a large one.
 //!
-//! Invariant: keys are strictly ascending, `values` (if any) has as many elements as `keys`. Leaves are shared by
-//! reference count; the functions here that change one copy it first if it is shared.
+//! Invariant: keys are strictly ascending, and `values` (if any) has as many elements as `keys`.
+//! Leaves are shared by reference count. A function that changes a shared leaf copies it first.
 
 use triomphe::Arc;
 
 use crate::atoms::{AtomSlice, Atoms};
 use crate::{Atom, AtomRef};
 
-/// So many values are compared before their keys are.
+/// This many values are compared before their keys are.
 const PAIRS_AT_A_TIME: usize = 8;
 
 #[derive(Clone, Debug)]
@@ -45,13 +46,14 @@ impl<'a> Chunk<'a> {
         self.keys.len()
     }
 
-    /// The number of equal elements of two runs, from `at` in one and `other_at` in the other up to the first
-    /// difference; of maps, pairs.
+    /// The number of equal elements of two runs, from `at` in one and `other_at` in the other up to
+    /// the first difference. For maps, the number of equal pairs.
     pub(crate) fn common(self, at: usize, other: Chunk<'_>, other_at: usize) -> usize {
         let (Some(values), Some(others)) = (self.values, other.values) else {
             return self.keys.common((at, other_at), other.keys, usize::MAX);
         };
-        // A few at a time, values first: where a map is rewritten, all keys of the run are equal and no value is.
+        // A few at a time, values first: in a rewritten map all keys of the run are equal and no
+        // value is.
         let mut count = 0;
         loop {
             let offsets = (at + count, other_at + count);
@@ -64,11 +66,11 @@ impl<'a> Chunk<'a> {
         }
     }
 
-    /// Whether both runs are of maps, with the same keys and different values at every key.
+    /// Whether both runs are of maps, with the same keys and a different value at every key.
     pub(crate) fn is_rewritten(self, other: Chunk<'_>) -> bool {
         match (self.values, other.values) {
             (Some(values), Some(others)) => {
-                // The first pair mostly decides.
+                // The first pair usually decides.
                 values.differs_everywhere(others) && self.keys == other.keys
             }
             _ => false,
@@ -110,7 +112,7 @@ impl Leaf {
         self.keys.slice().search(key)
     }
 
-    /// The smallest key, owned. The leaf is not empty.
+    /// The smallest key, owned. The leaf must not be empty.
     pub(crate) fn first_key(&self) -> Atom {
         self.keys.slice().get(0).to_owned()
     }
@@ -132,7 +134,8 @@ impl Leaf {
         }
     }
 
-    /// Inserts at `at`: in place when the leaf is not shared, else into a copy that is made with the element.
+    /// Inserts at `at`: in place if the leaf is not shared, else into a copy that is built with the
+    /// element.
     pub(crate) fn insert(this: &mut Arc<Leaf>, at: usize, key: Atom, value: Option<Atom>) {
         if let Some(leaf) = Arc::get_mut(this) {
             leaf.insert_owned(at, key, value);
@@ -149,12 +152,12 @@ impl Leaf {
         }
     }
 
-    /// Removes the element at `at`, copying a shared leaf.
+    /// Removes the element at `at`, after copying a shared leaf.
     pub(crate) fn remove(this: &mut Arc<Leaf>, at: usize) {
         Arc::make_mut(this).remove_owned(at);
     }
 
-    /// Replaces the value at `at` of a map, copying a shared leaf.
+    /// Replaces the value at `at` of a map, after copying a shared leaf.
     pub(crate) fn set_value(this: &mut Arc<Leaf>, at: usize, value: Atom) {
         match &mut Arc::make_mut(this).values {
             Some(values) => values.set(at, value),
@@ -170,7 +173,7 @@ impl Leaf {
         }
     }
 
-    /// Appends the elements of `right`, all greater than those here.
+    /// Appends the elements of `right`, which must all be greater than those here.
     pub(crate) fn append(&mut self, right: Chunk<'_>) {
         self.keys.extend_from(right.keys, 0, right.len());
         if let (Some(values), Some(more)) = (&mut self.values, right.values) {
@@ -178,7 +181,7 @@ impl Leaf {
         }
     }
 
-    /// Sorts the few pairs of a map by key: insertion sort.
+    /// Sorts the few pairs of a map by key, with an insertion sort.
     pub(crate) fn sort_pairs(&mut self) {
         let Some(values) = &mut self.values else {
             return;

@@ -1,4 +1,4 @@
-//! Equality, order, hash and debug form of data. They depend on the content, not on the form.
+//! Equality, order, hash and debug form of data. They depend on the contents, not on the form.
 //!
 //! Equality and order skip the nodes that both sides share, through [`crate::diff::Changes`].
 
@@ -35,7 +35,7 @@ impl PartialOrd for Datum {
     }
 }
 
-/// By element count, then keys, then values (docs/spec/protocol.md 2.4).
+/// Orders by element count, then keys, then values (docs/spec/protocol.md 2.4).
 impl Ord for Datum {
     fn cmp(&self, other: &Datum) -> Ordering {
         let by_len = self.len().cmp(&other.len());
@@ -45,8 +45,9 @@ impl Ord for Datum {
         if let (Repr::One(left), Repr::One(right)) = (&self.0, &other.0) {
             return left.cmp(right);
         }
-        // Up to the first key that only one side has, keys agree pairwise; that side has the smaller key there. Both
-        // have equally many elements, so the other side has a key at that index too.
+        // Up to the first key that only one side has, keys agree pairwise. At that index this side
+        // has the smaller key. Both sides have equally many elements, so the other side has a key
+        // at that index too.
         let mut by_value = Ordering::Equal;
         for change in Changes::new(self, other) {
             match change {
@@ -70,7 +71,8 @@ impl Hash for Datum {
             }
             return;
         }
-        // Keys and values of one chunk would be hashed in an order that depends on where chunks end, so two passes.
+        // Two passes: if each chunk's keys and values were hashed together, the hash would depend
+        // on where chunks end.
         for chunk in self.chunks() {
             chunk.keys.hash_each(state);
         }

@@ -1,8 +1,9 @@
-//! The separators of an inner node: the smallest key below each child. Versions of a node share them, because only one
-//! or two of a dozen changes split a child or change its first key. Sharing spares a change the counts of references of
-//! every string.
+//! The separators of an inner node: the smallest key below each child. Versions of a node share
+//! them, because only one or two changes in a dozen split a child or change its first key. Sharing
+//! saves each change the reference counts of all strings.
 //!
-//! Invariant: never empty, never changed: an edit makes another run. Only [`super::tree`] uses them.
+//! Invariant: never empty and never changed: an edit makes another run. Only [`super::tree`] uses
+//! separators.
 
 use triomphe::ThinArc;
 

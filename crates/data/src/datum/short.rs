@@ -1,13 +1,15 @@
-//! A short datum: the elements of the usual types in one allocation of the exact size, where a leaf has two or three.
+//! A short datum: elements of the usual types in one allocation of the exact size, where a leaf has
+//! two or three.
 //!
 //! ```text
-//! set of strings    references, length, "10.0.0.1", "10.0.0.2"              8 bytes each, 32 for this one
-//! map of strings    references, length, key, key, value, value              48
+//! set of strings    references, length, "10.0.0.1", "10.0.0.2"      8 bytes each, 32 in total
+//! map of strings    references, length, key, key, value, value      48
 //! ```
 //!
-//! Invariant: keys are strictly ascending; a set has at least two, a map at least one, neither more than [`SHORT_MAX`].
-//! Never changed: a change unpacks it into a leaf, which costs less for so few elements than changing them in place.
-//! Data of other types are leaves from the start. Only [`crate::Datum`] makes these.
+//! Invariant: keys are strictly ascending; a set has at least two elements, a map at least one
+//! pair, and neither more than [`SHORT_MAX`]. A short datum is never changed: a change unpacks it
+//! into a leaf. For so few elements that costs less than changing them in place. Data of other
+//! types are leaves from the start. Only [`crate::Datum`] makes short data.
 
 use triomphe::ThinArc;
 
@@ -15,9 +17,9 @@ use super::leaf::{Chunk, Leaf};
 use crate::atoms::{AtomSlice, Atoms};
 use crate::{Atom, Str, Uuid};
 
-/// Elements or pairs of the longest short datum; one more makes a leaf.
+/// Limit on the elements or pairs of a short datum; one more makes a leaf.
 pub(super) const SHORT_MAX: usize = 16;
-/// A leaf that shrinks to so many elements becomes short again, if its types allow.
+/// A leaf that shrinks to this many elements becomes short again, if its types allow.
 pub(super) const SHORT_AGAIN: usize = 8;
 
 /// The elements, by type.
@@ -26,11 +28,11 @@ pub(super) enum Short {
     Integers(ThinArc<(), i64>),
     Strings(ThinArc<(), Str>),
     Uuids(ThinArc<(), Uuid>),
-    /// From strings to strings: all keys, then all values.
+    /// A map from strings to strings: all keys, then all values.
     StringMap(ThinArc<(), Str>),
 }
 
-/// Runs the same expression on the elements of any type.
+/// Applies the same expression to the elements of any type.
 macro_rules! each {
     ($short:expr, $shared:ident => $body:expr) => {
         match $short {
@@ -42,7 +44,7 @@ macro_rules! each {
 }
 
 impl Short {
-    /// Packs a leaf; returns the leaf as the error when it is too long or of other types.
+    /// Packs a leaf. Returns the leaf as the error if it is too long or of other types.
     pub(super) fn pack(leaf: Leaf) -> Result<Short, Leaf> {
         if leaf.len() > SHORT_MAX {
             return Err(leaf);
@@ -98,7 +100,8 @@ impl Short {
         }
     }
 
-    /// A map with another value at `at`, made in one allocation. `None` for a set, or a value of another type.
+    /// A map with another value at `at`, built in one allocation. `None` for a set, or for a value
+    /// of another type.
     pub(super) fn with_value(&self, at: usize, value: &Atom) -> Option<Short> {
         let (Short::StringMap(both), Atom::String(value)) = (self, value) else {
             return None;

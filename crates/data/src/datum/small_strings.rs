@@ -1,8 +1,9 @@
-//! Gathers a few strings, or pairs of them, for a datum: most sets and maps of a log are no longer. They are gathered
-//! without an allocation; the datum's own is the only one.
+//! Gathers a few strings, or pairs of them, for a datum. Most sets and maps of a log are that
+//! short. Gathering needs no allocation; the only one is the datum's own.
 //!
-//! Invariant: as many values as keys, or none; never more than [`ELEMENTS_MAX`]. The reader of data ([`crate::wire`])
-//! uses it and changes to a [`DatumBuilder`] when there are more.
+//! Invariant: there are as many values as keys, or none; never more than [`ELEMENTS_MAX`]. The
+//! reader of data ([`crate::wire`]) uses this type, and switches to a [`DatumBuilder`] for more
+//! elements.
 
 use smallvec::SmallVec;
 
@@ -10,7 +11,7 @@ use super::short::Short;
 use super::{Datum, DatumBuilder, Repr};
 use crate::{Atom, Str};
 
-/// The most elements or pairs that are gathered; for more an allocation pays.
+/// Limit on the elements or pairs that are gathered. For more, an allocation pays.
 const ELEMENTS_MAX: usize = 8;
 
 /// Elements in any order.
@@ -21,7 +22,7 @@ pub(crate) struct SmallStrings {
 }
 
 impl SmallStrings {
-    /// Adds an element or pair, if there is room.
+    /// Adds an element or pair. There must be room.
     #[inline]
     pub(crate) fn push(&mut self, key: Str, value: Option<Str>) {
         self.keys.push(key);
@@ -47,7 +48,7 @@ impl SmallStrings {
         builder
     }
 
-    /// The datum; `None` when a key comes twice.
+    /// The datum; `None` if a key occurs twice.
     pub(crate) fn finish(mut self) -> Option<Datum> {
         self.sort()?;
         let is_map = !self.values.is_empty();
@@ -65,7 +66,7 @@ impl SmallStrings {
         })))
     }
 
-    /// Insertion sort; `None` when a key comes twice.
+    /// Insertion sort; `None` if a key occurs twice.
     fn sort(&mut self) -> Option<()> {
         for end in 1..self.keys.len() {
             for at in (0..end).rev() {
@@ -88,7 +89,7 @@ impl SmallStrings {
 mod tests {
     use super::*;
 
-    /// Both ways to make a datum of numbered strings.
+    /// Both ways to build a datum of numbered strings.
     fn both(numbers: &[usize], is_map: bool) -> [Option<Datum>; 2] {
         let mut small = SmallStrings::default();
         let mut builder = DatumBuilder::new();

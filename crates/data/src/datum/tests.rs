@@ -1,4 +1,4 @@
-//! Tests of the shapes of a datum against plain collections.
+//! Tests that compare the forms of a datum with plain collections.
 
 use std::collections::BTreeMap;
 
@@ -18,7 +18,7 @@ impl Shuffle {
     }
 }
 
-/// How many steps a test of many random changes takes; miri is a thousand times as slow.
+/// The number of steps of a test with many random changes. miri is a thousand times slower.
 const fn steps(usual: usize) -> usize {
     if cfg!(miri) { usual / 20 } else { usual }
 }
@@ -64,7 +64,7 @@ fn a_large_set_grows_and_shrinks_like_a_sorted_set() {
     let mut model = std::collections::BTreeSet::new();
     let mut datum = Datum::empty();
     for step in 0..steps(12_000) {
-        // It grows first, then shrinks back through both limits.
+        // The datum grows first, then shrinks back through both limits.
         let is_growing = shuffle.below(10) < if step < steps(6_000) { 8 } else { 2 };
         let key = shuffle.below(steps(4_000) as u64) as i64;
         if is_growing {
@@ -205,7 +205,8 @@ fn short_data_change_like_any_other_and_become_leaves_with_hysteresis() {
         assert_eq!(map.atom_count(), 2 * model.len() as u64);
         let pairs = model.iter().map(|(k, v)| (k.as_ref(), Some(v.as_ref())));
         assert!(map.iter().eq(pairs));
-        // Equal content that shares no memory is equal too, and the version before the change has not changed.
+        // Equal contents that share no memory are equal too, and the version before the change is
+        // unchanged.
         let again = map.iter().fold(Datum::empty(), |mut datum, (key, value)| {
             datum.insert(key.to_owned(), value.map(AtomRef::to_owned));
             datum
@@ -254,8 +255,8 @@ fn the_difference_of_one_change_visits_few_nodes_however_large_the_set() {
             }
             assert_eq!(changes.next(), None);
             let (entered, stepped) = changes.cost();
-            // Four levels on both sides, a few more nodes where leaves were split or joined, and the elements of the
-            // leaves.
+            // Four levels on both sides, a few more nodes where leaves were split or joined, and
+            // the elements of the leaves.
             assert!(entered <= 14, "{entered} nodes of {size} elements entered");
             assert!(stepped <= 150, "{stepped} of {size} elements compared");
         }

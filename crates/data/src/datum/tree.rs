@@ -1,24 +1,27 @@
-//! The form of large data: a persistent B+tree whose leaves and inner nodes are shared by reference count.
+//! The form of large data: a persistent B+tree whose leaves and inner nodes are shared by reference
+//! count.
 //!
 //! ```text
 //!                  Inner { separators: [a m], children: [. .] }            height 2
 //!                 /                                        \
 //!     Inner [a f] height 1                          Inner [m t] height 1
 //!      /        \                                     /        \
-//!   a..e        f..l                               m..s        t..z      leaves, up to LEAF_MAX elements
+//!   a..e        f..l                               m..s        t..z      leaves
 //! ```
 //!
-//! Invariants: all leaves are equally deep; `separators[i]` is the smallest key below `children[i]`; `len` counts the elements
-//! below; no child is empty, and every child of a node with more than one is at least `LEAF_MIN` or `FANOUT_MIN` long. A
-//! change copies the shared nodes on one path from the root, so the cost is O(log n) and everything else stays shared.
-//! Only [`crate::Datum`] makes and changes trees.
+//! Invariants: all leaves are equally deep; `separators[i]` is the smallest key below
+//! `children[i]`; `len` counts the elements below. No child is empty, and every child of a node
+//! with more than one child is at least `LEAF_MIN` or `FANOUT_MIN` long. A change copies the shared
+//! nodes on one path from the root, so it costs O(log n), and everything else stays shared. Only
+//! [`crate::Datum`] makes and changes trees.
 //!
-//! A change searches for its key once ([`Inner::locate`]) and then takes the path that it found, because each
-//! comparison of a search reads a string that is likely in no cache.
+//! A change searches for its key once ([`Inner::locate`]) and then takes the path that it found,
+//! because each comparison of a search reads a string that is probably in no cache.
 //!
-//! Nodes are small because copying a node counts references, each with an atomic instruction on memory that is likely
-//! in no cache: one for each child, and in a leaf one for each string. The separators of an inner node are shared by
-//! its versions. A change of 10,000 strings copies a leaf and three nodes, some 50 references in all.
+//! Nodes are small, because copying a node increments reference counts: one per child, and in a
+//! leaf one per string. Each is an atomic instruction on memory that is probably in no cache.
+//! Versions of an inner node share its separators. A change in 10,000 strings copies a leaf and
+//! three nodes, about 50 references in all.
 
 use smallvec::SmallVec;
 use triomphe::Arc;
@@ -28,15 +31,16 @@ use super::separators::Separators;
 use crate::atoms::Atoms;
 use crate::{Atom, AtomRef};
 
-/// Elements of a leaf of a tree.
+/// Limit on the elements of a tree's leaf.
 const LEAF_MAX: usize = 32;
-/// A leaf below this is joined with a neighbour.
+/// A leaf with fewer elements is joined with a neighbour.
 const LEAF_MIN: usize = 8;
-/// Elements of a leaf of a freshly built tree: room for inserts before the first split.
+/// Elements of a leaf of a freshly built tree, which leaves room for inserts before the first
+/// split.
 const LEAF_FILL: usize = 24;
-/// Children of an inner node.
+/// Limit on the children of an inner node.
 const FANOUT_MAX: usize = 16;
-/// An inner node below this is joined with a neighbour.
+/// An inner node with fewer children is joined with a neighbour.
 const FANOUT_MIN: usize = 4;
 /// Children of an inner node of a freshly built tree.
 const FANOUT_FILL: usize = 12;
@@ -45,7 +49,7 @@ const FANOUT_FILL: usize = 12;
 pub(crate) struct Inner {
     len: usize,
     height: u32,
-    /// Whether the leaves have values. It is kept here because the path to a leaf may miss the cache at each step.
+    /// Whether the leaves have values. Stored here because each step to a leaf may miss the cache.
     is_map: bool,
     separators: Separators,
     children: Children,
@@ -57,7 +61,7 @@ pub(crate) enum Children {
     Inners(Vec<Arc<Inner>>),
 }
 
-/// The position of a key, or the one where it belongs, in a tree that has not changed since.
+/// The position of a key, or where it would be inserted, in a tree that has not changed since.
 pub(crate) struct Position {
     /// The index of the child at each node from the root on.
     path: SmallVec<[u8; 8]>,
@@ -80,7 +84,7 @@ impl Children {
         }
     }
 
-    /// Elements below.
+    /// Number of elements below.
     fn elements(&self) -> usize {
         match self {
             Children::Leaves(leaves) => leaves.iter().map(|leaf| leaf.len()).sum(),
@@ -139,7 +143,7 @@ impl Inner {
         level
     }
 
-    /// A node over `children`, of which there is at least one.
+    /// A node over `children`, of which there must be at least one.
     fn over(children: Children, height: u32) -> Inner {
         let is_map = match &children {
             Children::Leaves(leaves) => leaves.iter().any(|leaf| leaf.values.is_some()),
@@ -170,8 +174,8 @@ impl Inner {
         self.len
     }
 
-    /// Elements below nodes that only `this` holds: those that are freed when `this` is dropped. Counting ends above
-    /// `enough`; shared nodes are not entered.
+    /// Number of elements below nodes that only `this` holds, and that dropping `this` would free.
+    /// Counting ends above `enough`; shared nodes are not entered.
     pub(crate) fn unshared_len(this: &Arc<Inner>, enough: usize) -> usize {
         if !this.is_unique() {
             return 0;
@@ -199,7 +203,7 @@ impl Inner {
         self.is_map
     }
 
-    /// Levels of nodes down to the leaves: 1 right above them.
+    /// Levels of nodes down to the leaves: 1 for a node directly above them.
     pub(crate) fn height(&self) -> u32 {
         self.height
     }
@@ -219,7 +223,7 @@ impl Inner {
         self.separators.slice().get(0).to_owned()
     }
 
-    /// The child that holds `key`, or in which it belongs.
+    /// The child that holds `key`, or into which it would be inserted.
     fn child_of(&self, key: AtomRef<'_>) -> usize {
         match self.separators.slice().search(key) {
             Ok(at) => at,
@@ -227,7 +231,7 @@ impl Inner {
         }
     }
 
-    /// The leaf where `key` is or belongs.
+    /// The leaf that holds `key`, or into which it would be inserted.
     pub(crate) fn leaf_of(&self, key: AtomRef<'_>) -> &Leaf {
         let mut node = self;
         loop {
@@ -239,12 +243,12 @@ impl Inner {
         }
     }
 
-    /// The position where `key` is or belongs, and the leaf there.
+    /// The position of `key`, or where it would be inserted, and the leaf there.
     pub(crate) fn locate(&self, key: AtomRef<'_>) -> (Position, &Leaf) {
         let (mut node, mut path) = (self, SmallVec::new());
         loop {
             let at = node.child_of(key);
-            // A node has no more than `FANOUT_MAX` children.
+            // A node has at most `FANOUT_MAX` children.
             path.push(u8::try_from(at).unwrap_or(u8::MAX));
             match &node.children {
                 Children::Leaves(leaves) => {
@@ -268,7 +272,7 @@ impl Inner {
         }
     }
 
-    /// Inserts an element whose key is absent, at the position where it belongs.
+    /// Inserts an element whose key is absent, at the position that [`Inner::locate`] returned.
     pub(crate) fn insert(
         root: &mut Arc<Inner>,
         position: &Position,
@@ -285,7 +289,7 @@ impl Inner {
         }
     }
 
-    /// Inserts below `this` and returns the right half when `this` had to be split.
+    /// Inserts below `this`. Returns the right half if `this` had to be split.
     fn insert_below(
         this: &mut Arc<Inner>,
         path: &[u8],
@@ -296,7 +300,7 @@ impl Inner {
         let node = Arc::make_mut(this);
         let at = usize::from(path[0]);
         node.len += 1;
-        // Only the smallest key of all belongs before the first of a leaf.
+        // Only the smallest key of all is inserted before the first key of a leaf.
         if offset == 0 {
             node.separators
                 .edit(|separators| separators.set(at, key.clone()));
@@ -343,8 +347,8 @@ impl Inner {
         }
     }
 
-    /// Removes the element at a position. The caller turns trees of [`LEAF_MAX`] elements into leaves, so no tree
-    /// becomes empty.
+    /// Removes the element at a position. The caller turns trees of [`LEAF_MAX`] elements into
+    /// leaves, so no tree becomes empty.
     pub(crate) fn remove(root: &mut Arc<Inner>, position: &Position) {
         let Ok(at) = position.at else {
             unreachable!("removal of an absent key");
@@ -389,7 +393,8 @@ impl Inner {
         }
     }
 
-    /// Joins children `at` and `at + 1`, and splits the outcome in halves when it is too long for one.
+    /// Joins the children `at` and `at + 1`, and splits the result in halves if it is too long for
+    /// one.
     fn join(&mut self, at: usize) {
         self.separators.edit(|separators| separators.remove(at + 1));
         match &mut self.children {
@@ -422,7 +427,7 @@ impl Inner {
         }
     }
 
-    /// Keeps the left half of the children and returns a node with the others.
+    /// Keeps the left half of the children and returns a node with the right half.
     fn split_half(&mut self) -> Inner {
         let half = self.children.len() / 2;
         let children = self.children.split_off(half);
@@ -459,7 +464,7 @@ impl Inner {
         }
     }
 
-    /// Asserts the invariants of the file head.
+    /// Asserts the invariants stated at the head of this file.
     #[cfg(test)]
     pub(crate) fn check(&self, is_root: bool) {
         assert_eq!(self.len, self.children.elements());
@@ -502,7 +507,8 @@ impl Iterator for Keys<'_> {
     }
 }
 
-/// The offsets at which `len` things are cut into parts of about `fill`, whose lengths differ by one at most.
+/// The offsets at which `len` items are cut into parts of about `fill`, whose lengths differ by at
+/// most one.
 fn cuts(len: usize, fill: usize) -> impl DoubleEndedIterator<Item = usize> {
     let parts = len.div_ceil(fill).max(1);
     (0..parts).map(move |part| part * len / parts)

@@ -7,7 +7,7 @@ use corvid_json::escape;
 use super::token::{DELIMITERS, read_word, skip_blanks};
 use crate::{Atom, AtomType, BaseType, ColumnType, Datum, DatumBuilder, Real, Str, Uuid};
 
-/// The most elements that one range may have.
+/// Limit on the elements of one range.
 const RANGE_MAX: i128 = 4096;
 
 /// The meaning of one word.
@@ -22,7 +22,7 @@ pub enum AtomOrRange {
 /// Resolves `@name`, the row that another part of the same command creates.
 type Names<'n> = &'n mut dyn FnMut(&str) -> Option<Uuid>;
 
-/// Reads an atom; `names` resolves `@name`.
+/// Parses an atom. `names` resolves `@name`.
 ///
 /// # Errors
 /// The messages of docs/spec/protocol.md 2.7.
@@ -41,7 +41,7 @@ pub fn read_atom(text: &str, base: &BaseType, names: Names<'_>) -> Result<Atom, 
     }
 }
 
-/// Reads an atom or, where the type is integer, an inclusive range `A-B`.
+/// Parses an atom or, if the type is integer, an inclusive range `A-B`.
 ///
 /// # Errors
 /// The messages of docs/spec/protocol.md 2.7.
@@ -75,7 +75,7 @@ pub fn read_atom_or_range(
     Ok(AtomOrRange::Atom(atom))
 }
 
-/// Reads a datum; `names` resolves `@name`.
+/// Parses a datum. `names` resolves `@name`.
 ///
 /// # Errors
 /// The messages of docs/spec/protocol.md 2.7.
@@ -150,7 +150,7 @@ struct Elements<'t> {
 }
 
 impl Elements<'_> {
-    /// Reads one element, range or pair.
+    /// Parses one element, range or pair.
     fn read(&mut self, rest: &mut &str, names: Names<'_>) -> Result<(), String> {
         let start = *rest;
         if let Some(delimiter) = start.chars().next().filter(|&c| DELIMITERS.contains(c)) {
@@ -219,7 +219,7 @@ fn not_an_integer(text: &str) -> String {
     format!("\"{text}\" is not a valid integer or range")
 }
 
-/// Checks the ends of a range, then how long it is.
+/// Checks the ends of a range, then its length.
 fn check_range(text: &str, first: i64, last: i64, base: &BaseType) -> Result<AtomOrRange, String> {
     if last < first {
         return Err(format!(
@@ -235,7 +235,7 @@ fn check_range(text: &str, first: i64, last: i64, base: &BaseType) -> Result<Ato
             "constraint violation: Range \"{text}\" is too big. Maximum allowed size is {RANGE_MAX}."
         ));
     }
-    // Between good ends, only an enum can refuse.
+    // Between valid ends, only an enum can reject.
     for middle in first..=last {
         base.check(Atom::Integer(middle).as_ref())
             .map_err(|error| error.to_string())?;
@@ -243,7 +243,7 @@ fn check_range(text: &str, first: i64, last: i64, base: &BaseType) -> Result<Ato
     Ok(AtomOrRange::Range(first, last))
 }
 
-/// Decimal with an optional sign, or two of them with a hyphen between.
+/// A decimal integer with an optional sign, or two of them with a hyphen in between.
 fn integer(text: &str) -> Option<AtomOrRange> {
     let (first, rest) = split_integer(text)?;
     if rest.is_empty() {
@@ -259,11 +259,11 @@ fn split_integer(text: &str) -> Option<(i64, &str)> {
     let sign = usize::from(text.starts_with(['+', '-']));
     let digits = text[sign..].bytes().take_while(u8::is_ascii_digit).count();
     let (number, rest) = text.split_at(sign + digits);
-    // Without digits this is no number.
+    // A text without digits is not a number.
     Some((number.parse().ok()?, rest))
 }
 
-/// Decimal floating point in C's spelling; infinities and NaN are not atoms.
+/// A floating-point number in C's spelling. Infinities and NaN are not atoms.
 fn real(text: &str) -> Option<Real> {
     let text = text.trim_start_matches(|c: char| c.is_ascii_whitespace() || c == '\x0b');
     Real::new(text.parse().ok()?)

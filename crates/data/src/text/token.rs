@@ -1,18 +1,18 @@
 //! Words of the textual notation: where a word ends, and the meaning of escapes.
 //!
-//! A word runs to one of `:=, []{}!<>` or the end. A backslash outside double quotes makes the next character part of the
-//! word and is dropped; inside double quotes nothing delimits, and quotes and backslashes are kept for the reader of
-//! the word.
+//! A word ends before one of `:=, []{}!<>` or at the end of the text. Outside double quotes a
+//! backslash is dropped and makes the next character part of the word. Inside double quotes nothing
+//! delimits, and quotes and backslashes are kept for the reader of the word.
 
 /// Characters that end a word.
 pub(super) const DELIMITERS: &str = ":=, []{}!<>";
 
-/// Reads the word at the start of `rest` and moves `rest` behind it; blanks before it are skipped. The word may be
-/// empty.
+/// Reads the word at the start of `rest` and moves `rest` past it. Skips blanks before the word,
+/// which may be empty.
 ///
 /// # Errors
-/// `S: backslash at end of argument`, `S: quoted string extends past end of argument`, where S is the text that was
-/// left.
+/// `S: backslash at end of argument`, `S: quoted string extends past end of argument`, where S is
+/// the remaining text.
 pub(super) fn read_word(rest: &mut &str) -> Result<String, String> {
     skip_blanks(rest);
     let start = *rest;
@@ -49,7 +49,7 @@ pub(super) fn read_word(rest: &mut &str) -> Result<String, String> {
     Ok(word)
 }
 
-/// Skips spaces; other white space is part of words.
+/// Skips spaces. Other white space is part of words.
 pub(super) fn skip_blanks(rest: &mut &str) {
     *rest = rest.trim_start_matches(' ');
 }

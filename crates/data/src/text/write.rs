@@ -2,7 +2,7 @@
 
 use crate::{AtomRef, ColumnType, Datum, Uuid};
 
-/// Appends an atom, strings quoted only where needed.
+/// Appends an atom. Strings are quoted only if necessary.
 ///
 /// ```
 /// use corvid_data::{AtomRef, Str, text};
@@ -24,7 +24,7 @@ pub fn write_atom(out: &mut String, atom: AtomRef<'_>) {
     }
 }
 
-/// Appends an atom, strings never quoted.
+/// Appends an atom. Strings are never quoted.
 pub fn write_atom_bare(out: &mut String, atom: AtomRef<'_>) {
     match atom {
         AtomRef::Integer(value) => json(out, |bytes| corvid_json::write::integer(bytes, value)),
@@ -35,7 +35,7 @@ pub fn write_atom_bare(out: &mut String, atom: AtomRef<'_>) {
     }
 }
 
-/// Appends a datum with `[]` or `{}` where the type's max exceeds 1 or it is empty.
+/// Appends a datum, in `[]` or `{}` if the type's max exceeds 1 or the datum is empty.
 pub fn write_datum(out: &mut String, datum: &Datum, column_type: &ColumnType) {
     let is_bracketed = column_type.max > 1 || datum.is_empty();
     let (open, close) = if column_type.is_map() {
@@ -76,7 +76,8 @@ fn write_elements(
     }
 }
 
-/// A word that reads back as itself needs no quotes; `true`, `false` and UUIDs would read as something else.
+/// A word that reads back as itself needs no quotes. `true`, `false` and UUIDs would read as
+/// something else.
 fn needs_quotes(text: &str) -> bool {
     let is_word = match text.as_bytes() {
         [first, rest @ ..] => {
@@ -90,7 +91,7 @@ fn needs_quotes(text: &str) -> bool {
     !is_word || text == "true" || text == "false" || Uuid::parse(text.as_bytes()).is_some()
 }
 
-/// Appends the output of a JSON writer; the writers copy valid UTF-8 or emit ASCII.
+/// Appends the output of a JSON writer. The writers copy valid UTF-8 or emit ASCII.
 fn json(out: &mut String, write: impl FnOnce(&mut Vec<u8>)) {
     let mut bytes = Vec::new();
     write(&mut bytes);

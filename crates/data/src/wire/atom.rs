@@ -8,7 +8,7 @@ use super::Symbols;
 use crate::members::is_id;
 use crate::{Atom, AtomType, BaseType, Real, Str, Tag, Uuid, WireError};
 
-/// Where named UUIDs are bound, if they are allowed.
+/// The names of UUIDs, if names are allowed.
 pub(super) type Names<'s> = Option<&'s mut dyn Symbols>;
 
 /// Boxed on the way up, so that the outcome of each element stays small.
@@ -17,7 +17,7 @@ pub(super) type Fault = Box<WireError>;
 /// Length of `["uuid","..."]` without blanks.
 pub(super) const COMPACT_LEN: usize = Uuid::TEXT_LEN + 11;
 
-/// Reads one atom, which is consumed whether it is good or not.
+/// Reads one atom, which is consumed whether or not it is valid.
 #[inline]
 pub(super) fn atom(
     reader: &mut Reader<'_>,
@@ -40,7 +40,7 @@ pub(super) fn atom(
                 Number::Integer(integer) => integer as f64,
                 Number::Real(real) => real,
             };
-            // The number rule yields finite numbers only.
+            // The number rule yields only finite numbers.
             Atom::Real(Real::new(value).unwrap_or_default())
         }
         (AtomType::Boolean, Kind::Bool) => Atom::Boolean(reader.boolean().map_err(broken)?),
@@ -125,7 +125,7 @@ fn string_pair(raw: &[u8]) -> Option<(Bytes<'_>, Bytes<'_>)> {
     (!next(&mut reader)?).then_some((first, second))
 }
 
-/// The text was validated before, so this is a bug of this program, and reported as one.
+/// The text was validated before, so this is a bug in this program, and is reported as one.
 #[cold]
 #[allow(clippy::needless_pass_by_value)] // the form that `map_err` wants
 pub(super) fn broken(error: corvid_json::Error) -> Fault {

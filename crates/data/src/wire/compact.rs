@@ -1,9 +1,9 @@
-//! Data in the spelling that programs send: no blanks, no escapes, nothing but ASCII. The fast path of reading: one
-//! pass over the bytes, many times faster than the general reader.
+//! Data in the spelling that programs send: no blanks, no escapes, nothing but ASCII. The fast path
+//! of parsing: one pass over the bytes, many times faster than the general reader.
 //!
-//! Invariant: every datum that this file reads, the general reader reads equally. A datum in another spelling, or one
-//! that breaks a rule, yields `None`: [`super::read`] then reads it from its beginning and makes the error. So this
-//! file makes no errors.
+//! Invariant: for every datum that this file reads, the general reader gives the same result. A
+//! datum in another spelling, or one that breaks a rule, yields `None`. Then [`super::read`] reads
+//! it from its beginning and makes the error, so this file makes none.
 
 use super::Content;
 use super::atom::{COMPACT_LEN, Names, compact_uuid};
@@ -16,8 +16,8 @@ const DIGITS_MAX: usize = 18;
 const LOW_BITS: u64 = 0x0101_0101_0101_0101;
 const HIGH_BITS: u64 = 0x8080_8080_8080_8080;
 
-/// Reads the datum at the start of `text`; returns it and its length in bytes. With `is_unlimited` any number of
-/// elements passes.
+/// Reads the datum at the start of `text`. Returns it and its length in bytes. With `is_unlimited`
+/// any number of elements passes.
 pub(super) fn datum(
     text: &[u8],
     column_type: &ColumnType,
@@ -51,14 +51,14 @@ struct Cursor<'a> {
 }
 
 impl<'a> Cursor<'a> {
-    /// Passes these bytes, if they come next.
+    /// Consumes these bytes if they come next.
     #[inline]
     fn consume(&mut self, expected: &[u8]) -> Option<()> {
         let is_there = self.text[self.at..].starts_with(expected);
         is_there.then(|| self.at += expected.len())
     }
 
-    /// Reads elements up to the end of the container around them and adds them to the builder.
+    /// Reads elements up to the end of their container and adds them to the builder.
     fn elements(
         &mut self,
         mut builder: DatumBuilder,
@@ -95,7 +95,7 @@ impl<'a> Cursor<'a> {
         builder.finish().ok()
     }
 
-    /// The same for strings, or pairs of them.
+    /// Reads strings, or pairs of them, up to the end of their container.
     fn strings(
         &mut self,
         column_type: &ColumnType,
@@ -135,7 +135,7 @@ impl<'a> Cursor<'a> {
         small.finish()
     }
 
-    /// Reads an atom; `role` is its role unless it is a key of a map.
+    /// Reads an atom. `role` is its role, unless it is a key of a map.
     #[inline]
     fn atom(
         &mut self,
@@ -180,7 +180,7 @@ impl<'a> Cursor<'a> {
         Some(text)
     }
 
-    /// Reads a string; returns the bytes between its quotes.
+    /// Reads a string. Returns the bytes between its quotes.
     #[inline]
     fn string(&mut self) -> Option<&'a [u8]> {
         self.consume(b"\"")?;
@@ -193,7 +193,7 @@ impl<'a> Cursor<'a> {
         Some(&rest[..length])
     }
 
-    /// Reads an integer; the byte behind it, if there is one, must end it.
+    /// Reads an integer. The byte after it, if any, must end it.
     fn integer(&mut self) -> Option<i64> {
         let is_negative = self.consume(b"-").is_some();
         let rest = &self.text[self.at..];
@@ -211,7 +211,8 @@ impl<'a> Cursor<'a> {
     }
 }
 
-/// The number of bytes before the first special one: a quote, a backslash, a control byte, or a byte that is not ASCII.
+/// The number of bytes before the first special one: a quote, a backslash, a control byte, or a
+/// byte that is not ASCII.
 #[inline]
 fn plain(text: &[u8]) -> usize {
     let (words, tail) = text.as_chunks::<8>();
@@ -226,8 +227,8 @@ fn plain(text: &[u8]) -> usize {
     8 * words.len() + in_tail
 }
 
-/// The high bit of each special byte of a word, exact up to the first one: above it a borrow may mark a byte that is
-/// not special.
+/// The high bit of each special byte of a word. Exact up to the first one; above it a borrow may
+/// mark a byte that is not special.
 #[inline]
 fn special(word: u64) -> u64 {
     let below = |word: u64, limit: u64| word.wrapping_sub(LOW_BITS * limit) & !word;
@@ -326,7 +327,7 @@ mod tests {
                         continue;
                     };
                     let mut reader = Reader::new(&text.as_bytes()[..length]);
-                    // A blank makes this file refuse it.
+                    // A blank makes this file decline the text.
                     let spaced = text[..length].replacen('[', "[ ", 1);
                     let other = read_datum(&mut Reader::new(spaced.as_bytes()), &column_type, None);
                     assert_eq!(other.expect("good"), found, "{text}");

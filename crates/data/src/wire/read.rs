@@ -1,7 +1,7 @@
 //! Data from JSON.
 //!
-//! Invariant: a pair or datum is consumed whether it is good or not, so that the container around it can go on to count its
-//! elements and find errors that are reported first.
+//! Invariant: a pair or datum is consumed whether or not it is valid, so that its container can
+//! continue to count elements and find errors that have precedence.
 
 use corvid_json::{Kind, Reader};
 
@@ -10,11 +10,11 @@ use super::atom::{Fault, Names, atom, broken};
 use super::compact;
 use crate::{Atom, BaseType, ColumnType, Datum, DatumBuilder, WireError};
 
-/// Reads one atom and checks its constraints. `symbols: None` where named UUIDs are not allowed.
+/// Reads one atom and checks its constraints. `symbols` is `None` if named UUIDs are not allowed.
 /// The value must come next in the reader, and its text must be valid JSON.
 ///
 /// # Errors
-/// The texts of docs/spec/protocol.md 2.1 to 2.3.
+/// Those of docs/spec/protocol.md 2.1 to 2.3.
 pub fn read_atom(
     reader: &mut Reader<'_>,
     base: &BaseType,
@@ -24,10 +24,10 @@ pub fn read_atom(
     atom(reader, base, true, &mut names).map_err(|fault| *fault)
 }
 
-/// Reads a datum of a column type: shape, count, elements, duplicates, in that order.
+/// Reads a datum of a column type. Checks shape, count, elements and duplicates, in that order.
 ///
 /// # Errors
-/// The texts of docs/spec/protocol.md 2.1 to 2.4.
+/// Those of docs/spec/protocol.md 2.1 to 2.4.
 pub fn read_datum(
     reader: &mut Reader<'_>,
     column_type: &ColumnType,
@@ -36,11 +36,12 @@ pub fn read_datum(
     Rules::of(column_type).read(reader, symbols)
 }
 
-/// Like [`read_datum`] without the constraints of its base types (UTF-8 is still checked), as arguments of arithmetic
-/// mutators are read (docs/spec/protocol.md 5.5). The number of elements is checked.
+/// Reads a datum, as [`read_datum`] does, without the constraints of its base types (UTF-8 is still
+/// checked). Arguments of arithmetic mutators are read like this (docs/spec/protocol.md 5.5). The
+/// number of elements is checked.
 ///
 /// # Errors
-/// The texts of docs/spec/protocol.md 2.1, 2.3 and 2.4.
+/// Those of docs/spec/protocol.md 2.1, 2.3 and 2.4.
 pub fn read_datum_unconstrained(
     reader: &mut Reader<'_>,
     column_type: &ColumnType,
@@ -53,11 +54,11 @@ pub fn read_datum_unconstrained(
     .read(reader, symbols)
 }
 
-/// Reads a difference of a column type: constraints hold, but any number of elements passes (docs/spec/storage.md 4.4). Also the
-/// argument of a `delete` mutator.
+/// Reads a difference of a column type: constraints hold, but any number of elements passes
+/// (docs/spec/storage.md 4.4). Also reads the argument of a `delete` mutator.
 ///
 /// # Errors
-/// The texts of docs/spec/protocol.md 2.1 to 2.4.
+/// Those of docs/spec/protocol.md 2.1 to 2.4.
 pub fn read_diff(
     reader: &mut Reader<'_>,
     column_type: &ColumnType,
@@ -76,14 +77,14 @@ struct Rules<'t> {
     column_type: &'t ColumnType,
     /// Any number of elements passes.
     is_unlimited: bool,
-    /// Constraints of the base types hold.
+    /// The constraints of the base types are checked.
     is_checked: bool,
 }
 
 /// The elements of a container.
 struct Elements {
     count: usize,
-    /// A builder with all of them, or the first error among them.
+    /// A builder with all elements, or the first error among them.
     outcome: Result<DatumBuilder, Fault>,
 }
 
@@ -139,8 +140,8 @@ impl<'t> Rules<'t> {
         outcome?.finish().map_err(Fault::new)
     }
 
-    /// Enters an array whose first element is the name of the class; the reader's position is unspecified when there is
-    /// none.
+    /// Enters an array whose first element is the name of the class. If there is none, the reader's
+    /// position is unspecified.
     fn enter(self, reader: &mut Reader<'_>) -> Result<bool, corvid_json::Error> {
         if reader.peek()? != Kind::Array {
             return Ok(false);
@@ -151,7 +152,7 @@ impl<'t> Rules<'t> {
             && *reader.string()? == *self.column_type.class().as_bytes())
     }
 
-    /// Reads the array of elements and the end of the container around it. `None` when the container goes on.
+    /// Reads the array of elements and the end of its container. `None` if the container continues.
     fn elements(
         self,
         reader: &mut Reader<'_>,

@@ -1,13 +1,14 @@
-//! A cache of strings that recur while data are read, map keys above all. Equal strings share their memory.
+//! A cache of strings that recur while data are read, above all map keys. Equal strings share their
+//! memory.
 //!
-//! The cache is two-way associative with pairs of entries: a string that is found moves to the first entry of its pair,
-//! one that is not found replaces the second. So strings that never recur replace only one another, and strings that
-//! recur often stay. The cache holds a bounded number of short strings and is never cleared; it wastes [`PAIRS`] * 2 *
-//! some 64 bytes at most.
+//! The cache is two-way associative, with pairs of entries. A string that is found moves to the
+//! first entry of its pair; one that is not found replaces the second. So strings that never recur
+//! replace only one another, and strings that recur often stay. The cache holds a bounded number of
+//! short strings and is never cleared. It wastes at most [`PAIRS`] * 2 * 64 bytes, approximately.
 //!
-//! The cost of a string is a hash and one or two comparisons, mostly of hashes: 20 to 30 ns, about as much as the
-//! allocation that it saves. Each cache belongs to one thread: threads that shared a string would contend for its count
-//! of references.
+//! A string costs a hash and one or two comparisons, mostly of hashes: 20 to 30 ns, about as much
+//! as the allocation that it saves. Each cache belongs to one thread: threads that shared a string
+//! would contend for its reference count.
 
 use std::hash::BuildHasher;
 
@@ -16,10 +17,11 @@ use crate::{Str, TrustedKeys, Uuid, WireError};
 
 /// Pairs of entries: 16 KiB, which stay in the processor's caches.
 const PAIRS: usize = 512;
-/// Longer ones are rarely repeated.
+/// Longer strings rarely recur.
 const TEXT_BYTES_MAX: usize = 48;
 
-/// After so many contents in a row that were not cached, only one of [`SAMPLE`] is looked up, until one is found.
+/// After this many contents in a row that were not cached, only one in [`SAMPLE`] is looked up,
+/// until one is found.
 const UNKNOWN_MAX: usize = 64;
 const SAMPLE: usize = 8;
 
@@ -27,11 +29,12 @@ const SAMPLE: usize = 8;
 #[derive(Debug, Default)]
 pub struct StringCache {
     pairs: Box<[[Entry; 2]]>,
-    /// For each role, the contents since the last one that was found.
+    /// For each role, the number of contents since the last one that was found.
     unknown: [usize; 2],
 }
 
-/// A string and its hash, which spares most comparisons of strings that differ. The empty string marks an empty entry.
+/// A string and its hash, which saves most comparisons of strings that differ. The empty string
+/// marks an empty entry.
 #[derive(Clone, Debug, Default)]
 struct Entry {
     hash: u64,
@@ -48,16 +51,16 @@ impl StringCache {
     /// The string atom of a text, shared with an equal one if that is still cached.
     ///
     /// # Errors
-    /// As [`Str::from_utf8`].
+    /// Those of [`Str::from_utf8`].
     pub fn intern(&mut self, text: &[u8]) -> Result<Str, WireError> {
         Ok(self.find_or_add(text)?.0)
     }
 
-    /// The same for a string that is no key. Names, addresses and the values of long maps mostly never recur: when many
-    /// in a row were not cached, only some are looked up.
+    /// The string atom of a text that is not a key. Names, addresses and the values of long maps
+    /// mostly never recur. If many in a row were not cached, only some are looked up.
     ///
     /// # Errors
-    /// As [`Str::from_utf8`].
+    /// Those of [`Str::from_utf8`].
     pub fn intern_content(&mut self, text: &[u8], role: Content) -> Result<Str, WireError> {
         let unknown = self.unknown[role as usize];
         if unknown > UNKNOWN_MAX && !unknown.is_multiple_of(SAMPLE) {
@@ -78,7 +81,8 @@ impl StringCache {
         if self.pairs.is_empty() {
             self.pairs = vec![<[Entry; 2]>::default(); PAIRS].into();
         }
-        // Strings that are chosen to collide cost two comparisons, as others do, and are not shared.
+        // Strings that are chosen to collide cost two comparisons, as others do, and are not
+        // shared.
         let hash = TrustedKeys::default().hash_one(text);
         let pair = &mut self.pairs[usize::try_from(hash % PAIRS as u64).unwrap_or(0)];
         if !pair[0].holds(hash, text) {

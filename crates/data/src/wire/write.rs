@@ -21,7 +21,8 @@ pub fn write_atom(out: &mut Vec<u8>, atom: AtomRef<'_>) {
     }
 }
 
-/// Appends a datum: one-element sets bare, maps always as `["map",...]`; `is_map` says how an empty one is written.
+/// Appends a datum: one-element sets bare, maps always as `["map",...]`. `is_map` decides how an
+/// empty datum is written.
 ///
 /// ```
 /// use corvid_data::{Atom, Datum, wire};
@@ -46,7 +47,7 @@ pub fn write_datum(out: &mut Vec<u8>, datum: &Datum, is_map: bool) {
     }
 }
 
-/// Appends a run of a map, `before` which so many pairs were written.
+/// Appends a run of a map, after `before` pairs were written.
 fn write_pairs(out: &mut Vec<u8>, before: usize, chunk: Chunk<'_>) {
     for at in 0..chunk.len() {
         let (key, value) = chunk.get(at);
@@ -60,7 +61,7 @@ fn write_pairs(out: &mut Vec<u8>, before: usize, chunk: Chunk<'_>) {
     }
 }
 
-/// Appends a run of a set, `before` which so many elements were written.
+/// Appends a run of a set, after `before` elements were written.
 fn write_elements(out: &mut Vec<u8>, before: usize, chunk: Chunk<'_>) {
     for at in 0..chunk.len() {
         if before + at > 0 {

@@ -41,7 +41,7 @@ fn data_read_and_write_back_or_give_their_error() {
     {
         let column_type = type_of(type_text);
         let mut names = Names::default();
-        // Another value comes behind it, where the reader must end up.
+        // Another value follows, where the reader must end up.
         let tail = format!("[{text} , 77]");
         let mut reader = Reader::new(tail.as_bytes());
         reader.begin_array().expect("array");

@@ -1,4 +1,4 @@
-//! Data and schemas from outside: tables of cases and laws that hold for generated data.
+//! Data and schemas from outside: tables of cases, and laws that hold for generated data.
 
 mod data;
 mod properties;

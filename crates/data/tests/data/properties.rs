@@ -11,7 +11,7 @@ use corvid_json::Reader;
 use proptest::collection::vec;
 use proptest::prelude::*;
 
-/// Few distinct atoms, so that two data overlap; special cases are among them.
+/// Few distinct atoms, so that two data overlap, including special cases.
 fn atom(atom_type: AtomType) -> BoxedStrategy<Atom> {
     match atom_type {
         AtomType::Integer => prop_oneof![
@@ -93,7 +93,7 @@ fn datum(model: &Model) -> Datum {
     builder.finish().expect("keys of a map are distinct")
 }
 
-/// The same content, made by inserting elements one by one and removing surplus ones.
+/// The same contents, made by inserting elements one by one and removing surplus ones.
 fn grown(model: &Model, others: &Model) -> Datum {
     let mut grown = Datum::empty();
     for (key, value) in others.iter().chain(model) {
@@ -117,7 +117,7 @@ fn models() -> impl Strategy<Value = (ColumnType, Model, Model)> {
     })
 }
 
-/// JSON that resembles a datum: containers, pairs and atoms, often where they do not belong.
+/// JSON that resembles a datum: containers, pairs and atoms, often misplaced.
 fn json() -> impl Strategy<Value = String> {
     let leaf = prop::sample::select(vec![
         "1",
@@ -146,7 +146,7 @@ fn json() -> impl Strategy<Value = String> {
         })
 }
 
-/// A fresh seed unless the environment gives one; shown when a test fails.
+/// A fresh seed unless the environment sets one; shown when a test fails.
 fn config() -> ProptestConfig {
     use std::hash::{BuildHasher, Hasher};
     let seed = std::env::var("PROPTEST_RNG_SEED")

@@ -1,4 +1,5 @@
-//! Schemas: every error of docs/spec/protocol.md 3.5 and the canonical form, from a text file; the schemas that the packages install.
+//! Schemas: every error of docs/spec/protocol.md 3.5 and the canonical form, from a text file; and
+//! the schemas that the packages install.
 
 use corvid_data::{ColumnId, Schema};
 use corvid_json::Value;
@@ -36,7 +37,7 @@ fn canonical_forms_parse_to_the_same_schema() {
     }
 }
 
-/// The installed schemas are written in canonical form apart from white space and member order.
+/// The installed schemas are written in canonical form, except for white space and member order.
 #[test]
 fn installed_schemas_round_trip() {
     for folder in ["/usr/share/openvswitch", "/usr/share/ovn"] {

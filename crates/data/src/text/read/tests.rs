@@ -1,4 +1,4 @@
-//! Tests of reading the textual notation.
+//! Tests of parsing the textual notation.
 
 use super::*;
 use crate::text::write_datum;
@@ -37,7 +37,7 @@ fn strings() -> ColumnType {
     }
 }
 
-/// Reads each text and compares its printed form, or the error.
+/// Parses each text and compares its printed form, or the error.
 fn check(column_type: &ColumnType, cases: &[(&str, &str)]) {
     for (text, expected) in cases {
         let found = match read_datum(text, column_type, &mut |name| {
