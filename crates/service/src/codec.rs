@@ -41,6 +41,7 @@ impl Writer<'_> {
     }
 
     pub(crate) fn signed(&mut self, number: i64) {
+        // Zigzag: small negative numbers are short too.
         self.number((number as u64) << 1 ^ (number >> 63) as u64);
     }
 

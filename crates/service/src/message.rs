@@ -242,6 +242,8 @@ impl Request {
     pub fn identities(&self) -> Vec<Identity<'_>> {
         let info = &self.info;
         let speaks_for_client = self.client.is_some() && info.is_trusted_relay;
+        // Naming a client frees only a trusted relay from its own role. Any other session could
+        // name a client with more rights than its own.
         let own = (!info.role.is_empty() && !speaks_for_client).then_some(Identity {
             role: &info.role,
             client_id: info.client_id.as_deref(),

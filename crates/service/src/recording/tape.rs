@@ -254,6 +254,7 @@ impl Tape {
             && let Side::Recording { frames, begin } = &mut state.side
         {
             *begin = frames.len();
+            // Room for length and checksum, which are known only at the end.
             frames.extend_from_slice(&[0; FRAME_BYTES]);
             write(&mut Writer(frames));
         }

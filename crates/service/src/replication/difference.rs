@@ -24,7 +24,7 @@ pub struct Contents {
     pub text: Vec<u8>,
     /// The range of its `<table-updates>` or `<table-updates2>`.
     pub range: Range<usize>,
-    /// How the table's rows are encoded.
+    /// How the rows are encoded.
     pub encoding: Encoding,
     /// Tables that are not replicated.
     pub excluded: Exclusions,
@@ -64,6 +64,7 @@ pub fn difference(contents: &Contents, snapshot: &Snapshot) -> Result<Recorded, 
             }
         }
         let mut new: Vec<(Uuid, Columns)> = wanted.into_iter().collect();
+        // The result must not depend on the order of a hash map.
         new.sort_unstable_by_key(|(uuid, _)| *uuid);
         for (uuid, columns) in new {
             push(&mut recorded, id, uuid, Some(columns));

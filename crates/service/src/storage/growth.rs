@@ -94,6 +94,8 @@ impl Growth {
         if now_ms < self.next_min_ms {
             Some(self.next_min_ms)
         } else {
+            // After the latest time one entry makes a rewrite due, so an unused file needs no check
+            // before its next append.
             Some(self.next_max_ms).filter(|max_ms| now_ms < *max_ms || self.entries > 0)
         }
     }
@@ -107,6 +109,7 @@ impl Growth {
     /// A rewrite has failed: delays the next attempt.
     pub fn failed(&mut self, now_ms: u64, chance: u64) {
         self.next_min_ms = now_ms + RETRY_MS + chance % RETRY_MS;
+        // The daily rewrite waits for this delay too.
         self.next_max_ms = self.next_max_ms.max(self.next_min_ms);
     }
 }

@@ -45,11 +45,13 @@ impl TransactionKind {
             while let Some(name) = operation.next_member()? {
                 let value = operation.skip()?;
                 if *name == *b"op" {
+                    // Cleared so that `add` tells whether this operation waits.
                     let before = std::mem::take(&mut self.may_wait);
                     self.add(value);
                     waits = self.may_wait;
                     self.may_wait |= before;
                 } else if *name == *b"timeout" {
+                    // Another spelling of zero counts as a timeout: a wrong guess only costs time.
                     has_limit_zero = value == b"0";
                 }
             }
@@ -95,6 +97,7 @@ pub(crate) fn asserted_locks(params: &[u8]) -> Option<Vec<String>> {
             match &*name {
                 b"op" => {
                     let value = operation.skip().ok()?;
+                    // An escape may spell `assert` differently.
                     if value.contains(&b'\\') {
                         return None;
                     }

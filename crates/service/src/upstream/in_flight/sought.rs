@@ -19,6 +19,8 @@ impl<A: From<Vec<u8>>> InFlight<A> {
     pub(crate) fn seek(&mut self, last: Term, after: Index) {
         let entries = self.entries.iter();
         let doubtful = entries.filter(|(_, entry)| {
+            // An entry of a later term than the snapshot's last entry cannot be in the snapshot.
+            // Requests that are sought already have no term.
             let term = entry.stage.term();
             term.is_some_and(|term| term <= last)
         });
@@ -74,6 +76,8 @@ impl<A: From<Vec<u8>>> InFlight<A> {
             finding, before, ..
         } = &mut stage
         {
+            // Recorded even if the reply is unknown: earlier requests of the session then know that
+            // they can no longer be executed before this one.
             *finding = Some(Finding::Committed);
             if let Some(reply) = before.take_reply(entry.request.method) {
                 return Some((entry, reply));
@@ -122,6 +126,7 @@ impl<A: From<Vec<u8>>> InFlight<A> {
     /// Whether a later request of the same session has happened.
     pub(crate) fn is_overtaken(&self, number: Number) -> bool {
         let entry = self.entries.get(&number);
+        // A blocked request is outside the order of its session.
         let Some(entry) = entry.filter(|entry| !entry.request.blocked) else {
             return false;
         };
