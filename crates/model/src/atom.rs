@@ -1,21 +1,22 @@
-//! Atoms of the model, ordered as docs/spec/protocol.md 2.1 sorts them, with their two notations.
+//! Atoms of the model, in the order of docs/spec/protocol.md 2.1, with their JSON and text
+//! notations.
 
 use corvid_data::Uuid;
 use corvid_json::Value;
 
-/// A real; never a NaN, never a negative zero.
+/// A `real` value, which is never a NaN and never a negative zero.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Real(f64);
 
 impl Real {
-    /// Takes a finite double.
+    /// Makes a real of a finite double; a negative zero becomes zero.
     #[must_use]
     pub fn new(value: f64) -> Real {
         assert!(value.is_finite(), "reals are finite");
         Real(if value == 0.0 { 0.0 } else { value })
     }
 
-    /// Its value.
+    /// Returns the number.
     #[must_use]
     pub fn get(self) -> f64 {
         self.0
@@ -36,7 +37,7 @@ impl PartialOrd for Real {
     }
 }
 
-/// The five types.
+/// The five atomic types of OVSDB.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
     /// `integer`
@@ -52,7 +53,7 @@ pub enum Kind {
 }
 
 impl Kind {
-    /// All of them.
+    /// All five types.
     pub const ALL: [Kind; 5] = [
         Kind::Integer,
         Kind::Real,
@@ -61,7 +62,7 @@ impl Kind {
         Kind::Uuid,
     ];
 
-    /// Its name in schemas.
+    /// Returns the type's name in schemas.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {
@@ -73,7 +74,7 @@ impl Kind {
         }
     }
 
-    /// The default of a column of this type.
+    /// Returns the default atom of a column of this type.
     #[must_use]
     pub fn default(self) -> Atom {
         match self {
@@ -86,7 +87,7 @@ impl Kind {
     }
 }
 
-/// A value of one of the five types. The derived order is right among atoms of one type.
+/// A value of one of the five types. The derived order is correct only among atoms of one type.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Atom {
     /// `integer`
@@ -102,7 +103,7 @@ pub enum Atom {
 }
 
 impl Atom {
-    /// Its JSON form.
+    /// Returns the JSON form.
     #[must_use]
     pub fn to_json(&self) -> Value {
         match self {
@@ -116,7 +117,8 @@ impl Atom {
         }
     }
 
-    /// Its form in messages (docs/spec/protocol.md 2.7): strings are quoted unless they look like words.
+    /// Returns the text form that error messages use (docs/spec/protocol.md 2.7): strings are
+    /// quoted unless they look like words.
     #[must_use]
     pub fn to_text(&self) -> String {
         match self {

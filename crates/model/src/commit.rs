@@ -1,4 +1,5 @@
-//! The commit of the model: each step of docs/spec/protocol.md 5.12 over all rows of the database.
+//! The commit of the model: each step of docs/spec/protocol.md 5.12 runs over all rows of the
+//! database.
 
 use std::collections::BTreeSet;
 
@@ -10,17 +11,17 @@ use super::fault::{Fault, Faults};
 use super::schema::{Schema, Table, UNLIMITED};
 use super::{Row, Tables};
 
-/// Rows before and after the steps so far.
+/// A commit in progress: the rows before the transaction, and the rows after the steps so far.
 struct Commit<'c> {
     schema: &'c Schema,
     before: &'c Tables,
     after: &'c mut Tables,
 }
 
-/// Executes the steps on `after`.
+/// Runs the commit steps on `after`.
 ///
 /// # Errors
-/// All violations of the first step that finds one.
+/// All violations of the first step that finds any.
 pub(super) fn commit(schema: &Schema, before: &Tables, after: &mut Tables) -> Result<(), Faults> {
     if before == after {
         return Ok(());
@@ -34,7 +35,8 @@ pub(super) fn commit(schema: &Schema, before: &Tables, after: &mut Tables) -> Re
     refuse(commit.referenced_deletions())?;
     commit.collect_garbage();
     refuse(commit.overfull_tables())?;
-    // Removing a weak half of a pair may have removed the last strong reference to a row.
+    // Dropping one weak half of a map pair may have removed the last strong reference to a row, so
+    // the two steps alternate until no row is removed.
     loop {
         refuse(commit.drop_weak())?;
         if !commit.collect_garbage() {
@@ -52,7 +54,7 @@ fn refuse(faults: Faults) -> Result<(), Faults> {
     }
 }
 
-/// A reference: where it points, whether it is strong.
+/// One reference, with its source column, its target, and whether it is strong.
 struct Arrow<'a> {
     column: &'a str,
     table: &'a str,
@@ -60,7 +62,7 @@ struct Arrow<'a> {
     is_strong: bool,
 }
 
-/// The references of a row, one per referring atom.
+/// Lists the references of a row, one per referring atom.
 fn arrows<'a>(table: &'a Table, row: &'a Row) -> Vec<Arrow<'a>> {
     let mut arrows = Vec::new();
     for (name, column) in &table.columns {
@@ -81,13 +83,14 @@ fn arrows<'a>(table: &'a Table, row: &'a Row) -> Vec<Arrow<'a>> {
 }
 
 impl Commit<'_> {
-    /// Step 2.
+    /// Step 2: every strong reference needs a row that exists, or existed before the transaction.
     fn dangling_strong(&self) -> Faults {
         let mut faults = Faults::new();
         for (name, rows) in &*self.after {
             for (uuid, row) in rows {
                 for arrow in arrows(&self.schema.tables[name], row) {
-                    // The identity decides alone: the reference may be to another table.
+                    // A reference with the UUID of its own row passes, even if it refers to another
+                    // table.
                     let is_self = arrow.uuid == *uuid;
                     let exists = self.before[arrow.table].contains_key(&arrow.uuid)
                         || self.after[arrow.table].contains_key(&arrow.uuid);
@@ -106,7 +109,7 @@ impl Commit<'_> {
         faults
     }
 
-    /// Strong references to a row from other rows.
+    /// Counts the strong references to a row from other rows.
     fn strong_count(&self, table: &str, uuid: Uuid) -> usize {
         let mut count = 0;
         for (name, rows) in &*self.after {
@@ -126,7 +129,7 @@ impl Commit<'_> {
         count
     }
 
-    /// Step 3.
+    /// Step 3: no other row may hold a strong reference to a deleted row.
     fn referenced_deletions(&self) -> Faults {
         let mut faults = Faults::new();
         for (name, rows) in self.before {
@@ -146,11 +149,12 @@ impl Commit<'_> {
         faults
     }
 
-    /// Step 4; returns whether it removed any row.
+    /// Step 4: removes the non-root rows to which no other row holds a strong reference. Returns
+    /// whether it removed any row.
     fn collect_garbage(&mut self) -> bool {
         let mut has_changed = false;
         loop {
-            // All targets of references from other rows, in one pass.
+            // One pass collects the targets of all strong references between different rows.
             let mut held = BTreeSet::new();
             for (name, rows) in &*self.after {
                 for (uuid, row) in rows {
@@ -176,7 +180,7 @@ impl Commit<'_> {
         }
     }
 
-    /// Step 5.
+    /// Step 5: no table may exceed its `maxRows`.
     fn overfull_tables(&self) -> Faults {
         let mut faults = Faults::new();
         for (name, rows) in &*self.after {
@@ -190,7 +194,8 @@ impl Commit<'_> {
         faults
     }
 
-    /// Step 6.
+    /// Step 6: drops weak references to rows that do not exist. A column that drops below its
+    /// minimum is a violation.
     fn drop_weak(&mut self) -> Faults {
         let mut faults = Faults::new();
         let existing = self.after.clone();
@@ -226,7 +231,8 @@ impl Commit<'_> {
         faults
     }
 
-    /// Step 7; where contents are equal, the message may name either row first.
+    /// Step 7: no two rows may have equal index values. If their other contents are equal as well,
+    /// the message may name either row first.
     fn equal_keys(&self) -> Faults {
         let mut faults = Faults::new();
         for (name, rows) in &*self.after {
@@ -286,7 +292,8 @@ impl Commit<'_> {
     }
 }
 
-/// The sort key that decides which of two equal index keys is named first.
+/// Returns the sort key of a row: its columns by name, without those that hold UUIDs. Of two rows
+/// with equal index values, the message names the greater one first.
 fn content<'r>(table: &Table, row: &'r Row) -> Vec<&'r Datum> {
     let is_uuid = |base: &super::schema::Base| base.kind == super::atom::Kind::Uuid;
     let columns = table.columns.iter();
@@ -318,7 +325,7 @@ fn emptied(table: &str, column: &str, uuid: Uuid, is_new: bool, lost: &Datum) ->
     })
 }
 
-/// `A`; `A and B`; `A, B, and C`
+/// Joins items as English does: `A`; `A and B`; `A, B, and C`.
 fn english(items: &[String]) -> String {
     match items {
         [] => String::new(),

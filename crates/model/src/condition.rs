@@ -1,4 +1,4 @@
-//! Conditions, one clause after the other over one row after the other (docs/spec/protocol.md 5.4).
+//! Conditions of the model: each clause is tested on each row (docs/spec/protocol.md 5.4).
 
 use corvid_json::Value;
 
@@ -8,26 +8,26 @@ use super::datum::{Datum, Names};
 use super::fault::Fault;
 use super::schema::{Table, Type};
 
-/// One clause.
+/// One clause of a condition.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Clause {
     /// `true` or `false`
     Constant(bool),
     /// `[COLUMN, FUNCTION, VALUE]`
     Test {
-        /// The column.
+        /// The tested column.
         column: String,
-        /// The function's name.
+        /// The function's name, such as `==`.
         function: String,
-        /// The value.
+        /// The value that the column is compared with.
         argument: Datum,
     },
 }
 
-/// Parses the clauses of a `where`.
+/// Parses the clauses of a `where` member.
 ///
 /// # Errors
-/// The first fault.
+/// The first fault found.
 pub fn read(
     table_name: &str,
     table: &Table,
@@ -87,7 +87,7 @@ fn read_clause(
     })
 }
 
-/// The error about a column's type in functions and mutators.
+/// Makes the error for a function or mutator that does not apply to the column's type.
 pub fn mismatch(json: &Value, operator: &str, column: &str, ty: &Type) -> Fault {
     let english = ty.english();
     let details = format!(
@@ -97,7 +97,7 @@ pub fn mismatch(json: &Value, operator: &str, column: &str, ty: &Type) -> Fault 
 }
 
 impl Clause {
-    /// Whether a row matches.
+    /// Returns whether a row matches the clause.
     #[must_use]
     pub fn holds(&self, row: &Row) -> bool {
         let (column, function, argument) = match self {

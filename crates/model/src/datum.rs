@@ -1,4 +1,5 @@
-//! Data of the model: a sorted map from keys to values, the values absent in sets (docs/spec/protocol.md 2.4).
+//! Data of the model: a datum is a sorted map from keys to values, and a set has no values
+//! (docs/spec/protocol.md 2.4).
 
 use std::collections::BTreeMap;
 use std::collections::btree_map::Keys;
@@ -10,15 +11,15 @@ use super::atom::{Atom, Kind, Real};
 use super::fault::Fault;
 use super::schema::{Base, Type};
 
-/// The meaning of named UUIDs.
+/// Resolves a named UUID; `None` if names are not allowed here.
 pub type Names<'n> = dyn FnMut(&str) -> Option<Uuid> + 'n;
 
-/// There are no names, as outside of transactions.
+/// Resolves no name, as outside a transaction.
 pub fn no_names(_: &str) -> Option<Uuid> {
     None
 }
 
-/// The content of one column of one row.
+/// The content of one column in one row.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Datum {
     elements: BTreeMap<Atom, Option<Atom>>,
@@ -41,50 +42,50 @@ impl PartialOrd for Datum {
 }
 
 impl Datum {
-    /// Collects elements; the last of repeated keys counts.
+    /// Collects elements; of repeated keys, the last one wins.
     pub fn from_pairs(pairs: impl IntoIterator<Item = (Atom, Option<Atom>)>) -> Datum {
         Datum {
             elements: pairs.into_iter().collect(),
         }
     }
 
-    /// One atom.
+    /// Makes a datum of one atom.
     #[must_use]
     pub fn scalar(atom: Atom) -> Datum {
         Datum::from_pairs([(atom, None)])
     }
 
-    /// Elements, in order.
+    /// Iterates over the elements in key order.
     pub fn iter(&self) -> impl Iterator<Item = (&Atom, Option<&Atom>)> {
         self.elements
             .iter()
             .map(|(key, value)| (key, value.as_ref()))
     }
 
-    /// Keys, in order.
+    /// Iterates over the keys in order.
     pub fn keys(&self) -> Keys<'_, Atom, Option<Atom>> {
         self.elements.keys()
     }
 
-    /// Number of elements.
+    /// Returns the number of elements.
     #[must_use]
     pub fn len(&self) -> usize {
         self.elements.len()
     }
 
-    /// Whether there are none.
+    /// Returns whether the datum has no element.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.elements.is_empty()
     }
 
-    /// The value at a key: `Some(None)` in sets.
+    /// Returns the value at a key: `Some(None)` in a set, `None` if the key is absent.
     #[must_use]
     pub fn get(&self, key: &Atom) -> Option<&Option<Atom>> {
         self.elements.get(key)
     }
 
-    /// Keeps the elements that match.
+    /// Returns the elements that `keep` accepts.
     #[must_use]
     pub fn filtered(&self, mut keep: impl FnMut(&Atom, Option<&Atom>) -> bool) -> Datum {
         let kept = self
@@ -94,7 +95,7 @@ impl Datum {
         Datum::from_pairs(kept.map(|(key, value)| (key.clone(), value.clone())))
     }
 
-    /// Adds the elements of `other` whose keys are new.
+    /// Adds the elements of `other` whose keys are new. Keys that exist keep their values.
     #[must_use]
     pub fn united(&self, other: &Datum) -> Datum {
         let mut elements = other.elements.clone();
@@ -102,7 +103,8 @@ impl Datum {
         Datum { elements }
     }
 
-    /// The difference that `modify` shows (docs/spec/protocol.md 4.7).
+    /// Returns the difference from this datum to `new`, as `modify` shows it (docs/spec/protocol.md
+    /// 4.7).
     #[must_use]
     pub fn difference(&self, new: &Datum, ty: &Type) -> Datum {
         if ty.max == 1 {
@@ -113,7 +115,7 @@ impl Datum {
         gone.united(&come)
     }
 
-    /// Undoes [`Datum::difference`].
+    /// Applies a [`Datum::difference`], and returns the new datum.
     #[must_use]
     pub fn patched(&self, difference: &Datum, ty: &Type) -> Datum {
         if ty.max == 1 {
@@ -125,7 +127,7 @@ impl Datum {
         kept.united(&come)
     }
 
-    /// Its wire form.
+    /// Returns the JSON form.
     #[must_use]
     pub fn to_json(&self, ty: &Type) -> Value {
         if ty.value.is_some() {
@@ -140,7 +142,7 @@ impl Datum {
         }
     }
 
-    /// Its form in messages (docs/spec/protocol.md 2.7).
+    /// Returns the text form that error messages use (docs/spec/protocol.md 2.7).
     #[must_use]
     pub fn to_text(&self, ty: &Type) -> String {
         let element = |(key, value): (&Atom, Option<&Atom>)| match value {
@@ -155,10 +157,10 @@ impl Datum {
         }
     }
 
-    /// Parses the wire form with all checks, in their order (docs/spec/protocol.md 2.4).
+    /// Parses the JSON form with all checks of docs/spec/protocol.md 2.4, in their order.
     ///
     /// # Errors
-    /// The first fault.
+    /// The first fault found.
     pub fn read(ty: &Type, json: &Value, names: &mut Names<'_>) -> Result<Datum, Fault> {
         let is_map = ty.value.is_some();
         let is_set = json
@@ -233,7 +235,7 @@ fn tagged(tag: &str, elements: Vec<Value>) -> Value {
     Value::Array(vec![Value::string(tag), Value::Array(elements)])
 }
 
-/// Parses one atom and checks it.
+/// Parses one atom and checks its constraints.
 fn read_atom(base: &Base, json: &Value, names: &mut Names<'_>) -> Result<Atom, Fault> {
     let atom = match (base.kind, json) {
         (Kind::Integer, Value::Integer(integer)) => Atom::Integer(*integer),
@@ -269,17 +271,17 @@ fn read_uuid(json: &Value, names: &mut Names<'_>) -> Result<Uuid, Fault> {
     }
 }
 
-/// Whether a text is an `<id>`.
+/// Returns whether a text is an `<id>`.
 #[must_use]
 pub fn is_id(text: &str) -> bool {
     let is_start = |c: char| c.is_ascii_alphabetic() || c == '_';
     text.starts_with(is_start) && text.chars().all(|c| is_start(c) || c.is_ascii_digit())
 }
 
-/// Checks an atom against constraints (docs/spec/protocol.md 2.2).
+/// Checks an atom against the constraints of its base type (docs/spec/protocol.md 2.2).
 ///
 /// # Errors
-/// The violation.
+/// The violated constraint.
 pub fn check_atom(base: &Base, atom: &Atom) -> Result<(), Fault> {
     if let Some(allowed) = &base.allowed {
         if allowed.contains(atom) {

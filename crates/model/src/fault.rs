@@ -1,23 +1,24 @@
-//! Errors in the protocol's words. Where the protocol does not say which of several is reported, the model returns all of them.
+//! Errors in the protocol's words. If the protocol leaves open which of several errors is reported,
+//! the model returns all of them.
 
 use corvid_json::{Object, Value};
 
-/// An error object of a result.
+/// One error object, as it stands in a result.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Fault {
     /// `error`
     pub tag: &'static str,
     /// `details`
     pub details: String,
-    /// The value in `syntax`, if any.
+    /// The value that `syntax` shows, if any.
     pub syntax: Option<Value>,
 }
 
-/// Errors of which any one may be reported; never empty.
+/// The errors of which any one may be reported; never empty in an `Err`.
 pub type Faults = Vec<Fault>;
 
 impl Fault {
-    /// An error without `syntax`.
+    /// Makes an error without `syntax`.
     pub fn new(tag: &'static str, details: impl Into<String>) -> Fault {
         Fault {
             tag,
@@ -26,24 +27,24 @@ impl Fault {
         }
     }
 
-    /// A `syntax error` about `value`.
+    /// Makes a `syntax error` about `value`.
     pub fn syntax(value: &Value, details: impl Into<String>) -> Fault {
         Fault::new("syntax error", details).about(value)
     }
 
-    /// The same error with `value` in `syntax`.
+    /// Returns the error with `value` as its `syntax`.
     #[must_use]
     pub fn about(mut self, value: &Value) -> Fault {
         self.syntax = Some(value.clone());
         self
     }
 
-    /// A `constraint violation`.
+    /// Makes a `constraint violation`.
     pub fn constraint(details: impl Into<String>) -> Fault {
         Fault::new("constraint violation", details)
     }
 
-    /// Its wire form.
+    /// Returns the JSON form.
     #[must_use]
     pub fn to_json(&self) -> Value {
         let mut members = Object::new();

@@ -1,11 +1,14 @@
-//! For tests only: a naive model of the engine and of monitors. Maps by name, cloned for every transaction; each rule of the commit is
-//! computed over the whole database (docs/spec/protocol.md 5).
+//! A naive model of the engine and of monitors, for tests only. It keeps maps by name, clones them
+//! for every transaction, and checks each commit rule over the whole database
+//! (docs/spec/protocol.md 5).
 //!
-//! Invariant: it is written from the protocol, not from the engine. The two share the JSON tree and the UUID type and nothing else: values,
-//! types, conditions, references and the commit are the model's own.
+//! The model is written from the protocol, not from the engine. Both use the same JSON tree and
+//! UUID type and share nothing else: the model has its own values, types, conditions, references
+//! and commit.
 //!
-//! Where the protocol does not say which of several errors is reported, the model returns all of them. UUIDs of new rows come from the
-//! caller, which knows the other side's choice; versions are the model's own.
+//! If the protocol leaves open which of several errors is reported, the model returns all of them.
+//! The caller passes in the UUIDs of new rows, because it knows those that the engine chose. The
+//! model makes its own row versions.
 
 pub mod atom;
 mod commit;
@@ -29,56 +32,58 @@ use fault::Faults;
 use operation::Execution;
 use schema::Schema;
 
-/// A row: all columns by name, `_uuid` and `_version` too.
+/// A row: every column by name, `_uuid` and `_version` included.
 pub type Row = BTreeMap<String, Datum>;
 
-/// All rows by table and identity.
+/// All rows, by table and row UUID.
 pub type Tables = BTreeMap<String, BTreeMap<Uuid, Row>>;
 
-/// A database.
+/// A database of the model.
 #[derive(Clone, Debug)]
 pub struct Model {
-    /// Its schema.
+    /// The schema.
     pub schema: Schema,
-    /// Its content.
+    /// The current rows.
     pub tables: Tables,
     versions: u64,
 }
 
-/// An element of a result.
+/// One element of a transaction's result.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Element {
-    /// The result of an operation.
+    /// The result of an operation that succeeded.
     Value(Value),
-    /// An error; any of these.
+    /// The errors of which the engine may report any one.
     Faults(Faults),
-    /// An operation that was not executed.
+    /// The place of an operation that was not executed.
     Null,
 }
 
 /// The outcome of a transaction.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Outcome {
-    /// The elements of its result.
+    /// The transaction ended, with these result elements.
     Done(Vec<Element>),
-    /// A wait is not satisfied; try again after this many milliseconds.
+    /// A `wait` is not satisfied. The transaction can be tried again; it times out after this many
+    /// milliseconds, if a time-out is given.
     Blocked(Option<u64>),
 }
 
-/// A transaction and the other side's choices.
+/// A transaction, with the facts that the model cannot know by itself.
 pub struct Request<'r> {
-    /// The operations.
+    /// The operations of the transaction.
     pub operations: &'r [Value],
-    /// For each operation, the UUID for the row of an `insert` without `uuid`.
+    /// For each operation, the UUID that the engine chose for the row of an `insert` without
+    /// `uuid`.
     pub identities: &'r [Option<Uuid>],
-    /// Writing operations fail.
+    /// Whether operations that write fail.
     pub is_read_only: bool,
-    /// Locks of the session.
+    /// The locks that the session holds.
     pub locks: &'r [&'r str],
 }
 
 impl Model {
-    /// An empty database.
+    /// Makes an empty database.
     #[must_use]
     pub fn new(schema: Schema) -> Model {
         let tables = schema
@@ -92,7 +97,8 @@ impl Model {
         }
     }
 
-    /// Executes a transaction that has just arrived.
+    /// Executes a transaction as on its arrival: a `wait` with time-out 0 fails if it is not
+    /// satisfied.
     pub fn execute(&mut self, request: &Request<'_>) -> Outcome {
         let count = request.operations.len();
         let mut execution = Execution::new(self, request);
@@ -127,7 +133,7 @@ impl Model {
         Datum::scalar(Atom::Uuid(Uuid(bytes)))
     }
 
-    /// Modified rows get a new version; new rows have one.
+    /// Gives each modified row a new version. New rows already have one.
     fn renew_versions(&mut self, tables: &mut Tables) {
         let old_tables = self.tables.clone();
         for (name, rows) in tables {

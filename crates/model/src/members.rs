@@ -1,4 +1,4 @@
-//! Objects with named members, as operations are parsed (docs/spec/protocol.md 1.7).
+//! Parses objects with named members, such as operations (docs/spec/protocol.md 1.7).
 
 use std::collections::BTreeSet;
 
@@ -7,20 +7,20 @@ use corvid_json::Value;
 use super::datum::is_id;
 use super::fault::{Fault, Faults};
 
-/// The required shape of a member.
+/// The required shape of a member's value.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) enum Shape {
-    /// An `<id>`
+    /// An `<id>`.
     Id,
-    /// A string
+    /// A string.
     String,
-    /// `true` or `false`
+    /// `true` or `false`.
     Boolean,
-    /// A whole number
+    /// An integer.
     Integer,
-    /// An array
+    /// An array.
     Array,
-    /// An object
+    /// An object.
     Object,
 }
 
@@ -38,20 +38,20 @@ impl Shape {
     }
 }
 
-/// A value that should be an object, and the members that were read.
+/// An object under parsing, with the names of the members that were read.
 pub(super) struct Members<'v> {
-    /// Its name in messages.
+    /// The object's name in error messages.
     pub what: String,
-    /// The whole value.
+    /// The object itself.
     pub whole: &'v Value,
     asked: BTreeSet<&'static str>,
 }
 
 impl<'v> Members<'v> {
-    /// Begins to parse.
+    /// Starts to parse `whole`.
     ///
     /// # Errors
-    /// When it is no object.
+    /// If `whole` is not an object.
     pub(super) fn new(what: String, whole: &'v Value) -> Result<Members<'v>, Fault> {
         if whole.as_object().is_none() {
             let details = format!("Parsing {what} failed: Object expected.");
@@ -64,7 +64,7 @@ impl<'v> Members<'v> {
         })
     }
 
-    /// A `syntax error` about the whole.
+    /// Makes a `syntax error` about the whole object.
     #[must_use]
     pub(super) fn fault(&self, problem: &str) -> Fault {
         Fault::syntax(
@@ -73,10 +73,10 @@ impl<'v> Members<'v> {
         )
     }
 
-    /// A member that may be absent.
+    /// Reads a member that may be absent.
     ///
     /// # Errors
-    /// When it is not of the shape.
+    /// If the member does not have the shape.
     pub(super) fn optional(
         &mut self,
         name: &'static str,
@@ -91,10 +91,10 @@ impl<'v> Members<'v> {
         }
     }
 
-    /// A member that must be there.
+    /// Reads a member that must be present.
     ///
     /// # Errors
-    /// When it is absent or not of the shape.
+    /// If the member is absent or does not have the shape.
     pub(super) fn required(
         &mut self,
         name: &'static str,
@@ -104,10 +104,10 @@ impl<'v> Members<'v> {
         found.ok_or_else(|| self.fault(&format!("Required '{name}' member is missing.")))
     }
 
-    /// Reports members that were not read; the message may name any of them.
+    /// Checks that every member has been read. The message may name any other member.
     ///
     /// # Errors
-    /// When there are some.
+    /// If a member has not been read: one error per such member.
     pub(super) fn finish(&self) -> Result<(), Faults> {
         let members = self.whole.as_object().expect("an object").keys();
         let is_strange = |name: &&bstr::BString| {

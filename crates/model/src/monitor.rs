@@ -1,5 +1,5 @@
-//! Monitors of the model: the content of an update, derived only from the database's content before and after (docs/spec/protocol.md 4.5 to
-//! 4.8).
+//! Monitors of the model. An update is derived only from the database's content before and after it
+//! (docs/spec/protocol.md 4.5 to 4.8).
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -12,16 +12,16 @@ use super::operation::row_json;
 use super::schema::{Schema, Table};
 use super::{Row, Tables};
 
-/// Events of a row in view.
+/// The event that a row update reports.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Event {
-    /// In the initial contents.
+    /// The row is in the initial contents.
     Initial,
-    /// Came into view.
+    /// The row came into view.
     Insert,
-    /// Changed.
+    /// The row changed and stayed in view.
     Modify,
-    /// Left the view.
+    /// The row left the view.
     Delete,
 }
 
@@ -32,34 +32,34 @@ const EVENTS: [(&str, Event); 4] = [
     ("delete", Event::Delete),
 ];
 
-/// Expected row updates of one table.
+/// Row updates of one table, by row UUID.
 type RowUpdates = Vec<(Uuid, Value)>;
 
-/// The subscription of one table.
+/// The subscription to one table.
 #[derive(Clone, Debug, Default)]
 pub struct Subscription {
-    /// Columns with the events that show them.
+    /// The monitored columns, each with the events that show it.
     pub columns: BTreeMap<String, BTreeSet<Event>>,
-    /// Events that any of the requests selects.
+    /// The events that at least one of the requests selects.
     pub events: BTreeSet<Event>,
-    /// Clauses of which at least one must hold.
+    /// The condition: a row is in view if at least one clause holds.
     pub clauses: Vec<Clause>,
 }
 
-/// A monitor.
+/// A monitor of one session.
 #[derive(Clone, Debug)]
 pub struct Monitor {
-    /// Its updates are of version 1.
+    /// Whether updates have the format of version 1.
     pub is_v1: bool,
-    /// The subscription by table.
+    /// The subscriptions by table.
     pub tables: BTreeMap<String, Subscription>,
 }
 
 impl Monitor {
-    /// Parses valid monitor requests.
+    /// Parses monitor requests.
     ///
     /// # Panics
-    /// When they are not valid.
+    /// If the requests are not valid.
     #[must_use]
     pub fn read(schema: &Schema, is_v1: bool, requests: &Value) -> Monitor {
         let mut tables = BTreeMap::new();
@@ -76,7 +76,7 @@ impl Monitor {
         Monitor { is_v1, tables }
     }
 
-    /// Replaces conditions as in a valid `monitor_cond_change`.
+    /// Replaces conditions as `monitor_cond_change` does, from valid requests.
     pub fn change(&mut self, schema: &Schema, requests: &Value) {
         for (name, requests) in requests.as_object().expect("an object") {
             let name = name.to_string();
@@ -92,7 +92,7 @@ impl Monitor {
         }
     }
 
-    /// The content of the first reply.
+    /// Returns the content of the first reply.
     #[must_use]
     pub fn initial(&self, schema: &Schema, tables: &Tables) -> Value {
         self.updates(schema, &|name, subscription| {
@@ -114,7 +114,8 @@ impl Monitor {
         })
     }
 
-    /// The update for the difference between two states, with `self` as the subscription at the second and `earlier` at the first.
+    /// Returns the update from `before` to `after`. `earlier` is the monitor as it was at `before`;
+    /// `self` is the monitor as it is at `after`.
     #[must_use]
     pub fn update(
         &self,
@@ -162,7 +163,8 @@ impl Monitor {
         Value::Object(tables)
     }
 
-    /// Whether replaying its updates keeps a replica complete: nothing is deselected.
+    /// Returns whether the updates keep a replica complete, because every column and table selects
+    /// all events.
     #[must_use]
     pub fn shows_everything(&self) -> bool {
         self.tables.values().all(|subscription| {
@@ -171,7 +173,7 @@ impl Monitor {
         })
     }
 
-    /// The content of a complete replica.
+    /// Returns the content of a complete replica.
     #[must_use]
     pub fn content(&self, tables: &Tables) -> Tables {
         let mut content = Tables::new();
@@ -234,7 +236,7 @@ impl Subscription {
             .extend(read_clauses(name, table, request.get("where")));
     }
 
-    /// Rows that match any clause.
+    /// Returns the rows that match at least one clause.
     fn view<'r>(&self, rows: &'r BTreeMap<Uuid, Row>) -> BTreeMap<Uuid, &'r Row> {
         let matches = |row: &Row| self.clauses.iter().any(|clause| clause.holds(row));
         rows.iter()
@@ -243,7 +245,7 @@ impl Subscription {
             .collect()
     }
 
-    /// The update of one row; `None`: no update.
+    /// Returns the update of one row, or `None` if the row has no update.
     fn show(
         &self,
         is_v1: bool,

@@ -1,4 +1,4 @@
-//! Mutations (docs/spec/protocol.md 5.5).
+//! Mutations of the model (docs/spec/protocol.md 5.5).
 
 use corvid_json::Value;
 
@@ -8,23 +8,23 @@ use super::datum::{Datum, Names, check_atom};
 use super::fault::Fault;
 use super::schema::{Base, Table, Type, UNLIMITED};
 
-/// `[COLUMN, MUTATOR, VALUE]`
+/// One mutation: `[COLUMN, MUTATOR, VALUE]`.
 #[derive(Clone, Debug)]
 pub(super) struct Mutation {
-    /// The column.
+    /// The mutated column.
     pub column: String,
     ty: Type,
     mutator: String,
     argument: Datum,
-    /// A `delete` from a map that names only keys.
+    /// Whether this is a `delete` from a map that names only keys.
     is_by_key: bool,
 }
 
 impl Mutation {
-    /// Parses one.
+    /// Parses one mutation.
     ///
     /// # Errors
-    /// The first fault.
+    /// The first fault found.
     pub(super) fn read(
         table_name: &str,
         table: &Table,
@@ -89,10 +89,10 @@ impl Mutation {
         })
     }
 
-    /// The column's new value.
+    /// Returns the column's new value.
     ///
     /// # Errors
-    /// The first fault.
+    /// The first fault found.
     pub(super) fn apply(&self, datum: &Datum) -> Result<Datum, Fault> {
         let result = match self.mutator.as_str() {
             "insert" => datum.united(&self.argument),
@@ -142,7 +142,8 @@ impl Mutation {
         let result = match (left, right) {
             (Atom::Integer(left), Atom::Integer(right)) => {
                 let (left, right) = (i128::from(*left), i128::from(*right));
-                // The processor's remainder of the smallest integer by -1 overflows although the value would fit.
+                // The remainder of the smallest integer by -1 is 0, but the processor's division
+                // overflows, so the server reports a range error.
                 let traps = left == i128::from(i64::MIN) && right == -1;
                 let exact = match mutator {
                     "+=" => left + right,

@@ -14,7 +14,7 @@ use super::mutation::Mutation;
 use super::schema::{Schema, Table};
 use super::{Model, Request, Row, Tables};
 
-/// Why an operation has no result.
+/// The reason why an operation has no result.
 pub(super) enum Failure {
     Faults(Faults),
     Blocked,
@@ -36,21 +36,22 @@ impl From<Faults> for Failure {
 pub(super) struct Execution<'e> {
     schema: Schema,
     before: Tables,
-    /// The content so far.
+    /// The rows after the operations so far.
     pub(super) tables: Tables,
     request: &'e Request<'e>,
     names: BTreeMap<String, Uuid>,
-    /// For each operation the identity of the row that it would insert.
+    /// For each operation, the UUID of the row that it inserts if it is an `insert`.
     identities: Vec<Uuid>,
     inserted_names: BTreeSet<String>,
     versions: Vec<Datum>,
     invented: u32,
-    /// The smallest time-out of the waits so far.
+    /// The smallest time-out of the waits so far, in milliseconds.
     pub(super) deadline_ms: Option<u64>,
 }
 
 impl<'e> Execution<'e> {
-    /// Names of inserts are bound at once, so that earlier mentions mean the same row.
+    /// Starts a transaction. All names of inserts are bound at once, so that an operation may name
+    /// a row that a later operation inserts.
     pub(super) fn new(model: &mut Model, request: &'e Request<'e>) -> Execution<'e> {
         let mut names = BTreeMap::new();
         let mut identities = Vec::new();
@@ -117,7 +118,7 @@ impl<'e> Execution<'e> {
         }
     }
 
-    /// The UUID of a name; a name that is never inserted gets an unused one.
+    /// Returns the UUID of a name. A name that no operation inserts gets an unused UUID.
     fn resolve(&mut self, name: &str) -> Uuid {
         self.invented += 1;
         let mut invented = [0xee; 16];
@@ -140,7 +141,8 @@ impl<'e> Execution<'e> {
         rows.map(|(uuid, _)| *uuid).collect()
     }
 
-    /// Parses a row object; the error may name any of several faulty members.
+    /// Parses a row object. Returns the error of every faulty member, because any one may be
+    /// reported.
     fn read_row(&mut self, name: &str, table: &Table, json: &Value) -> Result<Row, Faults> {
         let mut row = Row::new();
         let mut faults = Faults::new();
@@ -216,7 +218,7 @@ impl<'e> Execution<'e> {
         Ok(object("uuid", Atom::Uuid(identity).to_json()))
     }
 
-    /// Parses an array of column names.
+    /// Parses an array of column names; without one, all columns are meant.
     fn read_columns(table: &Table, json: Option<&Value>) -> Result<Vec<String>, Fault> {
         let Some(json) = json else {
             return Ok(table.column_names());
@@ -430,14 +432,14 @@ impl<'e> Execution<'e> {
     }
 }
 
-/// The identity of a row that no result reports, because its insert or a later operation failed or waits.
+/// Returns the UUID of a row that no result reports, because the transaction fails or waits.
 fn stand_in(position: usize) -> Uuid {
     let mut bytes = [0xdd; 16];
     bytes[0] = position as u8;
     Uuid(bytes)
 }
 
-/// Columns of a row as JSON.
+/// Returns the given columns of a row as a JSON object.
 pub(super) fn row_json(table: &Table, row: &Row, columns: &[String]) -> Value {
     let member = |column: &String| {
         let ty = table.ty(column).expect("a column");

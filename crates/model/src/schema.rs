@@ -1,4 +1,4 @@
-//! Schemas of the model: plain maps by name. Parses only valid schemas.
+//! Schemas of the model: plain maps by name. Only valid schemas can be parsed.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -7,81 +7,82 @@ use corvid_json::Value;
 use super::atom::{Atom, Kind, Real};
 use super::datum::Datum;
 
-/// This number of elements means no limit.
+/// The number of elements or rows that means "no limit".
 pub const UNLIMITED: u64 = 4_294_967_295;
 
-/// A reference of a base type.
+/// The reference constraint of a base type.
 #[derive(Clone, Debug)]
 pub struct Reference {
-    /// The table referred to.
+    /// The name of the referenced table.
     pub table: String,
-    /// Whether it keeps its target alive.
+    /// Whether the reference keeps its target alive.
     pub is_strong: bool,
 }
 
 /// A key or value type with its constraints.
 #[derive(Clone, Debug)]
 pub struct Base {
-    /// Its type.
+    /// The atomic type.
     pub kind: Kind,
-    /// Allowed atoms.
+    /// The allowed atoms, if they are enumerated.
     pub allowed: Option<BTreeSet<Atom>>,
-    /// Smallest and largest value or length.
+    /// The smallest allowed number, or the smallest length of a string.
     pub low: Option<Atom>,
-    /// The largest.
+    /// The largest allowed number, or the largest length of a string.
     pub high: Option<Atom>,
-    /// The target of uuids.
+    /// The reference constraint, for UUIDs.
     pub reference: Option<Reference>,
 }
 
 /// The type of a column.
 #[derive(Clone, Debug)]
 pub struct Type {
-    /// Type of elements, or of keys.
+    /// The type of set elements, or of a map's keys.
     pub key: Base,
-    /// Type of values, for maps.
+    /// The type of a map's values; `None` for sets.
     pub value: Option<Base>,
-    /// 0 or 1 as declared; conditions and mutations use other minimums.
+    /// The smallest number of elements. Columns declare 0 or 1; conditions and mutations also use
+    /// other limits.
     pub min: u64,
-    /// At most [`UNLIMITED`].
+    /// The largest number of elements, up to [`UNLIMITED`].
     pub max: u64,
 }
 
-/// A column.
+/// A column of a table.
 #[derive(Clone, Debug)]
 pub struct Column {
-    /// Its type.
+    /// The type.
     pub ty: Type,
-    /// May change after insertion.
+    /// Whether the column may change after the row is inserted.
     pub is_mutable: bool,
 }
 
-/// A table.
+/// A table of the schema.
 #[derive(Clone, Debug)]
 pub struct Table {
-    /// Its columns, the standard ones not included.
+    /// The declared columns by name, without `_uuid` and `_version`.
     pub columns: BTreeMap<String, Column>,
-    /// In the root set.
+    /// Whether the table is in the root set, so that its rows are never garbage-collected.
     pub is_root: bool,
-    /// At most [`UNLIMITED`].
+    /// The largest number of rows, up to [`UNLIMITED`].
     pub max_rows: u64,
-    /// Column lists that are unique.
+    /// The indexes: lists of columns whose values must be unique together.
     pub indexes: Vec<Vec<String>>,
 }
 
 /// A database schema.
 #[derive(Clone, Debug)]
 pub struct Schema {
-    /// Its name.
+    /// The database's name.
     pub name: String,
-    /// Its tables.
+    /// The tables by name.
     pub tables: BTreeMap<String, Table>,
-    /// Its JSON text.
+    /// The JSON form that the schema was parsed from.
     pub json: Value,
 }
 
 impl Base {
-    /// A type without constraints.
+    /// Makes a base type without constraints.
     #[must_use]
     pub fn plain(kind: Kind) -> Base {
         Base {
@@ -131,7 +132,7 @@ fn bound_atom(kind: Kind, bound: &Value) -> Atom {
 }
 
 impl Type {
-    /// The type of `_uuid`, `_version`, and any other value that is one plain atom.
+    /// Makes the type of exactly one atom, such as that of `_uuid` and `_version`.
     #[must_use]
     pub fn scalar(key: Base) -> Type {
         Type {
@@ -142,7 +143,7 @@ impl Type {
         }
     }
 
-    /// The same type with other element limits.
+    /// Returns the type with other element limits.
     #[must_use]
     pub fn limited(&self, min: u64, max: u64) -> Type {
         Type {
@@ -169,13 +170,13 @@ impl Type {
         }
     }
 
-    /// Exactly one atom and no map.
+    /// Returns whether a value is exactly one atom, and not a map.
     #[must_use]
     pub fn is_scalar(&self) -> bool {
         self.value.is_none() && self.min == 1 && self.max == 1
     }
 
-    /// The default value of a column.
+    /// Returns the default value of a column of this type.
     #[must_use]
     pub fn default(&self) -> Datum {
         let value = self.value.as_ref().map(|value| value.kind.default());
@@ -185,7 +186,7 @@ impl Type {
         }
     }
 
-    /// The type as messages write it (docs/spec/protocol.md 2.7).
+    /// Returns the type as error messages write it (docs/spec/protocol.md 2.7).
     #[must_use]
     pub fn english(&self) -> String {
         if self.is_scalar() {
@@ -205,7 +206,8 @@ impl Type {
         }
     }
 
-    /// Its references: whether in keys or values, and their target.
+    /// Iterates over the type's references. The flag is true for a reference in map values, false
+    /// for one in keys or elements.
     pub fn references(&self) -> impl Iterator<Item = (bool, &Reference)> {
         let key = self.key.reference.as_ref().map(|key| (false, key));
         let value = self
@@ -217,7 +219,7 @@ impl Type {
 }
 
 impl Table {
-    /// A column's type, the standard columns included.
+    /// Returns a column's type; `_uuid` and `_version` are included.
     #[must_use]
     pub fn ty(&self, column: &str) -> Option<Type> {
         match column {
@@ -226,7 +228,7 @@ impl Table {
         }
     }
 
-    /// Whether an `update` may name the column.
+    /// Returns whether an `update` may set the column.
     #[must_use]
     pub fn is_mutable(&self, column: &str) -> bool {
         self.columns
@@ -234,7 +236,7 @@ impl Table {
             .is_some_and(|column| column.is_mutable)
     }
 
-    /// All columns, the standard ones included.
+    /// Returns the names of all columns, `_uuid` and `_version` included.
     #[must_use]
     pub fn column_names(&self) -> Vec<String> {
         let standard = ["_uuid", "_version"].into_iter().map(str::to_owned);
@@ -275,10 +277,10 @@ impl Table {
 }
 
 impl Schema {
-    /// Parses a valid schema.
+    /// Parses a schema.
     ///
     /// # Panics
-    /// When it is not valid.
+    /// If the schema is not valid.
     #[must_use]
     pub fn read(json: &Value) -> Schema {
         let tables = json
