@@ -609,7 +609,7 @@ impl Cluster {
         }
     }
 
-    /// The same without further commits. Returns whether there was nothing to do.
+    /// Like [`Cluster::run`], without further commits. Returns whether there was nothing to do.
     pub(crate) fn run_without_commits(&mut self) -> bool {
         let mut was_idle = true;
         loop {
@@ -722,7 +722,7 @@ impl Cluster {
         numbers_of(&self.log[..self.committed])
     }
 
-    /// The same including uncommitted entries.
+    /// The numbers that all entries add, including uncommitted ones.
     pub(crate) fn appended_numbers(&self) -> BTreeSet<u64> {
         numbers_of(&self.log)
     }

@@ -129,7 +129,7 @@ pub(crate) fn recovered() -> Recovered {
     }
 }
 
-/// A member's file, opened from the contents above.
+/// A member's file, opened from [`recovered`].
 pub(crate) fn opened() -> MemberFile<Threads> {
     let disk = Platter::default();
     let handle = disk.handle(BODY);

@@ -81,7 +81,8 @@ fn a_tree_of_four_levels_is_told_of_its_root_within_one_bound() {
     }
 }
 
-/// An old conversion would close the session of a client that acts on what it has read.
+/// A client that connects as soon as it reads that the relay is connected is not closed because of
+/// the conversion that the relay missed.
 #[test]
 fn a_relay_is_connected_again_when_it_has_the_schema_that_it_missed() {
     for seed in 0..SEEDS {

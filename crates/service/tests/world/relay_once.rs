@@ -271,7 +271,8 @@ fn an_id_whose_outcome_is_forgotten_is_not_executed_again() {
         assert_eq!(rows, 2, "it is not executed again");
         let text = world.take(client);
         assert!(text.contains(r#"{"error":"canceled","id":2}"#), "{text}");
-        // So a client that has seen it gets everything that came later.
+        // The id still names the first commit: a client that has seen that commit gets everything
+        // that came later.
         let params = format!(r#"["A","m",{{"T":{{"columns":["k"]}}}},"{seen}"]"#);
         world.ask(client, "3", "monitor_cond_since", &params);
         world.run();

@@ -135,7 +135,7 @@ impl Tree {
         Tree::with_ids(seed, sources, false)
     }
 
-    /// The same; `is_once`: all servers execute ids once.
+    /// Like [`Tree::new`]; with `is_once`, all servers execute ids once.
     pub(crate) fn with_ids(seed: u64, sources: &[&[usize]], is_once: bool) -> Tree {
         let mut tree = Tree {
             is_once,
@@ -419,7 +419,7 @@ impl Tree {
         Tree::started_with_ids(seed, sources, false)
     }
 
-    /// The same; `is_once`: all servers execute ids once.
+    /// Like [`Tree::started`]; with `is_once`, all servers execute ids once.
     pub(crate) fn started_with_ids(seed: u64, sources: &[&[usize]], is_once: bool) -> Tree {
         let mut tree = Tree::with_ids(seed, sources, is_once);
         tree.wait(20_000);

@@ -192,7 +192,7 @@ impl World {
         World::with_id(seed, Uuid::ZERO)
     }
 
-    /// The same with this server id.
+    /// Like [`World::new`], with this server id.
     pub(crate) fn with_id(seed: u64, server_id: Uuid) -> World {
         let mut world = World::bare(seed, server_id);
         world.serve(schema("A"));
