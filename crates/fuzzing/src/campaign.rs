@@ -1,12 +1,13 @@
-//! A bounded, reproducible run of one target over mutated seeds.
+//! A bounded, reproducible run of one target on mutated seeds.
 //!
-//! When a target panics, the run's seed, the number of the input and the input itself are printed: enough to reproduce the failure.
+//! If a target panics, the run prints its seed, the number of the input and the input itself, which
+//! is enough to reproduce the failure.
 
 use crate::mutate::mutate;
 use crate::random::Random;
 use crate::targets::Target;
 
-/// The current input. When a panic drops it, it prints how to reproduce the failure.
+/// The current input. If a panic drops it, it prints how the failure can be reproduced.
 struct Trial<'t> {
     target: &'t str,
     seed: u64,
@@ -34,7 +35,7 @@ impl Drop for Trial<'_> {
 /// Runs the target on every seed, then on `count` mutated seeds.
 ///
 /// # Panics
-/// An invariant of the target is broken, or there are no seeds.
+/// If an invariant of the target is broken, or if there are no seeds.
 pub fn run(target: &Target, seeds: &[Vec<u8>], seed: u64, count: usize) {
     assert!(!seeds.is_empty(), "no seeds for {}", target.name);
     let mut random = Random::new(seed);

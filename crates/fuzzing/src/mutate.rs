@@ -1,4 +1,5 @@
-//! Mutation of inputs: of bytes, which tests scanning, and of JSON values, which tests the decoders behind the parser.
+//! Mutates inputs: changes of bytes test the scanning, and changes of JSON values test the decoders
+//! that come after the parser.
 
 use corvid_json::frame::whole_texts;
 use corvid_json::{Object, Value};
@@ -82,7 +83,7 @@ const VALUES: &[&str] = &[
     "\"\\udc00\"",
 ];
 
-/// A mutated seed.
+/// Returns a mutated seed.
 pub fn mutate(random: &mut Random, seeds: &[Vec<u8>]) -> Vec<u8> {
     let mut input = random.pick(seeds).clone();
     let other = random.pick(seeds);
@@ -96,7 +97,7 @@ pub fn mutate(random: &mut Random, seeds: &[Vec<u8>]) -> Vec<u8> {
     input
 }
 
-/// One change of bytes: flipped, deleted, duplicated, inserted or copied from another seed.
+/// Changes bytes once: they are flipped, deleted, duplicated, inserted or copied from another seed.
 fn bytewise(random: &mut Random, input: &mut Vec<u8>, other: &[u8]) {
     let at = random.below(input.len() + 1);
     let end = (at + random.below(16)).min(input.len());
@@ -120,7 +121,7 @@ fn bytewise(random: &mut Random, input: &mut Vec<u8>, other: &[u8]) {
     }
 }
 
-/// One change in one of the JSON texts of an input. Without a JSON text, the input is unchanged.
+/// Changes one of the JSON texts of an input once. An input without a JSON text stays unchanged.
 fn structural(random: &mut Random, input: &mut Vec<u8>, other: &[u8]) {
     let mut values = texts(input);
     if values.is_empty() {
@@ -149,14 +150,14 @@ fn structural(random: &mut Random, input: &mut Vec<u8>, other: &[u8]) {
     }
 }
 
-/// The well-formed JSON texts at the front of an input.
+/// Returns the well-formed JSON texts at the beginning of an input.
 fn texts(input: &[u8]) -> Vec<Value> {
     whole_texts(input)
         .map_while(|text| Value::parse(text).ok())
         .collect()
 }
 
-/// A random value inside `value`, or `value` itself.
+/// Returns a random value inside `value`, or `value` itself.
 fn subtree<'v>(random: &mut Random, value: &'v Value) -> &'v Value {
     let inner = match value {
         Value::Array(elements) if !elements.is_empty() => Some(random.pick(elements)),

@@ -1,4 +1,5 @@
-//! A small generator of pseudo-random numbers (SplitMix64): the same seed gives the same run on every machine.
+//! A small generator of pseudo-random numbers (SplitMix64). The same seed gives the same run on
+//! every machine.
 
 use corvid_json::splitmix::SplitMix64;
 
@@ -13,12 +14,12 @@ impl Random {
         Random(SplitMix64::new(seed))
     }
 
-    /// The next number.
+    /// Returns the next number.
     pub fn number(&mut self) -> u64 {
         self.0.draw()
     }
 
-    /// A number below `limit`; 0 when `limit` is 0.
+    /// Returns a number below `limit`, or 0 if `limit` is 0.
     pub fn below(&mut self, limit: usize) -> usize {
         if limit == 0 {
             0
@@ -27,7 +28,7 @@ impl Random {
         }
     }
 
-    /// One of `choices`, which are not empty.
+    /// Returns one of `choices`, which must not be empty.
     pub fn pick<'c, T>(&mut self, choices: &'c [T]) -> &'c T {
         &choices[self.below(choices.len())]
     }

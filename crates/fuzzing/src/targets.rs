@@ -22,16 +22,16 @@ pub use peers::peer_messages;
 pub use rpc::message;
 pub use tls::{certificates, tls_records};
 
-/// A target and its name, which is also that of its folder of seeds.
+/// A target and its name, which is also the name of its folder of seeds.
 #[derive(Debug, Clone, Copy)]
 pub struct Target {
-    /// Its name.
+    /// The name.
     pub name: &'static str,
-    /// Runs the target on an input; panics when an invariant is broken.
+    /// Runs the target on an input. Panics if an invariant is broken.
     pub run: fn(&[u8]),
 }
 
-/// All targets, lowest layer first.
+/// All targets, the lowest layer first.
 pub const TARGETS: &[Target] = &[
     Target {
         name: "frame",

@@ -1,10 +1,11 @@
-//! A bounded run of every target. `CORVID_FUZZ_COUNT` sets the number of inputs for each, `CORVID_FUZZ_SEED` the seed.
+//! A bounded run of every target. `CORVID_FUZZ_COUNT` sets the number of inputs for each target,
+//! and `CORVID_FUZZ_SEED` sets the seed.
 
 use std::path::Path;
 
 use corvid_fuzzing::{TARGETS, campaign};
 
-/// The default number of inputs for each target, which takes seconds in all.
+/// The default number of inputs for each target. All targets together take a few seconds.
 const COUNT_DEFAULT: u64 = 4000;
 
 fn setting(name: &str, default: u64) -> u64 {
@@ -14,7 +15,7 @@ fn setting(name: &str, default: u64) -> u64 {
     })
 }
 
-/// The seeds of a target, in a stable order.
+/// Returns the seeds of a target, in a stable order.
 fn seeds(target: &str) -> Vec<Vec<u8>> {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR"))
         .join("corpus")

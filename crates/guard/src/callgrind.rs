@@ -1,11 +1,12 @@
 //! Counts the instructions of one path with valgrind's callgrind.
 //!
-//! This program starts itself under callgrind. The child prepares the path's inputs, runs the path until its memory is warm, and then
-//! runs it inside [`measured`]. Only the instructions of that function and of the functions that it calls are counted. The
-//! environment has only the allocator's settings, so equal programs give equal counts.
+//! This program starts itself under callgrind. The child prepares the inputs of the path, runs the
+//! path until its memory is warm, and then runs it inside [`measured`]. Only the instructions of
+//! that function and of the functions that it calls are counted. The environment contains only the
+//! settings of the allocator, so equal programs give equal counts.
 //!
-//! Valgrind emulates a processor without AVX-512 and SHA instructions, the same on every machine that has AVX2. So the
-//! figures are valid on all of these machines.
+//! Valgrind emulates a processor without AVX-512 and SHA instructions, which is the same on every
+//! machine that has AVX2. So the figures are valid on all of these machines.
 
 use std::fs;
 use std::hint::black_box;
@@ -18,14 +19,15 @@ use crate::paths::{self, Path};
 /// The command with which this program starts itself under callgrind.
 pub(crate) const WORD: &str = "be-measured";
 
-/// One arena, and no work that depends on time: freed memory is neither returned to the system nor moved between caches.
+/// The allocator uses one arena and does no work that depends on time: freed memory is neither
+/// returned to the system nor moved between caches.
 const ALLOCATOR: &str =
     "narenas:1,dirty_decay_ms:-1,muzzy_decay_ms:-1,tcache_gc_incr_bytes:1099511627776";
 
-/// Runs before the measurement, as a multiple of the measured runs.
+/// The number of runs before the measurement, as a multiple of the measured runs.
 const WARMING: usize = 1;
 
-/// Runs the path of that name. Called in the measured process.
+/// Runs the path with the given name. Called in the measured process.
 pub(crate) fn be_measured(name: &str) -> Result<(), Error> {
     let path = paths::ALL.iter().find(|path| path.name == name);
     let path = path.ok_or_else(|| Error::NoPath(name.to_owned()))?;
@@ -46,7 +48,7 @@ fn measured(step: &mut dyn FnMut(), times: usize) {
     }
 }
 
-/// Instructions of one run of a path.
+/// Returns the number of instructions of one run of a path.
 pub(crate) fn count(path: &Path) -> Result<u64, Error> {
     let directory = tempfile::Builder::new().prefix("corvid-guard-").tempdir()?;
     let counts = directory.path().join("counts");
@@ -73,7 +75,7 @@ pub(crate) fn count(path: &Path) -> Result<u64, Error> {
     Ok(all / path.times as u64)
 }
 
-/// The sum at the end of callgrind's file.
+/// Returns the sum at the end of callgrind's file.
 fn sum(text: &str) -> Option<u64> {
     let last = text
         .lines()
@@ -82,7 +84,8 @@ fn sum(text: &str) -> Option<u64> {
     last.trim().parse().ok()
 }
 
-/// Checks that counts on this machine can be compared with the checked-in ones. The error is the reason why they cannot.
+/// Checks whether counts on this machine can be compared with the checked-in ones. The error is the
+/// reason why they cannot.
 pub(crate) fn is_possible() -> Result<(), String> {
     if cfg!(debug_assertions) {
         return Err("this is no optimised build; use `make guard`".into());
@@ -106,7 +109,7 @@ fn has_avx2() -> bool {
     false
 }
 
-/// The programs whose versions change counts.
+/// Returns the versions of the programs that influence the counts.
 pub(crate) fn tools() -> String {
     let versions = ["rustc", "valgrind"].map(|program| {
         version_of(program).unwrap_or_else(|| format!("{program} of unknown version"))

@@ -1,4 +1,5 @@
-//! Errors of counting. An error fails the check: without counts, nothing is known about the paths.
+//! The errors of counting. An error fails the check, because without counts nothing is known about
+//! the paths.
 
 use std::io;
 use std::path::PathBuf;
@@ -7,13 +8,13 @@ use std::path::PathBuf;
 #[non_exhaustive]
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum Error {
-    /// This machine or this build cannot count.
+    /// Instructions cannot be counted on this machine or with this build.
     #[error("{0}")]
     Impossible(String),
-    /// There is no path of that name.
+    /// There is no path with this name.
     #[error("{0} is no path; `corvid-guard list` names them")]
     NoPath(String),
-    /// Callgrind failed; its standard error.
+    /// Callgrind failed. `log` is its standard error.
     #[error("{path}: valgrind failed: {log}")]
     Instrument { path: &'static str, log: String },
     /// Callgrind counted nothing.

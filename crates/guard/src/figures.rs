@@ -1,4 +1,5 @@
-//! The checked-in figures: a text with one line for each path, and a comment with the versions of the programs that counted.
+//! The checked-in figures: a text with one line for each path, and a comment with the versions of
+//! the programs with which the instructions were counted.
 //!
 //! ```text
 //! # rustc 1.95.0, valgrind-3.19.0
@@ -11,12 +12,12 @@ use std::path::Path;
 
 use crate::error::Error;
 
-/// Instructions by path.
+/// The number of instructions of each path.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Figures {
-    /// Versions of the programs that counted.
+    /// The versions of the programs with which the instructions were counted.
     pub(crate) tools: String,
-    /// Name and instructions of each path, in the order of the paths.
+    /// The name and the number of instructions of each path, in the order of the paths.
     pub(crate) counts: Vec<(String, u64)>,
 }
 
@@ -24,7 +25,7 @@ pub(crate) struct Figures {
 const COMMENT: &str = "# ";
 
 impl Figures {
-    /// The figure of a path.
+    /// Returns the figure of a path.
     pub(crate) fn of(&self, name: &str) -> Option<u64> {
         let found = self.counts.iter().find(|(path, _)| path == name);
         found.map(|(_, count)| *count)

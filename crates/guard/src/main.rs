@@ -1,9 +1,10 @@
 //! `corvid-guard`: compares the instruction counts of the hot paths with checked-in figures.
 //!
-//! A count does not depend on the load of the machine, so it shows regressions that timings do not. This program runs each path under
-//! valgrind's callgrind, in a process of its own. Instructions are counted while the path runs, not while its inputs are
-//! prepared. `paths` has one file for each path, `callgrind` runs callgrind and reads its file, `figures` is the checked-in file, `verdict`
-//! compares.
+//! A count does not depend on the load of the machine, so it shows regressions that timings do not
+//! show. This program runs each path in a separate process under valgrind's callgrind. Instructions
+//! are counted while the path runs, not while its inputs are prepared. `paths` has one file for
+//! each path, `callgrind` runs callgrind and reads its file, `figures` is the checked-in file, and
+//! `verdict` compares.
 
 mod callgrind;
 mod error;
@@ -23,7 +24,7 @@ use corvid_shell::output;
 use error::Error;
 use figures::Figures;
 
-// The server's allocator, so that allocations cost what they cost in the server.
+// The server's allocator, so that allocations cost the same here as in the server.
 #[global_allocator]
 static ALLOCATOR: tikv_jemallocator::Jemalloc = tikv_jemallocator::Jemalloc;
 
@@ -63,7 +64,8 @@ fn main() -> ExitCode {
     }
 }
 
-/// Returns whether all paths are within their limits. If instructions cannot be counted here, prints a warning and returns true.
+/// Returns true if all paths are within their limits. If instructions cannot be counted here,
+/// prints a warning and returns true.
 fn check() -> Result<bool, Error> {
     if let Err(reason) = callgrind::is_possible() {
         output::error_line(format_args!(

@@ -1,5 +1,6 @@
-//! The northbound database of several paths: 100 switches, an address set, and a number of ports. Inputs are texts, as clients send
-//! them. Results are checked, because a path that fails would be cheap.
+//! The northbound database of several paths: 100 switches, an address set and a number of ports.
+//! Inputs are texts, as clients send them. Results are checked, because a path that fails would be
+//! cheap.
 
 use std::fmt::Write as _;
 
@@ -28,7 +29,7 @@ pub(crate) struct Northbound {
 }
 
 impl Northbound {
-    /// A database without ports, and the delta that inserted the switches.
+    /// Returns a database without ports, and the delta that inserted the switches.
     pub(crate) fn new() -> (Northbound, Arc<Delta>) {
         let mut northbound = Northbound {
             database: Database::new(schema(), HashSeed::FIXED),
@@ -38,7 +39,7 @@ impl Northbound {
         (northbound, topology)
     }
 
-    /// A database with the ports 0 to `ports`.
+    /// Returns a database with the ports 0 to `ports - 1`.
     pub(crate) fn with_ports(ports: usize) -> Northbound {
         let (mut northbound, _) = Northbound::new();
         for number in 0..ports {
@@ -85,7 +86,8 @@ fn topology() -> String {
     text
 }
 
-/// `params` of the transaction that creates a port: the row, its reference in a switch, its address in the set.
+/// Returns the `params` of the transaction that creates a port: it inserts the row, its reference
+/// in a switch and its address in the set.
 pub(crate) fn add_port(number: usize) -> String {
     let switch = number % SWITCHES;
     let (high, low) = (number / 256, number % 256);
@@ -101,7 +103,7 @@ pub(crate) fn add_port(number: usize) -> String {
     )
 }
 
-/// The transaction of [`add_port`] as a message of about 750 bytes.
+/// Returns the transaction of [`add_port`] as a message of about 750 bytes.
 pub(crate) fn message(number: usize) -> Vec<u8> {
     let params = add_port(number);
     format!(r#"{{"id":{number},"method":"transact","params":{params}}}"#).into_bytes()

@@ -1,4 +1,5 @@
-//! The hot paths, one file each: the preparation of its inputs, and the number of measured runs.
+//! The hot paths, with one file for each. It contains the preparation of the inputs and the number
+//! of measured runs.
 
 mod apply_diff;
 mod client_apply;
@@ -12,19 +13,20 @@ mod peer_append;
 mod update1;
 mod write_contents;
 
-/// One path.
+/// A path.
 pub(crate) struct Path {
-    /// Its name in the table and in the file of figures.
+    /// The name in the table and in the file of figures.
     pub(crate) name: &'static str,
     /// A description of one run.
     pub(crate) about: &'static str,
-    /// The number of measured runs; the figure is the mean.
+    /// The number of measured runs. The figure is their mean.
     pub(crate) times: usize,
-    /// Prepares the inputs of that number of runs. Each call of the returned function is one run.
+    /// Prepares the inputs for the given number of runs. Each call of the returned function is one
+    /// run.
     pub(crate) prepare: fn(usize) -> Box<dyn FnMut()>,
 }
 
-/// All paths. A new one adds its `mod` line above and its line here.
+/// All paths. To add one, add its `mod` line above and a line here.
 pub(crate) const ALL: &[Path] = &[
     frame::PATH,
     execute_port::PATH,

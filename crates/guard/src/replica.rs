@@ -1,5 +1,5 @@
-//! A replica and a simulated server, for the paths of the client. The server's messages are prepared texts, so that only the work of the
-//! client is counted.
+//! A replica and a simulated server, for the paths of the client. The server's messages are
+//! prepared texts, so that only the work of the client is counted.
 
 use corvid_data::Schema;
 use corvid_idl::{Class, Idl};
@@ -8,8 +8,9 @@ use corvid_session::{Input, Output};
 
 use crate::northbound;
 
-/// A client of the northbound database with these contents, given as members of a table update (`"TABLE":{"UUID":{"initial":ROW}}`). `adjust`
-/// changes its class.
+/// Returns a client of the northbound database that has received the given contents, which are
+/// members of a table update (`"TABLE":{"UUID":{"initial":ROW}}`). `adjust` changes the class of
+/// the client.
 pub(crate) fn holding<T>(contents: &str, adjust: impl FnOnce(&mut Class) -> T) -> (Idl, T) {
     let schema = northbound::schema();
     let mut class = Class::everything(schema.clone());
@@ -36,7 +37,8 @@ pub(crate) fn handle(idl: &mut Idl, input: Input<'_>) {
     idl.handle(0, input).expect("no transaction is open");
 }
 
-/// A server without `_Server`, which answers the second kind of monitor.
+/// Returns the replies of a server without `_Server`, which supports the second version of monitor
+/// requests.
 fn answer(request: &[u8], schema: &Schema, contents: &str) -> String {
     let request = Value::parse(request).expect("the client sends JSON");
     let member = |name: &str| request.get(name).map(Value::to_bytes).unwrap_or_default();

@@ -1,5 +1,6 @@
-//! A shard and a database of the benchmark's schema whose writes complete at once: the whole server without sockets, files and
-//! threads. Paths from a message to its reply use it.
+//! A shard and a database with the benchmark's schema, whose writes complete at once. This is the
+//! whole server without sockets, files and threads. Paths that begin with a message and end with
+//! its reply use it.
 
 use corvid_log::storage::{FileSize, StorageReply, StorageRequest};
 use std::hint::black_box;
@@ -71,13 +72,14 @@ impl Server {
         }
     }
 
-    /// Opens a session of a new client.
+    /// Opens the session of a new client.
     pub(crate) fn connect(&mut self, session: SessionId) {
         let info = SessionInfo::new(false, String::new(), None);
         self.frontend.opened(session, info);
     }
 
-    /// Handles one message with all its effects. Returns the number of texts that were sent, all of them to the same client.
+    /// Handles one message and all effects of it. Returns the number of texts that were sent, all
+    /// of them to the same client.
     pub(crate) fn handle(&mut self, session: SessionId, message: Vec<u8>) -> usize {
         self.frontend.frame(NOW.mono_ms, session, message);
         let inputs = mem::take(&mut self.frontend.outputs().to_databases);

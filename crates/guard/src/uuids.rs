@@ -1,8 +1,8 @@
-//! UUIDs that are equal in every run, and spread over the whole range as random ones are.
+//! UUIDs that are equal in every run, and spread over the whole range like random ones.
 
 use corvid_data::{Uuid, UuidSource};
 
-/// A source of UUIDs; the number counts those made so far.
+/// A source of UUIDs. The number counts the UUIDs that it has made so far.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Uuids(u64);
 

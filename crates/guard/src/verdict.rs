@@ -4,7 +4,8 @@ use std::fmt::Write as _;
 
 use crate::figures::Figures;
 
-/// The percentage by which a count may exceed its checked-in figure. Variations between compilers are smaller.
+/// The percentage by which a count may exceed the checked-in figure. Variations between compilers
+/// are smaller.
 const INCREASE_PERCENT_MAX: f64 = 10.0;
 
 /// The result of the comparison: a table and, if it fails, advice.
@@ -14,7 +15,8 @@ pub(crate) struct Verdict {
     pub(crate) is_good: bool,
 }
 
-/// Compares the figures. A path without a checked-in figure fails, and so does a figure without a path.
+/// Compares the figures. A path without a checked-in figure fails the comparison, and so does a
+/// figure without a path.
 pub(crate) fn of(counted: &Figures, expected: &Figures) -> Verdict {
     let mut text = format!(
         "{:16} {:>12} {:>12} {:>8}\n",

@@ -1,6 +1,8 @@
-//! The library for C as it is installed: the shared library, the archive, headers, a pkg-config file, a manual page. Below a prefix, or as two Debian packages.
+//! The library for C in the form in which it is installed: the shared library, the archive,
+//! headers, a pkg-config file and a manual page. They are installed below a prefix, or packed as
+//! two Debian packages.
 //!
-//! The manual page is made of the header, so every function is on it.
+//! The manual page is made from the header, so every function is on it.
 
 use std::fs;
 use std::os::unix::fs::symlink;
@@ -15,7 +17,7 @@ use crate::Outcome;
 use crate::deb::{self, Inputs};
 use crate::tree::{Tree, output, run};
 
-/// The name of the shared library, which changes when programs must be linked anew.
+/// The name of the shared library. It changes when programs must be linked again.
 const SONAME: &str = "libcorvid.so.0";
 
 const HEADERS: [&str; 16] = [
@@ -109,7 +111,8 @@ pub(crate) fn packages(
     )
 }
 
-/// Makes a package, with a symbolic link to the shared library, which has no sum of its own: its target is in another package.
+/// Packs a tree. The optional symbolic link to the shared library has no checksum, because its
+/// target is in another package.
 fn pack(tree: &Tree, inputs: &Inputs, control: &str, name: &str, link: Option<&Path>) -> Outcome {
     let sums = deb::checksums(tree)?;
     let size_kib = deb::size(tree)?.div_ceil(1024);
@@ -126,7 +129,7 @@ fn pack(tree: &Tree, inputs: &Inputs, control: &str, name: &str, link: Option<&P
     deb::pack(tree, inputs, name)
 }
 
-/// Links the shared library and adds it. Returns its path.
+/// Links the shared library and adds it to the tree. Returns its path.
 fn add_shared(tree: &Tree, directory: &str, archive: &Path, source: &Path) -> Outcome<PathBuf> {
     let path = format!("{directory}/{SONAME}");
     let place = tree.write(&path, 0o644, b"")?;
@@ -134,9 +137,10 @@ fn add_shared(tree: &Tree, directory: &str, archive: &Path, source: &Path) -> Ou
     run(Command::new(source.join("crates/capi/link.sh"))
         .arg(archive)
         .arg(folder))?;
-    // The link without a version is for compiling, and comes with the headers.
+    // The link without a version is only needed to compile programs, so it belongs to the package
+    // with the headers.
     fs::remove_file(folder.join("libcorvid.so"))?;
-    // Names of functions are kept for backtraces.
+    // The names of functions are kept for backtraces.
     run(Command::new("strip").arg("--strip-debug").arg(&place))?;
     let made = fs::read(&place)?;
     tree.write(&path, 0o644, &made)
@@ -195,7 +199,8 @@ fn header(source: &Path) -> Outcome<String> {
     )?)
 }
 
-/// A function of the header: its declaration in one line, and the text above it.
+/// Returns the functions of the header: the declaration of each in one line, and the comment above
+/// it.
 fn functions(header: &str) -> Vec<(String, String)> {
     let mut found = Vec::new();
     let (mut text, mut declaration) = (Vec::new(), String::new());
@@ -222,7 +227,7 @@ fn functions(header: &str) -> Vec<(String, String)> {
     found
 }
 
-/// The manual page.
+/// Returns the manual page.
 fn page(header: &str) -> String {
     let mut page = Roff::new();
     let source = concat!("Corvid ", env!("CARGO_PKG_VERSION"));

@@ -1,6 +1,8 @@
-//! Completions for shells, made from a program's manual by the generators of `clap`, which handle the quoting rules of three shells.
+//! Completions for shells, which are made from the manual of a program by the generators of `clap`.
+//! These generators know the quoting rules of the three shells.
 //!
-//! The [`clap::Command`] is for completions only: the programs read their command lines as getopt does.
+//! The [`clap::Command`] is used for completions only: the programs themselves read their command
+//! lines as getopt does.
 
 use std::fs;
 use std::path::Path;
@@ -12,14 +14,14 @@ use corvid_shell::manual::{Chapter, Manual};
 
 use crate::{Outcome, programs};
 
-/// The directories in which shells find the completions of packages.
+/// The directories in which shells look for the completions of packages.
 const DIRECTORIES: [(Shell, &str); 3] = [
     (Shell::Bash, "bash-completion/completions"),
     (Shell::Fish, "fish/vendor_completions.d"),
     (Shell::Zsh, "zsh/vendor-completions"),
 ];
 
-/// Writes the completions of each program into the shells' directories below `/usr/share`.
+/// Writes the completions of each program into the directories of the shells below `/usr/share`.
 pub(crate) fn write_all(dir: &Path) -> Outcome {
     let programs = programs::all();
     let controls = programs
@@ -50,12 +52,13 @@ pub(crate) fn write_all(dir: &Path) -> Outcome {
 fn text(shell: Shell, command: &mut Command, name: &str) -> Outcome<String> {
     let mut text = Vec::new();
     clap_complete::generate(shell, command, name, &mut text);
-    // The generator for bash writes the hyphen in the name of a program with commands in two ways, so its cases would not match.
+    // For a program with commands, the generator for bash writes the hyphen in the program's name
+    // in two ways, so that its cases would not match.
     let as_label = name.replace('-', "__subcmd__");
     Ok(String::from_utf8(text)?.replace(&as_label, &name.replace('-', "__")))
 }
 
-/// A program as a `clap` command.
+/// Returns a program as a `clap` command.
 fn command(manual: &Manual) -> Command {
     let mut command = Command::new(manual.name)
         .about(manual.purpose)
@@ -77,11 +80,11 @@ fn command(manual: &Manual) -> Command {
     command
 }
 
-/// Adds the commands of a chapter that are not there yet.
+/// Adds the commands of a chapter that do not exist yet.
 fn with_subcommands(mut command: Command, chapter: &Chapter) -> Command {
     for entry in &chapter.entries {
         let words = &mut entry.term.split_whitespace();
-        // Options of a single command are written before it, in brackets.
+        // Options of a single command are written before its name, in brackets.
         let Some(name) = words.find(|word| !word.starts_with('[')) else {
             continue;
         };

@@ -1,9 +1,10 @@
-//! The Debian package: programs, pages, completions and units, and scripts that divert the files that they replace. Those of the library for C are in
-//! `c_library`.
+//! The Debian package: programs, pages, completions and units, and scripts that divert the files
+//! that the package replaces. The packages of the library for C are in `c_library`.
 //!
-//! `dpkg-deb`, which every Debian has, builds it from a tree without a rules file. Each diverted path is a file of this package. The
-//! list is made here and inserted into the maintainer scripts, so it cannot differ: `PATH=DIVERTED`, where DIVERTED is the new path of the other
-//! package's file.
+//! `dpkg-deb`, which every Debian system has, builds it from a tree without a rules file. Each
+//! diverted path is a file of this package. The list of diversions is made here and inserted into
+//! the maintainer scripts, so the two cannot differ. It consists of `PATH=DIVERTED`, where DIVERTED
+//! is the new path of the other package's file.
 
 use std::fmt::Write;
 use std::fs;
@@ -17,15 +18,15 @@ use crate::{Outcome, c_library, completion, page, programs};
 
 /// The inputs of a package.
 pub(crate) struct Inputs {
-    /// The folder for the package.
+    /// The folder in which the package is made.
     pub(crate) dir: PathBuf,
-    /// The folder of the programs.
+    /// The folder that contains the programs.
     pub(crate) bin_dir: PathBuf,
     /// The root of the repository.
     pub(crate) source: PathBuf,
-    /// Compress fast rather than well.
+    /// Whether to compress fast instead of well.
     pub(crate) fast: bool,
-    /// The archive of the library for C, if its packages are wanted too.
+    /// The archive of the library for C, if its packages are made, too.
     pub(crate) library: Option<PathBuf>,
 }
 
@@ -33,7 +34,8 @@ const SCRIPTS: [&str; 4] = ["preinst", "postinst", "prerm", "postrm"];
 
 const UNIT: &str = "corvid-ovsdb-server@.service";
 
-/// Files and folders of the repository in the package, below [`DOCUMENTS_DIR`] at the same relative paths, so that links between them work.
+/// The files and folders of the repository that are in the package. They are below
+/// [`DOCUMENTS_DIR`] at the same relative paths, so that links between them work.
 const DOCUMENTS: [&str; 9] = [
     "README.md",
     "ARCHITECTURE.md",
@@ -84,7 +86,8 @@ pub(crate) fn build(inputs: &Inputs) -> Outcome {
     }
 }
 
-/// Makes a package of a tree that has its control files, prints its path and removes the tree.
+/// Makes a package from a tree that already contains the control files, prints its path and removes
+/// the tree.
 pub(crate) fn pack(tree: &Tree, inputs: &Inputs, name: &str) -> Outcome {
     let package = inputs.dir.join(name);
     let level = if inputs.fast { "-z1" } else { "-z6" };
@@ -98,7 +101,8 @@ pub(crate) fn pack(tree: &Tree, inputs: &Inputs, name: &str) -> Outcome {
     Ok(())
 }
 
-/// Adds programs and their pages. Returns the paths that packages of Open vSwitch have too.
+/// Adds the programs and their pages. Returns the diversions: packages of Open vSwitch contain the
+/// same paths.
 fn add_programs(tree: &Tree, inputs: &Inputs) -> Outcome<Vec<String>> {
     let mut diverted = Vec::new();
     for program in programs::all() {
@@ -107,7 +111,8 @@ fn add_programs(tree: &Tree, inputs: &Inputs) -> Outcome<Vec<String>> {
             .map_err(|error| format!("{name} in {}: {error}", inputs.bin_dir.display()))?;
         let path = format!("{}/{name}", program.directory);
         let place = tree.write(&path, 0o755, &binary)?;
-        // Symbols are kept for backtraces. Line tables are removed: they would be most of the package.
+        // Symbols are kept for backtraces. Line tables are removed, because they would be the
+        // largest part of the package.
         run(Command::new("strip").arg("--strip-debug").arg(place))?;
         diverted.push(format!("/{path}=/{path}.openvswitch"));
         let path = format!("usr/share/man/{}", program.page());
@@ -117,8 +122,9 @@ fn add_programs(tree: &Tree, inputs: &Inputs) -> Outcome<Vec<String>> {
     Ok(diverted)
 }
 
-/// The path to which the page of another package is diverted. `man` warns about files whose names do not end in a section, so the suffix is
-/// before the section: `man ovsdb-server.openvswitch` shows that page.
+/// Returns the path to which the page of another package is diverted. `man` warns about files whose
+/// names do not end with a section, so the suffix is put before the section.
+/// `man ovsdb-server.openvswitch` shows that page.
 fn diverted_page(path: &str) -> String {
     let (name, section) = path.rsplit_once('.').unwrap_or((path, ""));
     format!("{name}.openvswitch.{section}.gz")
@@ -150,7 +156,7 @@ fn add_documents(tree: &Tree, source: &Path) -> Outcome {
     tree.write_compressed(&format!("{DOCUMENTS_DIR}/changelog.Debian"), &changelog)
 }
 
-/// The lines of `md5sums`.
+/// Returns the lines of `md5sums`.
 pub(crate) fn checksums(tree: &Tree) -> Outcome<String> {
     let mut names = Vec::new();
     for file in tree.files()? {
@@ -160,7 +166,7 @@ pub(crate) fn checksums(tree: &Tree) -> Outcome<String> {
     Ok(sums + "\n")
 }
 
-/// Bytes of all files.
+/// Returns the sum of the sizes of all files, in bytes.
 pub(crate) fn size(tree: &Tree) -> Outcome<u64> {
     let mut total = 0;
     for file in tree.files()? {
@@ -200,7 +206,7 @@ Description: OVSDB server and tools that stand in for those of Open vSwitch
     Ok(text)
 }
 
-/// The newest version of the C library whose symbols a program names.
+/// Returns the newest version of the C library that a program refers to by its symbols.
 pub(crate) fn library_version(program: &[u8]) -> Option<(u32, u32)> {
     const MARK: &[u8] = b"GLIBC_";
     let number = |bytes: &[u8]| -> Option<u32> { std::str::from_utf8(bytes).ok()?.parse().ok() };

@@ -1,10 +1,11 @@
-//! `corvid-xtask lines`: lines of product code by crate, and its assertions: those that releases
-//! check, and those that only debug builds do.
+//! `corvid-xtask lines`: counts the lines of product code in each crate, and the assertions: those
+//! that release builds check, and those that only debug builds check.
 //!
-//! A line counts unless it is blank or a comment. An assertion begins its line. Left out are crates for development, the folders
-//! `tests`, `examples` and `benches`, and everything under `#[cfg(test)]`: items, modules, and
-//! their files. Sources are read as text and must be formatted: an item ends at the bracket below
-//! its first line.
+//! A line counts unless it is blank or a comment. An assertion is at the beginning of its line.
+//! Crates for development, the folders `tests`, `examples` and `benches`, and everything under
+//! `#[cfg(test)]` (items, modules and their files) do not count. Sources are read as text and must
+//! be formatted, because an item is assumed to end at the bracket with the same indentation as its
+//! first line.
 
 use std::collections::BTreeSet;
 use std::ops::AddAssign;
@@ -15,9 +16,9 @@ use corvid_shell::output;
 
 use crate::Outcome;
 
-/// Crates that ship nothing.
+/// Crates that are only used for development.
 const DEVELOPMENT: [&str; 6] = ["sim", "model", "bench", "guard", "fuzzing", "examples"];
-/// Folders of a crate without product code.
+/// Folders of a crate that do not contain product code.
 const FOLDERS: [&str; 4] = ["tests", "examples", "benches", "target"];
 
 /// Prints the lines of each crate of the repository at `root`, and their sum.
@@ -69,7 +70,7 @@ impl fmt::Display for Counts {
     }
 }
 
-/// The lines of all sources below a folder.
+/// Returns the sum of all sources below a folder.
 fn count_folder(folder: &Path) -> Outcome<Counts> {
     let mut files = Vec::new();
     collect(folder, &mut files)?;
@@ -108,7 +109,7 @@ fn collect(folder: &Path, files: &mut Vec<PathBuf>) -> Outcome {
     Ok(())
 }
 
-/// Where the modules are that a file declares.
+/// Returns the folder of the modules that a file declares.
 fn folder_of_modules(file: &Path) -> PathBuf {
     match file.file_stem().and_then(|stem| stem.to_str()) {
         Some("lib" | "main" | "mod") => file.with_file_name(""),
@@ -116,11 +117,11 @@ fn folder_of_modules(file: &Path) -> PathBuf {
     }
 }
 
-/// A source as far as it is counted.
+/// The parts of a source that are counted.
 #[derive(Debug, Default, PartialEq, Eq)]
 struct Source {
     counts: Counts,
-    /// Modules for tests that are files of their own.
+    /// Modules for tests that are separate files.
     test_modules: Vec<String>,
 }
 
@@ -145,7 +146,7 @@ impl Source {
         source
     }
 
-    /// Skips the item after `#[cfg(test)]`, which is indented so far.
+    /// Skips the item after `#[cfg(test)]`. `indent` is its indentation.
     fn skip_item<'a>(&mut self, lines: &mut impl Iterator<Item = &'a str>, indent: usize) {
         let mut is_begun = false;
         for line in lines {
@@ -159,7 +160,7 @@ impl Source {
             }
             let is_at_indent = line.len() - line.trim_start().len() == indent;
             let ends = code.ends_with([';', '}', ',']);
-            // The first line of an item that goes on ends with an open bracket.
+            // If the first line of an item is not its end, it ends with an open bracket.
             if is_at_indent && ends && (!is_begun || code.starts_with(['}', ')', ']'])) {
                 return;
             }

@@ -1,10 +1,11 @@
 //! `corvid-xtask`: builds manual pages and completions from the tables of the programs, installs
-//! the library for C, builds Debian packages, runs all tests, and breaks rules of clusters to see
-//! tests fail, and counts lines. `make docs`, `make deb`, `make test` and `make lines` run it;
-//! breaking rules by hand.
+//! the library for C, builds Debian packages, runs all tests, counts lines, and breaks rules of the
+//! consensus library to check that a test fails. `make docs`, `make deb`, `make test` and
+//! `make lines` run it; rules are broken by hand.
 //!
-//! Its outputs are not checked in. It reads the programs' manuals as values ([`corvid_shell::manual`]) and names no option or command itself, so
-//! a new one is in every page and completion at once.
+//! Its outputs are not checked in. It reads the programs' manuals as values
+//! ([`corvid_shell::manual`]) and does not name any option or command itself, so a new one appears
+//! on every page and in every completion automatically.
 
 mod c_library;
 mod completion;
@@ -30,8 +31,9 @@ use clap::{Arg, ArgAction, ArgMatches, Command};
 /// The result of a task.
 type Outcome<T = ()> = Result<T, Box<dyn Error>>;
 
-/// The command line. It is built without `clap`'s macros: they need more features of the common parser of macros than other libraries do, so all
-/// libraries with macros would be built a second time.
+/// The command line. It is built without `clap`'s macros, because these need more features of the
+/// parser that all macros use than the other libraries do. So all libraries with macros would be
+/// built a second time.
 fn command_line() -> Command {
     let task = |name: &'static str, about: &'static str| {
         Command::new(name)

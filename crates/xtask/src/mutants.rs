@@ -1,10 +1,13 @@
-//! Mutants of `consensus`: each breaks one rule of the use of the library, and a test must fail.
+//! Mutants of the crate `consensus`. Each mutant breaks one rule for using the consensus library,
+//! and a test must fail with it.
 //!
-//! `corvid-xtask mutants [NAME]...` builds them all at once in a copy of the repository (`target/mutants`), where each changed place asks
-//! whether its mutant is the one that `CORVID_MUTANT` names. So each costs a run of the tests and no build. Tests are run from the
-//! quickest to the slowest, and the simulator ends at its first failures. A mutant with which tests take far longer than without one is found
-//! too: it never comes to rest. Invariant: a mutant that does not apply any more, does not compile, or tests that fail without a mutant are
-//! an error, and so is a name that no mutant has.
+//! `corvid-xtask mutants [NAME]...` builds all mutants together in a copy of the repository
+//! (`target/mutants`). Each changed place checks at run time whether its mutant is the one that
+//! `CORVID_MUTANT` names. So a mutant costs a run of the tests, but no build. The quickest tests
+//! run first, and the simulator ends at its first failures. A mutant also counts as found if the
+//! tests take far longer with it than without one, because then something goes on forever. It is an
+//! error if a mutant can no longer be applied or does not compile, if tests fail without a mutant,
+//! or if a name is not the name of a mutant.
 
 mod rules;
 
@@ -21,15 +24,15 @@ use crate::test_run::limits_of_jobs;
 use crate::timed_process::{End, Limits, TimedProcess};
 use rules::{Mutant, RULES};
 
-/// The crate whose rules are broken.
+/// The crate whose code is changed.
 const CRATE: &str = "crates/consensus/src/lib.rs";
 
-/// With a mutant a suite may take so many times as long as without one...
+/// With a mutant, a suite may take this many times as long as without one.
 const SLOWER: u32 = 10;
-/// ... and so long in any case.
+/// The minimum time limit of a suite.
 const LIMIT_MIN: Duration = Duration::from_secs(60);
 
-/// Asked by each place that a mutant changes.
+/// The function that each changed place calls.
 const SWITCH: &str = "
 /// Whether the mutant of this name is to be tested.
 pub(crate) fn is_mutated(name: &str) -> bool {
@@ -38,13 +41,14 @@ pub(crate) fn is_mutated(name: &str) -> bool {
 }
 ";
 
-/// Tests that must find a mutant: the arguments of Cargo, and the number of seeds of each simulation.
+/// Tests that should find a mutant: the arguments of Cargo, and the number of seeds of each
+/// simulation.
 struct Suite {
     arguments: &'static [&'static str],
     seeds: &'static str,
 }
 
-/// The quickest first.
+/// The suites, the quickest first.
 const SUITES: &[Suite] = &[
     Suite {
         arguments: &["-p", "corvid-consensus", "--lib", "--tests"],
@@ -69,7 +73,8 @@ const SUITES: &[Suite] = &[
     },
 ];
 
-/// The file with the change, which takes place if its mutant is chosen.
+/// Returns the text of a file with the change of a mutant, which takes effect if that mutant is
+/// chosen.
 fn apply(text: &str, mutant: &Mutant) -> Outcome<String> {
     let Mutant {
         name,
@@ -98,10 +103,10 @@ fn apply(text: &str, mutant: &Mutant) -> Outcome<String> {
     Ok(text.replacen(&whole, &format!("{before}{choice}{after}"), 1))
 }
 
-/// Tests all mutants, or those with these names.
+/// Tests all mutants, or only those that are named.
 ///
 /// # Errors
-/// One of them is not found, does not apply, or does not exist.
+/// If a mutant is not found, cannot be applied, or does not exist.
 pub(crate) fn run(only: &BTreeSet<&String>) -> Outcome {
     let mutants = || RULES.iter().flat_map(|rule| rule.mutants);
     let is_unknown = |name: &&&String| !mutants().any(|mutant| mutant.name == name.as_str());
@@ -173,8 +178,10 @@ fn unpack(copy: &Path) -> Outcome {
     Ok(())
 }
 
-/// Makes the files of `to` those of `from`, except for its build. A file that is equal stays as old as it is and costs no build; one that
-/// is not becomes newer than what was built of it, which an unpacked file, as old as its commit, need not be.
+/// Makes the files of `to` equal to those of `from`, except for the build in `to`. An equal file
+/// keeps its time, so nothing is built again for it. A changed file is written anew, so that it
+/// becomes newer than the build. The unpacked file would not do, because it is as old as its
+/// commit.
 fn update(from: &Path, to: &Path) -> Outcome {
     fs::create_dir_all(to)?;
     for entry in fs::read_dir(to)? {
@@ -201,7 +208,7 @@ fn update(from: &Path, to: &Path) -> Outcome {
     Ok(())
 }
 
-/// A run of the tests of a suite, or what these options make of it.
+/// Returns the command that runs the tests of a suite, with more options for `cargo test`.
 fn command(copy: &Path, suite: &Suite, mutant: &str, options: &[&str]) -> Outcome<Command> {
     let mut command = Command::new("cargo");
     command
@@ -209,7 +216,8 @@ fn command(copy: &Path, suite: &Suite, mutant: &str, options: &[&str]) -> Outcom
         .args(options)
         .args(suite.arguments)
         .current_dir(copy)
-        // Not that of the repository: Cargo takes the copy's crates for the same ones.
+        // The target directory of the repository cannot be used, because Cargo would take the
+        // copy's crates for those of the repository.
         .env("CARGO_TARGET_DIR", fs::canonicalize(copy)?.join("target"))
         .env("CORVID_MUTANT", mutant);
     if !suite.seeds.is_empty() {
@@ -218,10 +226,10 @@ fn command(copy: &Path, suite: &Suite, mutant: &str, options: &[&str]) -> Outcom
     Ok(command)
 }
 
-/// Builds a suite and runs it without a mutant. Returns the time that it may take with one.
+/// Builds a suite and runs it without a mutant. Returns the limits for a run with a mutant.
 ///
 /// # Errors
-/// It does not compile, or a test fails.
+/// If the suite does not compile, or if a test fails.
 fn try_unchanged(copy: &Path, suite: &Suite) -> Outcome<Limits> {
     let mut build = command(copy, suite, "", &["--no-run"])?;
     let process = TimedProcess::run(&mut build, limits_of_jobs()?)?;
@@ -239,7 +247,8 @@ fn try_unchanged(copy: &Path, suite: &Suite) -> Outcome<Limits> {
     Ok(Limits::of(LIMIT_MIN.max(began.elapsed() * SLOWER)))
 }
 
-/// The first test that fails with a mutant. `limits` are those of the suites that were tried without one, which each is before its first use.
+/// Returns the first test that fails with a mutant. `limits` has the limits of the suites that have
+/// been used so far. A suite runs without a mutant before its first use, which gives its limits.
 fn find(copy: &Path, mutant: &str, limits: &mut Vec<Limits>) -> Outcome<Option<String>> {
     for (number, suite) in SUITES.iter().enumerate() {
         let limit = match limits.get(number) {
@@ -255,7 +264,7 @@ fn find(copy: &Path, mutant: &str, limits: &mut Vec<Limits>) -> Outcome<Option<S
             End::Exited(status) if status.success() => continue,
             End::Exited(_) => {}
             End::Interrupted => return Err("interrupted".into()),
-            // It never comes to rest.
+            // Something goes on forever with this mutant, which counts as found.
             end @ End::OutOfTime(_) => {
                 return Ok(Some(format!("{}: {end}", suite.arguments.join(" "))));
             }
@@ -266,7 +275,7 @@ fn find(copy: &Path, mutant: &str, limits: &mut Vec<Limits>) -> Outcome<Option<S
     Ok(None)
 }
 
-/// The first test that has failed, by the output of Rust's test harness.
+/// Returns the first test that has failed, according to the output of Rust's test harness.
 fn failed_test(output: &str) -> Option<String> {
     let mut tests = output.lines().filter_map(|line| line.strip_prefix("test "));
     let failed = tests.find_map(|line| line.strip_suffix(" ... FAILED"))?;
@@ -283,7 +292,8 @@ mod tests {
     fn every_mutant_applies_and_has_a_name_of_its_own() {
         let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
         let mut names = BTreeSet::new();
-        // All are built at once, so each must apply to a file that has those before it.
+        // All mutants are built together, so each must apply to a file that contains the mutants
+        // before it.
         let mut files = BTreeMap::new();
         for mutant in RULES.iter().flat_map(|rule| rule.mutants) {
             let text = files.entry(mutant.file).or_insert_with(|| {

@@ -1,6 +1,7 @@
 //! Manual pages: a program's manual as roff.
 //!
-//! Sections have the customary order. Meanings, which are phrases in `--help`, become sentences; backquoted words become bold.
+//! Sections have the customary order. The meanings are phrases in `--help`, and become sentences
+//! here. Words between backquotes become bold.
 
 use std::fs;
 use std::path::Path;
@@ -24,7 +25,7 @@ pub(crate) fn write_all(dir: &Path) -> Outcome {
     Ok(())
 }
 
-/// The page of one program.
+/// Returns the page of one program.
 pub(crate) fn text(manual: &Manual) -> String {
     let mut page = Page {
         roff: Roff::new(),
@@ -112,7 +113,7 @@ impl Page {
         self.meaning(option.meaning, option.detail);
     }
 
-    /// The text beside a term.
+    /// Writes the text that explains a term.
     fn meaning(&mut self, meaning: &str, detail: &str) {
         let text = self.placeholders.fill(&sentence(meaning));
         self.roff.text(inlines(&text));
@@ -145,7 +146,7 @@ impl Page {
     }
 }
 
-/// Text with the words between backquotes in bold.
+/// Converts a text; words between backquotes become bold.
 fn inlines(text: &str) -> Vec<Inline> {
     let parts = text.split('`').enumerate();
     parts
@@ -157,7 +158,7 @@ fn inlines(text: &str) -> Vec<Inline> {
         .collect()
 }
 
-/// A phrase as a sentence.
+/// Converts a phrase to a sentence.
 fn sentence(phrase: &str) -> String {
     let mut letters = phrase.chars();
     let first = letters.next().map(|first| first.to_ascii_uppercase());

@@ -1,12 +1,15 @@
-//! Says which processes run below one, and where each of its threads waits, for the report of a job that does not end.
+//! Describes which processes run below a process and what each of its threads waits for. This is
+//! used in the report of a job that does not end.
 //!
-//! Rust's test harness names a thread after its test, so the threads of a test program tell which tests have not ended. Called by `timed_process`. All
-//! comes from `/proc`; a process that ends meanwhile is left out.
+//! Rust's test harness names a thread after its test, so the threads of a test program show which
+//! tests have not ended. Called by `timed_process`. All information comes from `/proc`. A process
+//! that ends in the meantime is left out.
 
 use std::fmt::Write;
 use std::path::Path;
 
-/// The threads of a process, then all its descendants: a line each, indented by depth.
+/// Returns the threads of a process and then all its descendants, each on a line that is indented
+/// by its depth.
 pub(crate) fn describe(process: u32) -> String {
     let all = processes();
     let mut text = format!("still running below process {process}:\n");
@@ -26,19 +29,19 @@ pub(crate) fn describe(process: u32) -> String {
     text
 }
 
-/// Each process of the system with its parent.
+/// Returns each process of the system with its parent.
 fn processes() -> Vec<(u32, u32)> {
     let entries = numbers(Path::new("/proc"));
     let of_parent = |process: u32| {
         let stat = read(&format!("/proc/{process}/stat"));
-        // The name of a program may have spaces and brackets.
+        // The name of a program may contain spaces and brackets.
         let (_, fields) = stat.rsplit_once(") ")?;
         Some((process, fields.split(' ').nth(1)?.parse().ok()?))
     };
     entries.into_iter().filter_map(of_parent).collect()
 }
 
-/// The threads of a process with their names.
+/// Returns the threads of a process with their names.
 fn tasks(process: u32) -> Vec<(u32, String)> {
     let folder = format!("/proc/{process}/task");
     let named = |task| {
@@ -49,7 +52,7 @@ fn tasks(process: u32) -> Vec<(u32, String)> {
     tasks.into_iter().map(named).collect()
 }
 
-/// The names in a folder that are numbers, in their order.
+/// Returns those names in a folder that are numbers, in ascending order.
 fn numbers(folder: &Path) -> Vec<u32> {
     let entries = std::fs::read_dir(folder).into_iter().flatten().flatten();
     let mut found: Vec<u32> = entries

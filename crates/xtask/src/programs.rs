@@ -1,23 +1,24 @@
-//! The packaged programs, with their directories on a system.
+//! The packaged programs, with the directories in which they are installed.
 
 use corvid_shell::manual::Manual;
 
 /// A program.
 pub(crate) struct Program {
-    /// Its manual.
+    /// The manual.
     pub(crate) manual: Manual,
-    /// The directory that it is installed in.
+    /// The directory in which it is installed.
     pub(crate) directory: &'static str,
 }
 
 impl Program {
-    /// The file name of its manual page.
+    /// Returns the file name of the manual page.
     pub(crate) fn page(&self) -> String {
         format!("man{0}/{1}.{0}", self.manual.section, self.manual.name)
     }
 }
 
-/// All programs. Directories and sections are those of the programs that they replace.
+/// Returns all programs. Their directories and sections are those of the programs that they
+/// replace.
 pub(crate) fn all() -> [Program; 5] {
     let program = |manual, directory| Program { manual, directory };
     [

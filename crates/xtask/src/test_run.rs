@@ -1,10 +1,14 @@
-//! `corvid-xtask test`: builds the test programs of the workspace, and runs each as soon as it is built, several at a time.
+//! `corvid-xtask test`: builds the test programs of the workspace and runs each as soon as it is
+//! built, several at the same time.
 //!
-//! Many tests wait for processes, so tests run while Cargo still compiles the other test programs. The output of a program is kept together. The run
-//! fails if the build, a program, the documentation's tests or the command given by `--beside` fails; every job's failure is shown once where it
-//! happens and named once more at the end. A job that takes longer than [`LIMIT`] is ended and has failed (`timed_process`).
+//! Many tests wait for processes, so tests run while Cargo is still compiling the other test
+//! programs. The output of a program is printed as a whole when the program ends. The run fails if
+//! the build, a program, the documentation's tests or the command given by `--beside` fails. The
+//! failure of a job is shown in full when it happens, and the job is named again at the end. A job
+//! that takes longer than [`LIMIT`] is ended and counts as failed (`timed_process`).
 //!
-//! This file knows how Cargo reports what it has built and how Rust's test harness reports results. It knows no test.
+//! This file knows how Cargo reports what it has built, and how Rust's test harness reports
+//! results. It does not know any particular test.
 
 use std::collections::{HashMap, VecDeque};
 use std::io::{self, BufRead, BufReader};
@@ -21,10 +25,11 @@ use corvid_shell::{output, signals};
 use crate::Outcome;
 use crate::timed_process::{End, Limits, TimedProcess};
 
-/// Jobs that run at the same time.
+/// The number of jobs that run at the same time.
 const LANES: usize = 3;
 
-/// Test programs whose tests wait for other processes most of the time. They start first, with [`THREADS_WAITING`] threads for each core.
+/// Test programs whose tests wait for other processes most of the time. They are started first,
+/// with [`THREADS_WAITING`] threads for each core.
 const WAITING: [&str; 7] = [
     "tests system",
     "crates/driver clients",
@@ -35,27 +40,29 @@ const WAITING: [&str; 7] = [
     "crates/shell process",
 ];
 
-/// Threads for each core in programs that wait.
+/// The number of threads for each core in programs that wait.
 const THREADS_WAITING: usize = 4;
 
-/// The variable with the limit of time of each job, in seconds, for slow machines.
+/// The environment variable with the time limit of each job in seconds, for slow machines.
 const LIMIT: &str = "CORVID_TEST_LIMIT_S";
-/// That limit by default: several times what the longest job takes on a busy machine with two cores.
+/// The default of that limit. It is several times the time that the longest job takes on a busy
+/// machine with two cores.
 const LIMIT_DEFAULT: Duration = Duration::from_secs(20 * 60);
 
-/// The variable that tells tests where the programs are that they start.
+/// The environment variable that tells tests where the programs are that they start.
 const PROGRAMS: &str = "CORVID_BIN_DIR";
 
-/// Folders and figures that all jobs share.
+/// The values that all jobs share.
 #[derive(Debug)]
 struct Workspace {
     root: PathBuf,
-    /// The folder of this program, where the programs under test were built with it.
+    /// The folder of this program. The programs under test are in it, because they were built
+    /// together with this program.
     programs: PathBuf,
     cores: usize,
 }
 
-/// One thing to run.
+/// Something to run.
 #[derive(Debug)]
 struct Job {
     name: String,
@@ -63,12 +70,12 @@ struct Job {
     is_waiting: bool,
 }
 
-/// The outcome of a job.
+/// The result of a job.
 #[derive(Debug)]
 struct Report {
     name: String,
     is_success: bool,
-    /// Why it has failed, unless its own output says so.
+    /// Why the job has failed, unless its own output says so.
     reason: Option<String>,
     tally: Tally,
     output: String,
@@ -82,12 +89,12 @@ struct Tally {
     passed: usize,
     failed: Vec<String>,
     ignored: usize,
-    /// Tests that the harness called slow and that had no result when the program ended.
+    /// Tests that the harness reported as slow and that had no result when the program ended.
     unfinished: Vec<String>,
 }
 
 impl Tally {
-    /// Counts the lines of Rust's test harness, `test NAME ... ok`.
+    /// Counts the results in the output of Rust's test harness, which writes `test NAME ... ok`.
     fn of(output: &str) -> Tally {
         let mut tally = Tally::default();
         let lines = output.lines().filter_map(|line| line.strip_prefix("test "));
@@ -117,7 +124,7 @@ impl Tally {
     }
 }
 
-/// Jobs that may start, and whether more can come.
+/// Jobs that may be started, and whether more may be added.
 #[derive(Debug, Default)]
 struct Queue {
     jobs: VecDeque<Job>,
@@ -136,7 +143,7 @@ impl Shared {
         self.queue.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Adds a job: before those that do not wait, if it waits.
+    /// Adds a job. A job that waits is added before all jobs that do not wait.
     fn add(&self, job: Job) {
         let mut queue = self.lock();
         let at = if job.is_waiting {
@@ -148,7 +155,7 @@ impl Shared {
         self.changed.notify_all();
     }
 
-    /// Says that no more jobs come. After a build that failed, nothing more is started.
+    /// Marks the queue as complete. If the build failed, no more jobs are started.
     fn complete(&self, is_build_good: bool) {
         let mut queue = self.lock();
         if !is_build_good {
@@ -158,7 +165,7 @@ impl Shared {
         self.changed.notify_all();
     }
 
-    /// The next job, as soon as there is one; `None` when there are no more.
+    /// Returns the next job as soon as there is one; `None` if there will be none.
     fn next(&self) -> Option<Job> {
         let mut queue = self.lock();
         loop {
@@ -179,7 +186,8 @@ impl Shared {
     }
 }
 
-/// Builds and runs all tests below the current directory, the root of the repository. `beside` is a shell command that is run as one more job.
+/// Builds and runs all tests below the current directory, which must be the root of the repository.
+/// `beside` is a shell command that is run as one more job.
 pub(crate) fn run(beside: Option<&String>) -> Outcome {
     let this = std::env::current_exe()?;
     let workspace = Workspace {
@@ -188,7 +196,8 @@ pub(crate) fn run(beside: Option<&String>) -> Outcome {
         cores: thread::available_parallelism().map_or(2, usize::from),
     };
     let limits = limits_of_jobs()?;
-    // Jobs have process groups of their own, so signals from the terminal reach this process alone, which ends them.
+    // Each job has its own process group, so signals from the terminal only reach this process. It
+    // must therefore end the jobs.
     signals::init()?;
     let started = Instant::now();
     let shared = Shared::default();
@@ -238,16 +247,17 @@ pub(crate) fn run(beside: Option<&String>) -> Outcome {
     conclude(reports.into_iter().flatten().collect(), started.elapsed())
 }
 
-/// Test programs that wait for the programs of their package: Cargo reports a test program before it has put those in their place.
+/// Test programs that cannot be started yet, because Cargo reports a test program before it has put
+/// the programs of the same package in their place.
 #[derive(Debug, Default)]
 struct Withheld {
-    /// For each manifest, the programs of its package that Cargo has not reported.
+    /// For each manifest, the number of programs of its package that Cargo has not reported yet.
     missing: HashMap<String, usize>,
     jobs: Vec<(String, Job)>,
 }
 
 impl Withheld {
-    /// From the output of `cargo metadata`.
+    /// Reads the output of `cargo metadata`.
     fn new(metadata: &Value) -> Option<Withheld> {
         let mut missing = HashMap::new();
         for package in metadata.get("packages")?.as_array()? {
@@ -262,7 +272,7 @@ impl Withheld {
         })
     }
 
-    /// Takes a message of Cargo; yields the jobs that may start.
+    /// Handles a message of Cargo. Returns the jobs that may now be started.
     fn message(&mut self, message: &Value, workspace: &Workspace) -> Vec<Job> {
         let manifest = message.get("manifest_path").and_then(Value::as_str);
         let manifest = manifest.unwrap_or_default();
@@ -303,13 +313,14 @@ impl Withheld {
     }
 }
 
-/// Whether a target, as Cargo describes it, is of this kind.
+/// Whether a target, as Cargo describes it, is of the given kind.
 fn is_kind(target: &Value, kind: &str) -> bool {
     let kinds = target.get("kind").and_then(Value::as_array);
     kinds.is_some_and(|kinds| kinds.iter().any(|found| found.as_str() == Some(kind)))
 }
 
-/// Has Cargo build all test programs; adds each to the queue when Cargo reports it and the programs that it starts.
+/// Lets Cargo build all test programs. Each is added to the queue when Cargo has reported it and
+/// the programs that it starts.
 fn build(workspace: &Workspace, shared: &Shared) -> io::Result<ExitStatus> {
     let metadata = Command::new("cargo")
         .args(["metadata", "--no-deps", "--format-version=1"])
@@ -320,7 +331,8 @@ fn build(workspace: &Workspace, shared: &Shared) -> io::Result<ExitStatus> {
     let mut withheld = metadata
         .and_then(|metadata| Withheld::new(&metadata))
         .unwrap_or_default();
-    // Tests that run meanwhile have time limits; the build has none.
+    // The build has a low priority, because it has no time limit, but the tests that run at the
+    // same time have.
     let mut child = Command::new("nice")
         .args(["cargo", "test", "--workspace", "--no-run", "--quiet"])
         .arg("--message-format=json-render-diagnostics")
@@ -343,7 +355,8 @@ fn build(workspace: &Workspace, shared: &Shared) -> io::Result<ExitStatus> {
     Ok(status)
 }
 
-/// The test program that a message of Cargo announces. Tests run in the folder of their package, as under `cargo test`.
+/// Returns the test program that a message of Cargo announces. Tests run in the folder of their
+/// package, as under `cargo test`.
 fn test_program(message: &Value, workspace: &Workspace) -> Option<Job> {
     if !message.get("profile")?.get("test")?.as_bool()? {
         return None;
@@ -375,15 +388,15 @@ fn test_program(message: &Value, workspace: &Workspace) -> Option<Job> {
     })
 }
 
-/// The limits of each job.
+/// Returns the limits of each job.
 ///
 /// # Errors
-/// [`LIMIT`] is no number of seconds.
+/// If [`LIMIT`] is not a number of seconds.
 pub(crate) fn limits_of_jobs() -> Outcome<Limits> {
     Ok(Limits::of(limit(std::env::var(LIMIT).ok().as_deref())?))
 }
 
-/// The limit of time of each job, from the text of [`LIMIT`].
+/// Reads the time limit of each job from the value of [`LIMIT`].
 fn limit(text: Option<&str>) -> Outcome<Duration> {
     let Some(text) = text else {
         return Ok(LIMIT_DEFAULT);
@@ -435,7 +448,8 @@ fn perform(mut job: Job, limits: Limits) -> Report {
     }
 }
 
-/// Prints one job's report: all output of one that failed, else only what its tests wrote past the harness, such as what was skipped.
+/// Prints the report of a job. If it failed, this is its whole output; otherwise it is only what
+/// its tests wrote directly to standard error, such as what was skipped.
 fn show(report: Report) -> Report {
     let mut text = format!(
         "{} {}: {} passed, {} failed, {} ignored, {:.1} s\n",
@@ -464,7 +478,7 @@ fn show(report: Report) -> Report {
     report
 }
 
-/// The end of a run: what failed, and the sums.
+/// Reports the end of a run: the failures, and the sums.
 fn conclude(reports: Vec<Report>, took: Duration) -> Outcome {
     let mut sum = Tally::default();
     let mut failures = Vec::new();

@@ -1,7 +1,8 @@
-//! One process of a run of tests: its output is collected, its time is limited.
+//! One process of a run of tests. Its output is collected and its time is limited.
 //!
-//! Invariant: [`TimedProcess::run`] returns a few seconds after the limit at the latest, whatever the process and those that it has started do. The process
-//! leads a process group of its own, of which nothing is left when `run` returns. Called by `test_run`. It knows nothing of tests.
+//! Invariant: [`TimedProcess::run`] returns a few seconds after the limit at the latest, whatever
+//! the process and its descendants do. The process leads its own process group, and no process of
+//! this group is left when `run` returns. Called by `test_run`. It does not know about tests.
 
 use std::fmt;
 use std::io::Read;
@@ -17,22 +18,22 @@ use rustix::process::{Pid, Signal, kill_process_group};
 
 use crate::process_tree;
 
-/// How long others may keep the output open after the process has ended.
+/// How long other processes may keep the output open after the process has ended.
 const LINGER: Duration = Duration::from_secs(5);
-/// Between two looks at the process.
+/// The interval at which the process is checked.
 const POLL: Duration = Duration::from_millis(20);
 
 /// The limits of a process.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Limits {
-    /// For the process itself.
+    /// The time limit of the process itself.
     pub(crate) run: Duration,
-    /// For its output, after it has ended.
+    /// The time limit for the end of its output, after the process has ended.
     pub(crate) linger: Duration,
 }
 
 impl Limits {
-    /// Those of a process that may take so long.
+    /// Returns the limits of a process that may take `run`.
     pub(crate) fn of(run: Duration) -> Limits {
         Limits {
             run,
@@ -44,11 +45,11 @@ impl Limits {
 /// How a process ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum End {
-    /// By itself.
+    /// It ended by itself.
     Exited(ExitStatus),
-    /// It took longer than this, so it was ended.
+    /// It took longer than this, so it was killed.
     OutOfTime(Duration),
-    /// This program was told to end, so the process was ended.
+    /// This program received a signal to end, so the process was killed.
     Interrupted,
 }
 
@@ -74,9 +75,10 @@ pub(crate) struct TimedProcess {
     pub(crate) end: End,
     pub(crate) output: String,
     pub(crate) errors: String,
-    /// Of a process that was ended: its threads and all that it had started, a line each.
+    /// The threads and descendants of a process that was killed, each on a line.
     pub(crate) still_running: String,
-    /// Whether some other process still had the output open when `run` gave up waiting for its end.
+    /// Whether another process still had the output open when `run` gave up waiting for the end of
+    /// the output.
     pub(crate) is_output_open: bool,
 }
 
@@ -85,7 +87,7 @@ impl TimedProcess {
     ///
     /// # Errors
     ///
-    /// It cannot be started.
+    /// If it cannot be started.
     pub(crate) fn run(command: &mut Command, limits: Limits) -> std::io::Result<TimedProcess> {
         let began = Instant::now();
         let mut child = command
@@ -97,7 +99,7 @@ impl TimedProcess {
         let output = child.stdout.take().map(Collected::from_pipe);
         let errors = child.stderr.take().map(Collected::from_pipe);
         let (end, still_running) = wait(&mut child, began, limits.run)?;
-        // A test that fails may leave processes behind, which hold the output.
+        // A test that fails may leave processes behind. They would keep the output open.
         end_group(&child);
         let deadline = Instant::now() + limits.linger;
         let is_open = |pipe: &Option<Collected>| {
@@ -116,7 +118,8 @@ impl TimedProcess {
     }
 }
 
-/// Waits for the end of a process, and ends it when its time is over. Also says what was running then.
+/// Waits for the end of a process, and kills it when its time is over. Also returns a description
+/// of what was running then.
 fn wait(child: &mut Child, began: Instant, limit: Duration) -> std::io::Result<(End, String)> {
     loop {
         if let Some(status) = child.try_wait()? {
@@ -137,20 +140,20 @@ fn wait(child: &mut Child, began: Instant, limit: Duration) -> std::io::Result<(
     }
 }
 
-/// Ends all that is left of a process and of those that it has started.
+/// Kills all processes that are left in the group of a process.
 fn end_group(child: &Child) {
     let pid = i32::try_from(child.id()).ok().and_then(Pid::from_raw);
     if let Some(pid) = pid {
-        // The group is gone unless somebody is left in it.
+        // This fails if nobody is left in the group.
         let _ = kill_process_group(pid, Signal::KILL);
     }
 }
 
-/// The bytes that have come through a pipe, read by a thread that ends with the pipe.
+/// The bytes that have come through a pipe. A thread reads them, which ends at the end of the pipe.
 #[derive(Debug)]
 struct Collected {
     bytes: Arc<Mutex<Vec<u8>>>,
-    /// Closed at the end of the pipe; nothing is sent.
+    /// This channel is closed at the end of the pipe. Nothing is sent through it.
     end: Receiver<()>,
 }
 
@@ -170,7 +173,7 @@ impl Collected {
         Collected { bytes, end }
     }
 
-    /// Waits for the end of the pipe; false if it has not come in time.
+    /// Waits for the end of the pipe. Returns false if it has not come in time.
     fn is_complete_by(&self, deadline: Instant) -> bool {
         let left = deadline.saturating_duration_since(Instant::now());
         self.end.recv_timeout(left) != Err(RecvTimeoutError::Timeout)
@@ -196,7 +199,7 @@ mod tests {
         TimedProcess::run(&mut command, Limits { run, linger }).expect("a shell")
     }
 
-    /// The process whose id is in this text.
+    /// Whether the process whose id is in this text is alive.
     fn is_alive(pid: &str) -> bool {
         std::fs::read_to_string(format!("/proc/{}/stat", pid.trim()))
             .is_ok_and(|stat| !stat.contains(") Z "))
@@ -227,7 +230,7 @@ mod tests {
 
     #[test]
     fn process_out_of_time_is_ended_with_its_children_and_its_output_is_kept() {
-        // The child holds the pipe; it is of the same group.
+        // The child keeps the pipe open, and is in the same group.
         let began = Instant::now();
         let process = shell("sleep 600 & echo $!; wait", SHORT, LONG);
         assert_eq!(process.end, End::OutOfTime(SHORT));

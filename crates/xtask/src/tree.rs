@@ -1,4 +1,4 @@
-//! The tree of files of a package: every file has its mode, independent of the umask.
+//! The tree of files of a package. Every file has the right mode, whatever the umask is.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
@@ -13,7 +13,7 @@ pub(crate) struct Tree {
 }
 
 impl Tree {
-    /// An empty tree. Existing files are removed.
+    /// Creates an empty tree. Existing files are removed.
     pub(crate) fn new(root: PathBuf) -> Outcome<Tree> {
         if root.exists() {
             fs::remove_dir_all(&root)?;
@@ -42,19 +42,20 @@ impl Tree {
         Ok(place)
     }
 
-    /// Writes a compressed file, as for manual pages and changelogs, without names and dates.
+    /// Writes a compressed file, as is usual for manual pages and changelogs, without names and
+    /// dates.
     pub(crate) fn write_compressed(&self, path: &str, content: &[u8]) -> Outcome {
         let place = self.write(path, 0o644, content)?;
         run(Command::new("gzip").arg("-9n").arg(&place))
     }
 
-    /// Every file, from the root, sorted.
+    /// Returns the paths of all files, sorted.
     pub(crate) fn files(&self) -> Outcome<Vec<PathBuf>> {
         files_below(&self.root)
     }
 }
 
-/// A file itself, or every file below a directory, sorted.
+/// Returns a file itself, or all files below a directory, sorted.
 pub(crate) fn files_below(path: &Path) -> Outcome<Vec<PathBuf>> {
     let mut found = Vec::new();
     let mut left = vec![path.to_owned()];
@@ -79,7 +80,7 @@ fn make_directory(path: &Path) -> Outcome {
     )?)
 }
 
-/// Runs a program to its end.
+/// Runs a program and waits for its end. It is an error if the program fails.
 pub(crate) fn run(command: &mut Command) -> Outcome {
     let name = command.get_program().to_string_lossy().into_owned();
     let status = command
@@ -92,7 +93,7 @@ pub(crate) fn run(command: &mut Command) -> Outcome {
     }
 }
 
-/// The standard output of a program.
+/// Runs a program and returns its standard output.
 pub(crate) fn output(command: &mut Command) -> Outcome<String> {
     let name = command.get_program().to_string_lossy().into_owned();
     let output = command

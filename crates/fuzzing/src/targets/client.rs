@@ -10,16 +10,17 @@ const SCHEMA: &str = r#"{"name":"D","version":"1.0.0","tables":{"T":{"isRoot":tr
  "m":{"type":{"key":"string","value":"integer","min":0,"max":"unlimited"}},
  "r":{"type":{"key":{"type":"uuid","refTable":"T","refType":"weak"},"min":0,"max":"unlimited"}}}}}}"#;
 
-/// Passes a server's bytes of one connection to a client. An index lists exactly the rows of the replica, in order; the client sends only
-/// JSON; and after the end of the connection, the client asks for another one.
+/// Passes the bytes that a server sends on one connection to a client. An index lists exactly the
+/// rows of the replica, in order. The client sends only JSON. After the end of the connection, the
+/// client asks for another connection.
 ///
 /// # Panics
-/// One of these invariants is broken.
+/// If one of these invariants is broken.
 pub fn client(input: &[u8]) {
     receive(input);
 }
 
-/// The client after all input.
+/// Returns the client after the whole input.
 fn receive(input: &[u8]) -> Idl {
     let json = Value::parse(SCHEMA.as_bytes()).expect("a constant");
     let schema = Schema::from_json(&json).expect("a constant");
@@ -52,7 +53,7 @@ fn receive(input: &[u8]) -> Idl {
         idl.poll_timeout(1) == Some(1) && idl.session_state().is_connected()
     };
     handle(Input::Connected);
-    // In two parts, so that a message is split.
+    // The input is passed in two parts, so that a message is split.
     let (early, late) = input.split_at(input.len() / 2);
     for part in [early, late] {
         let mut has_more = handle(Input::Received(part));

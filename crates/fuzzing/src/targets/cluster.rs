@@ -1,4 +1,4 @@
-//! Records of a cluster member's file.
+//! Records of the file of a cluster member.
 
 use corvid_json::frame::whole_texts;
 use corvid_log::cluster::{
@@ -7,11 +7,12 @@ use corvid_log::cluster::{
 };
 use corvid_log::{Magic, Record as Framing};
 
-/// Reads files of members. A decoded record is the same after encoding and decoding it again, and a log ends after its commit index.
-/// An input that does not begin as a file is a sequence of bodies, which get headers with the right hashes.
+/// Reads files of members. A decoded record stays the same when it is encoded and decoded again,
+/// and a log ends after its commit index. An input that does not begin like a file is taken as a
+/// sequence of record bodies, which get headers with the right hashes.
 ///
 /// # Panics
-/// One of these invariants is broken.
+/// If one of these invariants is broken.
 pub fn cluster_records(input: &[u8]) {
     if input.starts_with(b"OVSDB") {
         read(input);
@@ -27,8 +28,9 @@ pub fn cluster_records(input: &[u8]) {
     open(&file);
 }
 
-/// Opens the file as a member does, unless it is damaged. The good part opens alike when it is alone; entries are without gaps and are the same after encoding
-/// and decoding; the snapshot's body is where the header says.
+/// Opens the file as a member does, unless it is damaged. The good part alone gives the same
+/// result. Entries have no gaps, and stay the same when they are encoded and decoded again. The
+/// snapshot's body is where the header says.
 fn open(file: &[u8]) {
     let Ok(recovered) = recover(file, file.len() as u64) else {
         return;
@@ -72,7 +74,8 @@ fn open(file: &[u8]) {
     }
 }
 
-/// A damaged file proves no less than its good beginning, and its member is one of several.
+/// A damaged file proves at least as much as its good beginning does, and its member is one of
+/// several.
 fn check_promises(file: &[u8], recovered: &Recovered, promises: &Promises) {
     assert!(recovered.may_have_forgotten() && recovered.term > Term(0));
     assert!(promises.servers.contains(recovered.server_id) && promises.servers.iter().count() > 1);
@@ -126,7 +129,7 @@ fn apply(log: Option<&mut Replay>, record: &Record) {
             "a violation changes nothing"
         );
     }
-    // The last index of all has none behind it.
+    // The entry with the largest possible index has no entry after it.
     assert!(log.commit_index() < log.end() || log.end() == Index(0));
     assert!(log.servers().is_some());
 }

@@ -5,7 +5,8 @@ use std::sync::OnceLock;
 use corvid_data::{Arc, ColumnType, Datum, Schema, TableSchema, text, wire};
 use corvid_json::{Reader, Value};
 
-/// The schema of the targets that need one: every kind of column, strong and weak references, limits, indexes.
+/// The schema of the targets that need one. It contains every kind of column, strong and weak
+/// references, limits and indexes.
 pub(super) fn fixture() -> Arc<Schema> {
     static SCHEMA: OnceLock<Schema> = OnceLock::new();
     let parse = || {
@@ -16,7 +17,7 @@ pub(super) fn fixture() -> Arc<Schema> {
     Arc::new(SCHEMA.get_or_init(parse).clone())
 }
 
-/// The columns' types, in schema order.
+/// Returns the types of all columns, in schema order.
 fn column_types(schema: &Schema) -> Vec<&ColumnType> {
     schema
         .tables()
@@ -26,14 +27,15 @@ fn column_types(schema: &Schema) -> Vec<&ColumnType> {
         .collect()
 }
 
-/// The notations of data under every column type of the fixture: a datum that reads can be written, and reads back as the same.
+/// The notations of data under every column type of the fixture. A datum that can be read can be
+/// written, and its text reads back as the same datum.
 ///
 /// # Panics
-/// One of these invariants is broken.
+/// If one of these invariants is broken.
 pub fn notation(input: &[u8]) {
     let schema = fixture();
     let mut whole = Reader::new(input);
-    // A command line cannot have a NUL.
+    // The argument of a command cannot contain a NUL.
     let as_text = std::str::from_utf8(input)
         .ok()
         .filter(|text| !text.contains('\0'));
@@ -66,10 +68,11 @@ fn wire_text(datum: &Datum, column_type: &ColumnType) -> String {
     String::from_utf8(out).expect("data are UTF-8")
 }
 
-/// Written and read again the text is the same (the datum need not be: reals lose digits).
+/// A datum that is written, read and written again gives the same text. The datum itself may
+/// differ, because reals lose digits.
 fn read_back(datum: &Datum, column_type: &ColumnType) {
     let first = wire_text(datum, column_type);
-    // Two reals that print alike are a duplicate when read back.
+    // Two reals that are written with the same text are duplicates when they are read back.
     if let Ok(again) = wire::read_datum(&mut Reader::new(first.as_bytes()), column_type, None) {
         assert_eq!(wire_text(&again, column_type), first);
     } else {
@@ -77,10 +80,10 @@ fn read_back(datum: &Datum, column_type: &ColumnType) {
     }
 }
 
-/// Schemas: one that is accepted has a canonical form, which is accepted as the same schema.
+/// Schemas: an accepted schema has a canonical form, which is accepted as the same schema.
 ///
 /// # Panics
-/// One of these invariants is broken.
+/// If one of these invariants is broken.
 pub fn schema(input: &[u8]) {
     let Ok(json) = Value::parse_text(input) else {
         return;
@@ -89,7 +92,8 @@ pub fn schema(input: &[u8]) {
         return;
     };
     let canonical = schema.to_json();
-    // Bounds lose digits when they are written, so the text is compared once it has been read back.
+    // Bounds lose digits when they are written, so the text is compared only after it has been read
+    // back once.
     let text = canonical.to_bytes();
     let again =
         Schema::from_json(&Value::parse(&text).expect("canonical text")).expect("canonical schema");

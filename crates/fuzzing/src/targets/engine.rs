@@ -1,4 +1,4 @@
-//! Transactions, and the log that they write.
+//! Transactions, and the log to which they are written.
 
 use corvid_data::uuid::UuidSource;
 use corvid_data::{AtomType, ColumnSchema, HashSeed, Schema, Uuid, wire};
@@ -9,7 +9,7 @@ use corvid_log::{Load, write_schema, write_transaction};
 
 use super::data::fixture;
 
-/// UUIDs in sequence.
+/// Generates UUIDs in sequence.
 struct Counter(u64);
 
 impl UuidSource for Counter {
@@ -30,16 +30,17 @@ impl LockOwner for ShortLocks {
     }
 }
 
-/// Executes each JSON array of the input as the `params` of a transaction. The database stays consistent,
-/// every result is a JSON array, undoing a commit restores the contents before it, and the log replays to the same contents.
+/// Executes each JSON array of the input as the `params` of a transaction. The database stays
+/// consistent, every result is a JSON array, undoing a commit restores the contents before it, and
+/// replaying the log gives the same contents.
 ///
 /// # Panics
-/// One of these invariants is broken.
+/// If one of these invariants is broken.
 pub fn operations(input: &[u8]) {
     commits(input);
 }
 
-/// Executes the input. Returns the number of its transactions that changed something.
+/// Executes the input. Returns the number of transactions that changed something.
 fn commits(input: &[u8]) -> usize {
     let mut count = 0;
     let schema = fixture();
@@ -91,7 +92,7 @@ fn commits(input: &[u8]) -> usize {
     count
 }
 
-/// The valid JSON arrays at the beginning of an input.
+/// Returns the valid JSON arrays at the beginning of an input.
 fn arrays(input: &[u8]) -> Vec<&[u8]> {
     whole_texts(input)
         .filter(|text| text[0] == b'[' && Reader::new(text).skip().is_ok())
@@ -116,7 +117,8 @@ fn replay(log: &[u8]) -> Database {
     database
 }
 
-/// All rows as sorted text, without data that a log does not keep: ephemeral columns, and digits of reals beyond 15.
+/// Returns all rows as sorted text, without the data that a log does not keep: ephemeral columns,
+/// and digits of reals after the 15th.
 fn contents(database: &Database) -> Vec<String> {
     let schema: &Schema = database.schema();
     let mut rows = Vec::new();

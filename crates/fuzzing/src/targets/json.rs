@@ -2,7 +2,8 @@
 
 use corvid_json::{Assembler, Reader, Value};
 
-/// All frames of a stream, and whether it ended in an error. `cuts` gives the lengths of its pieces.
+/// Returns all frames of a stream, and whether the stream ended with an error. `cuts` returns the
+/// lengths of the pieces in which the stream is read.
 fn frames(stream: &[u8], mut cuts: impl FnMut() -> usize) -> (Vec<Vec<u8>>, bool) {
     let mut assembler = Assembler::default();
     let mut frames = Vec::new();
@@ -20,10 +21,10 @@ fn frames(stream: &[u8], mut cuts: impl FnMut() -> usize) -> (Vec<Vec<u8>>, bool
     (frames, false)
 }
 
-/// Framing: the frames do not depend on the cuts of the stream, and a valid text is one frame.
+/// Framing: the frames do not depend on how the stream is cut, and a valid text is one frame.
 ///
 /// # Panics
-/// One of these invariants is broken.
+/// If one of these invariants is broken.
 pub fn frame(stream: &[u8]) {
     let whole = frames(stream, || usize::MAX);
     let mut state = stream.len();
@@ -44,10 +45,11 @@ pub fn frame(stream: &[u8]) {
     }
 }
 
-/// Reading: skipping a value, building its tree and the reader of trusted text agree; a written tree reads back the same.
+/// Reading: skipping a value, building its tree and the reader of trusted text agree. A written
+/// tree reads back as the same tree.
 ///
 /// # Panics
-/// One of these invariants is broken.
+/// If one of these invariants is broken.
 pub fn read(text: &[u8]) {
     let mut strict = Reader::new(text);
     let skipped = strict.skip();
@@ -60,7 +62,8 @@ pub fn read(text: &[u8]) {
     assert_eq!(strict.offset(), building.offset());
     let mut trusted = Reader::trusted(text);
     assert_eq!(trusted.skip().as_deref(), Ok(skipped));
-    // Writing a real drops digits, and the written text may read as an integer; after the first time, nothing changes.
+    // Writing a real drops digits, and the written text may be read as an integer. After the first
+    // time, nothing changes any more.
     let again = Value::parse(&built.to_bytes()).expect("what was written reads back");
     assert_eq!(Value::parse(&again.to_bytes()).as_ref(), Ok(&again));
     let mut pretty = Vec::new();

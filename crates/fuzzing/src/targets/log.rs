@@ -6,7 +6,7 @@ use corvid_engine::Database;
 use corvid_json::frame::whole_texts;
 use corvid_log::{Load, Magic, Record};
 
-/// Row versions in sequence; row UUIDs come from the log.
+/// Generates row versions in sequence. The row UUIDs come from the log.
 struct Versions(u8);
 
 impl UuidSource for Versions {
@@ -16,11 +16,12 @@ impl UuidSource for Versions {
     }
 }
 
-/// Reads log files. Loading ends at the first damage and reports it again when called again, and the contents loaded before it are consistent.
-/// An input that does not begin as a file is a sequence of bodies, which get headers with the right hashes.
+/// Reads log files. Loading ends at the first damage, and reports it again if it is called again.
+/// The contents that were loaded before the damage are consistent. An input that does not begin
+/// like a file is taken as a sequence of record bodies, which get headers with the right hashes.
 ///
 /// # Panics
-/// One of these invariants is broken.
+/// If one of these invariants is broken.
 pub fn log_records(input: &[u8]) {
     if input.starts_with(b"OVSDB") {
         return load(input);

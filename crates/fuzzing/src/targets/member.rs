@@ -1,4 +1,4 @@
-//! A member of a cluster and the messages of a peer that does as it likes.
+//! A member of a cluster, and the messages of a peer that does not follow any rules.
 
 use bytes::Bytes;
 use corvid_consensus::member::KeptEntries;
@@ -17,18 +17,19 @@ use corvid_log::cluster::{
 use corvid_log::header::Magic;
 use corvid_log::storage::{LogPosition, StorageReply, StorageRequest, StoreError};
 
-/// The member and the peer whose messages the seeds are.
+/// The member, and the peer that sends the messages of the seeds.
 const MEMBER: Sid = Sid(Uuid([0xbb; 16]));
 const PEER: Sid = Sid(Uuid([0xaa; 16]));
 
-/// Time between two messages, ms: enough for the member to stand for election within some tens of messages.
+/// The time between two messages, in ms. It is long enough for the member to stand for election
+/// within some tens of messages.
 const STEP_MS: u64 = 150;
 
-/// Sends a stream of messages to a member of a cluster of two. The member does not panic, its outputs end, and the records that it writes
-/// are those of a file that can be opened again.
+/// Sends a stream of messages to a member of a cluster of two. The member does not panic, its
+/// outputs come to an end, and the records that it writes make a file that can be reopened.
 ///
 /// # Panics
-/// One of these invariants is broken.
+/// If one of these invariants is broken.
 pub fn member_messages(input: &[u8]) {
     let mut world = World::new();
     let receiver = Receiver {
@@ -51,9 +52,9 @@ pub fn member_messages(input: &[u8]) {
 struct World {
     now_ms: u64,
     member: Member,
-    /// The rules of the file.
+    /// Checks the rules that the records of the file must follow.
     replay: Replay,
-    /// The snapshot that arrives.
+    /// The snapshot that is being received.
     incoming: Option<(SnapshotMeta, Vec<u8>)>,
     has_ended: bool,
     commits: u8,
@@ -113,7 +114,7 @@ impl World {
         }
     }
 
-    /// Handles an input, and all that follow from it.
+    /// Handles an input, and all inputs that follow from it.
     fn handle(&mut self, input: Input) {
         let mut inputs = vec![input];
         let mut count = 0;
@@ -172,7 +173,7 @@ impl World {
                 let (meta, body) = self.incoming.take().expect("a snapshot was begun");
                 assert_eq!((&meta, body.len() as u64), (&snapshot, meta.body_bytes));
                 let index = snapshot.index;
-                // Every second one is found to be no contents of a database.
+                // Every second snapshot is reported as not being the contents of a database.
                 let outcome = if body.len() % 2 == 0 {
                     self.replay = replay(&snapshot);
                     self.store(&records);
@@ -233,7 +234,7 @@ impl World {
         }
     }
 
-    /// Records that a file would refuse when it is opened again must never be written.
+    /// A record that would be rejected when the file is reopened must never be written.
     fn store(&mut self, records: &[u8]) {
         let mut reader = RecordReader::new(records, Magic::Clustered);
         let mut end = 0;
@@ -249,7 +250,7 @@ impl World {
     }
 }
 
-/// The file of the member with this snapshot.
+/// Returns the file of the member with this snapshot.
 fn replay(snapshot: &SnapshotMeta) -> Replay {
     let header = Header {
         server_id: MEMBER,

@@ -8,15 +8,16 @@ use corvid_data::Uuid;
 use corvid_json::frame::whole_texts;
 use corvid_log::cluster::{Cid, Eid, Index, Sid, Term};
 
-/// The receiver and the sender of the seeds.
+/// The receiver and the sender of the messages in the seeds.
 const RECEIVER: Sid = Sid(Uuid([0xbb; 16]));
 const SENDER: Sid = Sid(Uuid([0xaa; 16]));
 
-/// Reads a stream of messages. A decoded message is the same after encoding and decoding it again, on the fast way. Entries that the guard
-/// accepts become records of a file with the right term and index. The connections of a member that receives the stream stay consistent.
+/// Reads a stream of messages. A decoded message stays the same when it is encoded and decoded
+/// again, on the fast path. Entries that the guard accepts become records of a file with the right
+/// term and index. The connections of a member that receives the stream stay consistent.
 ///
 /// # Panics
-/// One of these invariants is broken.
+/// If one of these invariants is broken.
 pub fn peer_messages(input: &[u8]) {
     for text in whole_texts(input) {
         read(&Bytes::copy_from_slice(text));
@@ -105,7 +106,7 @@ fn check(from: Sid, message: &PeerMessage) {
     }
 }
 
-/// A member with one accepted connection.
+/// Passes the input to a member with one accepted connection.
 fn receive(input: &[u8], piece: usize) {
     let mut peers = Peers::new(PeersSettings {
         sid: RECEIVER,
@@ -124,7 +125,7 @@ fn receive(input: &[u8], piece: usize) {
         peers.time(now_ms);
         take_outputs(&mut peers, number, &mut is_open, &mut is_up);
     }
-    // The silence is noticed.
+    // The member must notice that the connection has become silent.
     peers.time(1 << 32);
     peers.time(1 << 33);
     take_outputs(&mut peers, number, &mut is_open, &mut is_up);
@@ -144,7 +145,7 @@ fn take_outputs(peers: &mut Peers, open: ConnectionNumber, is_open: &mut bool, i
             PeersOutput::PeerDown(_) => assert!(!*is_open && std::mem::take(is_up)),
             PeersOutput::Message { .. } => assert!(*is_open && *is_up),
             PeersOutput::Log { text, .. } => assert!(text.len() < 2000),
-            // A value of 2,048 bytes, each escaped.
+            // A text of 2,048 bytes, all of which may be escaped.
             PeersOutput::Traffic { text } => assert!(text.len() < 100_000),
             PeersOutput::Dial { .. } | PeersOutput::PeerRefused(_) => {
                 panic!("no address was given")

@@ -4,10 +4,11 @@ use corvid_json::Reader;
 use corvid_rpc::message::{Message, canonical_id};
 use corvid_rpc::session::{Received, Session};
 
-/// Parses messages: the parts of an accepted message are valid JSON, ids have one canonical text, replies are messages.
+/// Parses messages. The parts of an accepted message are valid JSON, an id has only one canonical
+/// text, and the replies that we send are messages.
 ///
 /// # Panics
-/// One of these invariants is broken.
+/// If one of these invariants is broken.
 pub fn message(text: &[u8]) {
     let Ok(message) = Message::parse(text) else {
         return;

@@ -8,11 +8,12 @@ use corvid_tls::{
     Material, Protocols, Session, Trust, UnixTime, pem,
 };
 
-/// Passes bytes from an unauthenticated peer to a server and to a client. A session continues or ends with an error message, returns no
-/// plaintext before its peer is authenticated, and does not depend on the cuts of the stream.
+/// Passes bytes from an unauthenticated peer to a server and to a client. A session continues or
+/// ends with an error message. It returns no plaintext before its peer is authenticated, and does
+/// not depend on how the stream is cut.
 ///
 /// # Panics
-/// One of these invariants is broken.
+/// If one of these invariants is broken.
 pub fn tls_records(bytes: &[u8]) {
     let config = config();
     let begin: [fn(&Config) -> Session; 2] = [
@@ -26,7 +27,8 @@ pub fn tls_records(bytes: &[u8]) {
     }
 }
 
-/// Whether a session is open after all pieces. A peer that has not answered cannot complete a handshake.
+/// Whether a session is open after all pieces. A peer that does not react to our messages cannot
+/// complete a handshake.
 fn receive(mut session: Session, bytes: &[u8], piece: usize) -> bool {
     for mut piece in bytes.chunks(piece) {
         while !piece.is_empty() {
@@ -54,11 +56,11 @@ fn words(fault: &Fault) -> String {
     fault.to_string()
 }
 
-/// Reads a certificate, a CA file, or a key file. Each reader returns an error message, or a value that can be inspected and is the same when
-/// it is read again.
+/// Reads a certificate, a CA file or a key file. Each reader returns an error message, or a value
+/// that can be inspected and is the same when it is read again.
 ///
 /// # Panics
-/// One of these invariants is broken.
+/// If one of these invariants is broken.
 pub fn certificates(bytes: &[u8]) {
     let der = CertificateDer::from(bytes.to_vec());
     if let Ok(certificate) = Certificate::parse(&der) {
@@ -67,7 +69,7 @@ pub fn certificates(bytes: &[u8]) {
     if let Ok(authorities) = Authorities::from_pem(bytes)
         && let Ok(identity) = Identity::from_pem(bytes, bytes)
     {
-        // A chain ends, also if certificates issued each other.
+        // A chain ends even if certificates have issued each other.
         let chain = authorities.chain_above(identity.certificate());
         assert!(chain.len() <= bytes.len());
         inspect(identity.certificate());
@@ -95,7 +97,8 @@ impl Clock for Fixed {
     }
 }
 
-/// A configuration that trusts only itself. Each process makes a new key; inputs cannot depend on it.
+/// A configuration that trusts only itself. Each process makes a new key, so inputs cannot depend
+/// on the key.
 fn config() -> &'static Config {
     static CONFIG: OnceLock<Config> = OnceLock::new();
     CONFIG.get_or_init(|| {

@@ -1,4 +1,5 @@
-//! `apply-diff`: inserts one element into a set of 30,000, or deletes it, while the version before is kept.
+//! `apply-diff`: inserts an element into a set of 30,000 or deletes it, while the previous version
+//! is kept.
 
 use std::hint::black_box;
 
@@ -23,7 +24,8 @@ fn prepare(_times: usize) -> Box<dyn FnMut()> {
         set.push(address(number), None);
     }
     let mut set = set.finish().expect("no element twice");
-    // The elements are spread over the set. Their number is odd, so that each is inserted and deleted in turn.
+    // The elements are spread over the set. Their number is odd, so each element is inserted and
+    // deleted in turn.
     let diffs: Vec<Datum> = (0..51)
         .map(|number| Datum::one(address(number * 1171)))
         .collect();
@@ -40,7 +42,7 @@ fn address(number: usize) -> Atom {
     Atom::String(Str::new(&format!("10.{}.{}", number / 256, number % 256)))
 }
 
-/// The type of an address set.
+/// Returns the type of the addresses of an address set.
 fn addresses() -> ColumnType {
     let schema = northbound::schema();
     let table = schema.table_id("Address_Set").expect("a table");

@@ -1,4 +1,5 @@
-//! `client-apply`: a replica receives an update that inserts one element into a set of 30,000, or deletes it.
+//! `client-apply`: a replica receives an update that inserts an element into a set of 30,000 or
+//! deletes it.
 
 use std::fmt::Write as _;
 
@@ -26,7 +27,8 @@ fn prepare(_times: usize) -> Box<dyn FnMut()> {
     }
     contents.push_str("]]}}}");
     let (mut idl, ()) = replica::holding(&contents, |_| ());
-    // The elements are spread over the set. Their number is odd, so that each is inserted and deleted in turn.
+    // The elements are spread over the set. Their number is odd, so each element is inserted and
+    // deleted in turn.
     let updates: Vec<String> = (0..51)
         .map(|number| {
             let address = address(number * 1171);

@@ -1,4 +1,5 @@
-//! `client-lookup`: finds a row by an index of two columns among 20,000 rows. The first column is equal in all of them.
+//! `client-lookup`: finds a row among 20,000 by an index of two columns. The first column is equal
+//! in all rows.
 
 use std::fmt::Write as _;
 use std::hint::black_box;
@@ -43,7 +44,7 @@ fn prepare(_times: usize) -> Box<dyn FnMut()> {
     Box::new(move || {
         key.set(name, string(&name_of(at)));
         black_box(idl.find(&key).expect("it is there"));
-        // The step has no common factor with the number of rows.
+        // The step has no common factor with the number of rows, so all rows are visited.
         at = (at + 7919) % ROWS;
     })
 }

@@ -1,4 +1,5 @@
-//! `encode-update3`: records a commit and encodes its update for ten sessions with equal monitors: one shared body, and a head for each session.
+//! `encode-update3`: records a commit and encodes its update for ten sessions with equal monitors,
+//! as one shared body and a head for each session.
 
 use corvid_data::HashSeed;
 use std::hint::black_box;

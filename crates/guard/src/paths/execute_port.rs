@@ -1,4 +1,5 @@
-//! `execute-port`: the engine executes and commits the addition of a port to a northbound database that has 1,000.
+//! `execute-port`: the engine executes and commits the addition of a port to a northbound database
+//! with 1,000 ports.
 
 use std::hint::black_box;
 

@@ -1,4 +1,5 @@
-//! `frame`: finds a transaction's text in bytes read from a socket, and parses its envelope.
+//! `frame`: finds the text of a transaction in bytes that were read from a socket, and parses its
+//! envelope.
 
 use std::hint::black_box;
 

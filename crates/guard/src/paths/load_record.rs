@@ -1,4 +1,4 @@
-//! `load-record`: hashes, decodes and applies a record of a file, the addition of a port.
+//! `load-record`: hashes, decodes and applies a record of a file, which adds a port.
 
 use corvid_data::HashSeed;
 use std::hint::black_box;
@@ -29,12 +29,12 @@ fn prepare(times: usize) -> Box<dyn FnMut()> {
         let delta = database.apply_recorded(recorded, &mut uuids);
         black_box(delta.expect("it fits"));
     };
-    // The record of the switches.
+    // The first record is that of the switches. It must not be measured.
     next();
     Box::new(next)
 }
 
-/// The file of a database with `ports` ports.
+/// Returns the file of a database with `ports` ports.
 fn file(ports: usize) -> Vec<u8> {
     let schema = northbound::schema();
     let mut file = Vec::new();

@@ -1,4 +1,5 @@
-//! `peer-append`: entries of the log from a leader to a follower: composed as a message, found in the bytes of the connection, read.
+//! `peer-append`: entries of the log are sent from a leader to a follower. They are composed as a
+//! message, the message is found in the bytes of the connection, and the entries are read.
 
 use std::hint::black_box;
 

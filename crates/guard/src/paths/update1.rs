@@ -1,5 +1,6 @@
-//! `update1`: the whole server without sockets, files and threads. A session receives the message of an update of one row and sends the
-//! reply; ten sessions in turn, as in the workload of that name.
+//! `update1`: the whole server without sockets, files and threads. A session receives the message
+//! that updates one row, and sends the reply. Ten sessions do this in turn, as in the workload with
+//! the same name.
 
 use corvid_service::frontend::session_id;
 
@@ -45,7 +46,7 @@ fn insertion(number: usize) -> String {
 }
 
 fn update(number: usize) -> Vec<u8> {
-    // The rows are visited without locality.
+    // The step between two rows is large, so that the rows are visited without locality.
     let row = number * 619 % ROWS;
     format!(
         r#"{{"method":"transact","params":["Bench",{{"op":"update","table":"Item","where":[["name","==","item-{row:08}"]],"row":{{"number":{number},"options":["map",[["requested-chassis","host-{}"],["mcast_flood","true"]]]}}}}],"id":{number}}}"#,

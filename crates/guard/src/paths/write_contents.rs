@@ -25,7 +25,7 @@ fn prepare(_times: usize) -> Box<dyn FnMut()> {
     let northbound = Northbound::with_ports(PORTS);
     let mut uuids = Uuids::default();
     Box::new(move || {
-        // A new group has no written contents that could be shared.
+        // A new group of monitors has no written contents that could be shared.
         let mut monitors = Monitors::new(northbound::schema(), uuids.fresh(), HashSeed::FIXED);
         let reply = monitors
             .monitor(

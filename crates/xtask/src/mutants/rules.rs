@@ -1,19 +1,20 @@
-//! The rules of the use of the library for consensus, and changes of our source that break them. docs/internals/simulation.md says which test finds
-//! each.
+//! The rules for using the consensus library, and changes of our source that break them.
+//! docs/internals/simulation.md says which test finds each change.
 //!
-//! Rules without a mutant are not here: 1 (the library's version and features) is a line of `Cargo.toml`; 4 (kinds of messages that no peer
-//! may send) holds by the types of messages, which have no such kinds; 24 (one module names the library, decoders are fuzzed) is about the
-//! repository's form.
+//! Three rules have no mutant and are not listed here. Rule 1 (the library's version and features)
+//! is a line of `Cargo.toml`. Rule 4 (kinds of messages that no peer may send) is ensured by the
+//! types of messages, which do not have such kinds. Rule 24 (only one module names the library, and
+//! decoders are fuzzed) is about the structure of the repository.
 //!
-//! Invariant: every text to find occurs exactly once in its file, which a unit test checks.
+//! Invariant: every text to be found occurs exactly once in its file. A unit test checks this.
 
-/// A change of one place.
+/// A change at one place.
 pub(super) struct Mutant {
     pub(super) name: &'static str,
     pub(super) file: &'static str,
-    /// A text of that file. The part between `«` and `»`, an expression or statements, is changed.
+    /// A text of the file. Its part between `«` and `»`, an expression or statements, is replaced.
     pub(super) find: &'static str,
-    /// The text in its place.
+    /// The text that replaces that part.
     pub(super) replace: &'static str,
 }
 
@@ -573,7 +574,8 @@ pub(super) const RULES: &[Rule] = &[
         number: 25,
         text: "A member compares its leader's log with what it has committed, and nothing is acknowledged or counted that was not sent.",
         mutants: &[
-            // Before the next one, which changes the place that it is known by.
+            // This mutant must come before the next one, which changes the text by which this place
+            // is found.
             mutant(
                 "older-leader-compared",
                 GUARD,
