@@ -12,7 +12,7 @@
 //! ```
 //!
 //! Invariants: a batch ends before the next one begins, so outputs are in the order of batches.
-//! Every decision is made here and is pure: the holder tells the time ([`Holder`]) and carries
+//! Every decision is made here and is pure: the holder supplies the time ([`Holder`]) and carries
 //! outputs out. Inputs are executed in order; an input that is not executed is returned together
 //! with everything after it.
 //!

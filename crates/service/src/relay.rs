@@ -37,7 +37,8 @@
 //! and passed on then. None come before the contents.
 //!
 //! Invariant: pure, like the whole crate. Contents are built here, on the relay's thread. So the
-//! database keeps answering its clients during a slow source, a large download or a long update.
+//! database keeps answering its clients while the source is slow, a download is large or an update
+//! is long.
 
 mod changes;
 mod outcomes;

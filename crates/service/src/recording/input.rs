@@ -37,7 +37,7 @@ const DONE: u64 = 7;
 
 /// A transaction that is executed once; stands in place of the method's number.
 const TRANSACT_ONCE: u64 = DatabaseMethod::ALL.len() as u64;
-/// The same with a relay's client; the identity is optional.
+/// A transaction of a relay's client, whether or not it is executed once.
 const TRANSACT_FOR: u64 = TRANSACT_ONCE + 1;
 
 /// Makes the writer and the reader of inputs whose form depends only on themselves.
