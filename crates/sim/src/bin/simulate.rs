@@ -1,6 +1,9 @@
-//! The simulator as a program. `simulate [SUBJECT] [--seeds N] [--from S] [--threads T]` runs many seeds of the simulation of the server, of clients beside
-//! servers, of members of clusters, or of whole servers of clusters; with `--seed S [--trace]` it runs one. `simulate --replay DIR` replays
-//! recordings of a real server.
+//! The simulator as a program.
+//!
+//! `simulate [SUBJECT] [--seeds N] [--from S] [--threads T]` runs many seeds of one simulation: the
+//! server, clients with two servers, members of clusters, or whole servers of clusters. With
+//! `--seed S [--trace]` it runs one seed. `simulate --replay DIR` replays recordings of a real
+//! server. `simulate --relay-tree` runs the study of relays.
 
 use std::fmt::Debug;
 use std::io::IsTerminal as _;
@@ -31,10 +34,10 @@ const SHOWN_CHARS: usize = 2000;
 /// Maximum number of failures that are printed as they happen.
 const SHOWN: u64 = 20;
 
-/// Runs between two reports of progress on a terminal.
+/// Number of runs between two progress reports on a terminal.
 const PROGRESS_EVERY: u64 = 500;
 
-/// The same in a file.
+/// Number of runs between two progress reports in a file.
 const LOGGED_EVERY: u64 = 10_000;
 
 #[derive(Clone, Copy, Debug)]
@@ -56,9 +59,9 @@ struct Options {
     /// The directory of the recordings.
     replay: Option<String>,
     is_relay_tree: bool,
-    /// Clients of the tree of relays.
+    /// Number of clients of the tree of relays.
     tree_clients: usize,
-    /// The file of the plot.
+    /// The file for the plot.
     out: Option<String>,
 }
 
@@ -118,7 +121,7 @@ fn main() -> ExitCode {
     }
 }
 
-/// Runs the study of relays: trees of different depth, at a low and at a high rate of commits.
+/// Runs the study of relays: trees of different depth, at several rates of commits.
 fn study(options: &Options) -> ExitCode {
     let trees: [(&str, &[usize]); 4] = [
         ("no relay", &[]),
@@ -156,7 +159,8 @@ fn study(options: &Options) -> ExitCode {
     ExitCode::SUCCESS
 }
 
-/// Replays each recording of a directory, and prints a line for each input and output of its database.
+/// Replays each recording in a directory, and prints a line for each input and output of its
+/// database.
 fn replay(directory: &str) -> ExitCode {
     let mut status = ExitCode::SUCCESS;
     let entries = match std::fs::read_dir(directory) {
@@ -255,7 +259,7 @@ fn store_text(store: &StorageRequest) -> String {
     }
 }
 
-/// The first characters of a text.
+/// Returns the first characters of a text.
 fn brief(shown: &str) -> String {
     shown.chars().take(SHOWN_CHARS).collect()
 }

@@ -1,4 +1,5 @@
-//! The content of a replica, its expected content given a database, and the effect of its tracked changes on the content before.
+//! The content of a replica, its expected content given a database, and the effect of its tracked
+//! changes on the preceding content.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -8,14 +9,14 @@ use corvid_idl::{Column, Idl, RowId};
 
 use super::workload::{self, INDEX};
 
-/// Rows by table and identity; columns are those of the client's schema.
+/// Rows by table and UUID. The columns are those of the client's schema.
 pub(super) type Contents = BTreeMap<(TableId, Uuid), Vec<Datum>>;
 
 fn is_fetched(idl: &Idl, column: Column) -> bool {
     idl.class().mode(column).is_on_demand
 }
 
-/// The content of a replica, without fetched columns unless `with_fetched`.
+/// Returns the content of a replica, without on-demand columns unless `with_fetched`.
 pub(super) fn held(idl: &Idl, with_fetched: bool) -> Contents {
     let tables = idl.schema().iter();
     let rows = tables.flat_map(|(table, _)| idl.rows(table));
@@ -38,7 +39,8 @@ fn values(idl: &Idl, row: RowId, with_fetched: bool) -> Vec<Datum> {
     columns.map(|(id, _)| value(id)).collect()
 }
 
-/// The expected content of a replica that wants items up to `limit`, if there is a limit.
+/// Returns the expected content of a replica. With a `limit`, the replica subscribes to items up to
+/// it.
 pub(super) fn expected(idl: &Idl, database: &Database, limit: Option<i64>) -> Contents {
     let mut contents = Contents::new();
     for (served_id, served) in database.schema().iter() {
@@ -69,7 +71,7 @@ pub(super) fn expected(idl: &Idl, database: &Database, limit: Option<i64>) -> Co
     contents
 }
 
-/// Where two contents differ, in words.
+/// Describes the first difference between two contents.
 pub(super) fn difference(idl: &Idl, held: &Contents, expected: &Contents) -> Option<String> {
     let keys: BTreeSet<_> = held.keys().chain(expected.keys()).collect();
     let differs = keys
@@ -80,7 +82,7 @@ pub(super) fn difference(idl: &Idl, held: &Contents, expected: &Contents) -> Opt
     Some(format!("{name} {}: {one:?} instead of {two:?}", differs.1))
 }
 
-/// The transactions that are in the database, by its head; `None` without one.
+/// Returns the transactions in the database, by its head; `None` without a head.
 pub(super) fn transactions(database: &Database) -> Option<BTreeSet<i64>> {
     let table = database.schema().table_id("Head")?;
     let column = database.schema().table(table).column_id("txns")?;
@@ -88,7 +90,7 @@ pub(super) fn transactions(database: &Database) -> Option<BTreeSet<i64>> {
     Some(integers(&row.columns[usize::from(column.0)]))
 }
 
-/// The transactions in a replica, and their number according to its head.
+/// Returns the transactions in a replica, and their number according to its head.
 pub(super) fn shown(idl: &Idl) -> Option<(BTreeSet<i64>, i64)> {
     let head = *workload::rows(idl, "Head").first()?;
     let txns = idl.read(head, workload::column(idl, "Head", "txns"))?;
@@ -104,7 +106,7 @@ fn integers(datum: &Datum) -> BTreeSet<i64> {
     atoms.collect()
 }
 
-/// Applies the tracked changes to the content before.
+/// Applies the tracked changes to the preceding content.
 ///
 /// # Errors
 /// The changes do not fit the content.
@@ -150,7 +152,7 @@ pub(super) fn replay(idl: &Idl, before: &mut Contents) -> Result<(), String> {
     Ok(())
 }
 
-/// Whether the index lists the result of a sorted scan.
+/// Checks that the index lists the rows in the order of a sorted scan.
 pub(super) fn check_index(idl: &Idl) -> Result<(), String> {
     let (n, name) = (
         workload::column(idl, "Item", "n"),

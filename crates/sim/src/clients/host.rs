@@ -1,7 +1,9 @@
-//! A host: a disk, the server on it or none, the sessions of its callers, and the connection to the host that it replicates, if any.
+//! A host: a disk, the server on it if one runs, the sessions of its callers, and the connection to
+//! the host that it replicates, if any.
 //!
-//! It replaces the threads and sockets of the `server` crate: it splits streams into messages, sends no probes, and reconnects to its
-//! source. The kernel outlives the server: it refuses callers while the server is down.
+//! The host replaces the threads and sockets of the `server` crate. It splits streams into
+//! messages, sends no probes, and reconnects to its source. The kernel outlives the server and
+//! refuses callers while the server is down.
 
 use std::collections::BTreeMap;
 
@@ -20,14 +22,14 @@ use crate::world::disk::{Crash, SimDisk};
 use crate::world::network::connections::{Caller, ConnId, Connections, Parcel, To};
 use crate::world::trace::Trace;
 
-/// Delay before a backup reconnects.
+/// Delay before a backup reconnects, ms.
 const RETRY_MS: u64 = 1000;
 
 struct Session {
     conn: ConnId,
     assembler: Assembler,
     is_paused: bool,
-    /// Output was written to it and not reported as drained.
+    /// The server has written output to the session and not yet been told that it is drained.
     is_full: bool,
 }
 
@@ -45,11 +47,11 @@ pub(super) struct ServerHost {
     number: usize,
     disk: SimDisk,
     hash_seed: HashSeed,
-    /// `None` while it is down.
+    /// `None` while the server is down.
     machine: Option<Machine>,
     sessions: BTreeMap<SessionId, Session>,
     source: Option<Source>,
-    /// The server does nothing until then.
+    /// The server does nothing until this time, ms.
     pub(super) frozen_until_ms: u64,
     sources: u64,
     trace: Trace,
@@ -82,7 +84,7 @@ impl ServerHost {
         now_ms < self.frozen_until_ms
     }
 
-    /// The session behind a connection.
+    /// Returns the session of a connection.
     pub(super) fn session_of(&self, conn: ConnId) -> Option<SessionId> {
         let found = self
             .sessions
@@ -142,8 +144,8 @@ impl ServerHost {
         }
     }
 
-    /// Ends the server at once. With `is_heard` its callers get an end of their connections; otherwise they learn of it when they next
-    /// send.
+    /// Ends the server at once. With `is_heard`, its callers are told that their connections have
+    /// ended. Otherwise they learn it when they next send.
     pub(super) fn kill(&mut self, now_ms: u64, network: &mut Connections, is_heard: bool) {
         self.machine = None;
         self.disk.restart(Crash::Kill);
@@ -157,12 +159,12 @@ impl ServerHost {
         }
     }
 
-    /// The bytes of its file.
+    /// Returns the bytes of the host's file.
     pub(super) fn file(&self) -> Vec<u8> {
         self.disk.bytes()
     }
 
-    /// Replaces its file, while the server is down.
+    /// Replaces the file while the server is down.
     pub(super) fn replace_file(&mut self, seed: u64, file: Vec<u8>) {
         self.disk = SimDisk::new(seed, self.trace.clone(), file);
     }
@@ -173,7 +175,7 @@ impl ServerHost {
         }
     }
 
-    /// All steps that the server can take now.
+    /// Returns all steps that the server can take now.
     pub(super) fn choices(&self, now: Now) -> Vec<Choice> {
         let machine = self.machine.as_ref();
         let awake = machine.filter(|_| !self.is_frozen(now.mono_ms));
@@ -182,7 +184,7 @@ impl ServerHost {
             .unwrap_or_default()
     }
 
-    /// Whether it should connect to its source.
+    /// Whether the server should connect to its source now.
     pub(super) fn is_call_due(&self, now_ms: u64) -> bool {
         let source = self.source.as_ref();
         self.is_up()
@@ -198,7 +200,7 @@ impl ServerHost {
         }
     }
 
-    /// The next moment at which something happens without input.
+    /// Returns the next time at which something happens without input, ms.
     pub(super) fn next_ms(&self, now: Now) -> Option<u64> {
         let machine = self.machine.as_ref()?;
         let source = self.source.as_ref().filter(|source| source.conn.is_none());
@@ -210,7 +212,8 @@ impl ServerHost {
         Some(due.max(self.frozen_until_ms))
     }
 
-    /// Whether a parcel of a connection to it would be accepted now. The kernel accepts openings and refuses them while there is no server.
+    /// Whether a parcel of a connection to this host would be accepted now. The kernel accepts
+    /// connection attempts while the server is down, and refuses them.
     pub(super) fn accepts(&self, now_ms: u64, conn: ConnId) -> bool {
         let session = self.session_of(conn).and_then(|id| self.sessions.get(&id));
         !self.is_up()
@@ -228,7 +231,7 @@ impl ServerHost {
         }
     }
 
-    /// Accepts a parcel of a caller. `false`: the connection is unknown.
+    /// Accepts a parcel from a caller. Returns false if the connection is unknown.
     pub(super) fn take(
         &mut self,
         now: Now,
@@ -276,7 +279,8 @@ impl ServerHost {
         Ok(true)
     }
 
-    /// Accepts a parcel of the source. `false`: it does not replicate that host any more.
+    /// Accepts a parcel from the source. Returns false if the server no longer replicates that
+    /// host.
     pub(super) fn take_from_source(
         &mut self,
         conn: ConnId,
@@ -310,7 +314,7 @@ impl ServerHost {
         Ok(true)
     }
 
-    /// Sends the server's outputs. Returns the roles that were taken.
+    /// Sends the server's outputs. Returns the tokens of the roles that it has assumed.
     pub(super) fn collect(&mut self, now: Now, network: &mut Connections) -> Vec<u64> {
         let Some(machine) = &mut self.machine else {
             return Vec::new();
@@ -361,7 +365,7 @@ impl ServerHost {
         std::mem::take(&mut machine.roles_taken)
     }
 
-    /// Whether its source is connected, if it has one.
+    /// Whether the server is connected to its source, or has none.
     pub(super) fn is_following(&self) -> bool {
         self.source
             .as_ref()

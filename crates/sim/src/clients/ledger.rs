@@ -1,32 +1,35 @@
-//! The outcomes of transactions, as their clients learned them, and the content that the database must therefore have.
+//! The outcomes of transactions, as their clients learned them, and the content that the database
+//! must therefore have.
 //!
-//! Every transaction adds its number to `Head.txns`, so contents tell which transactions are in them.
+//! Every transaction adds its number to `Head.txns`, so contents show which transactions are in
+//! them.
 
 use std::collections::{BTreeMap, BTreeSet};
 
-/// How a transaction ended.
+/// The end of a transaction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum End {
-    /// It is in the database.
+    /// The transaction is in the database.
     Committed,
-    /// It is not, and never will be, in the database.
+    /// The transaction is not in the database, and never will be.
     Refused,
-    /// Unknown.
+    /// The outcome is unknown.
     Unknown,
 }
 
 /// All transactions of a run.
 #[derive(Debug, Default)]
 pub(super) struct Ledger {
-    /// `None` while they are pending.
+    /// The end of each transaction; `None` while it is pending.
     ends: BTreeMap<i64, Option<End>>,
-    /// A server that was behind took over: these may be lost, although clients got a success.
+    /// Transactions that may be lost although clients got a success, because a server that lacked
+    /// them took over.
     lost: BTreeSet<i64>,
     last: i64,
 }
 
 impl Ledger {
-    /// A new number.
+    /// Returns a new transaction number.
     pub(super) fn begin(&mut self) -> i64 {
         self.last += 1;
         self.last
@@ -36,10 +39,10 @@ impl Ledger {
         self.ends.insert(number, None);
     }
 
-    /// Records its outcome.
+    /// Notes the outcome of a transaction.
     ///
     /// # Errors
-    /// It had an outcome before.
+    /// The transaction already had an outcome.
     pub(super) fn ended(&mut self, number: i64, end: End) -> Result<(), String> {
         match self.ends.insert(number, Some(end)) {
             Some(None) | None => Ok(()),
@@ -47,18 +50,18 @@ impl Ledger {
         }
     }
 
-    /// Another server takes over, with these transactions.
+    /// Notes that another server takes over, with these transactions.
     pub(super) fn taken_over(&mut self, held: &BTreeSet<i64>) {
         let missing = (1..=self.last).filter(|number| !held.contains(number));
         self.lost.extend(missing);
     }
 
-    /// Whether it was missing in a server that took over.
+    /// Whether a server that took over lacked the transaction.
     pub(super) fn is_lost(&self, number: i64) -> bool {
         self.lost.contains(&number)
     }
 
-    /// The transactions with this outcome.
+    /// Number of transactions with this outcome.
     pub(super) fn count(&self, end: End) -> u64 {
         self.ends
             .values()
@@ -66,10 +69,10 @@ impl Ledger {
             .count() as u64
     }
 
-    /// Checks the transactions of a database when no transaction is pending.
+    /// Checks the transactions of a database at a time when no transaction is pending.
     ///
     /// # Errors
-    /// The database has one that it must not have, or lacks one.
+    /// The database has a transaction that it must not have, or lacks one.
     pub(super) fn check(&self, held: &BTreeSet<i64>) -> Result<(), String> {
         for (number, end) in &self.ends {
             match end {

@@ -10,7 +10,7 @@ use crate::world::network::connections::{Caller, To};
 const STEPS_MAX: usize = 40_000;
 
 impl ClientRun {
-    /// Ends all faults, runs until nothing but probes happens any more, and checks the final state.
+    /// Ends all faults, runs until only probes happen, and checks the final state.
     pub(super) fn run_until_idle(&mut self) -> Result<(), String> {
         self.trace.line(format_args!("run until idle"));
         self.network.loosen(self.now_ms);
@@ -33,7 +33,7 @@ impl ClientRun {
         self.check()
     }
 
-    /// Ends connections to killed servers for clients that would not detect it themselves.
+    /// Ends connections to killed servers for clients that would not detect the end themselves.
     fn end_dead_connections(&mut self) {
         for id in self.network.ids() {
             let conn = self.network.get(id).filter(|conn| conn.is_accepted);
@@ -92,7 +92,8 @@ impl ClientRun {
         one != two
     }
 
-    /// A conversion has ended the replication for good: the operator copies the active server's file to the backup.
+    /// Copies the active server's file to the backup, as an operator does after a conversion has
+    /// ended the replication for good.
     fn copy_file(&mut self) -> Result<(), String> {
         let backup = 1 - self.active;
         self.trace.line(format_args!("host {backup} gets a copy"));

@@ -1,4 +1,5 @@
-//! One run: clients, two hosts and the network between them under a scheduler that draws which part acts next and which faults happen.
+//! One run: clients, two hosts and the network between them under a scheduler that draws which part
+//! acts next and which faults happen.
 
 use corvid_service::Now;
 
@@ -14,10 +15,10 @@ use crate::world::trace::Trace;
 
 const CLIENTS: usize = 4;
 
-/// Actions of clients, operators and chance in a run.
+/// Number of actions by clients, operators and chance in a run.
 const ACTIONS: usize = 160;
 
-/// Statistics of a run: they show whether runs reach the interesting situations.
+/// Statistics of a run, which show whether runs reach the interesting situations.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Summary {
     /// Hash of the trace.
@@ -30,11 +31,11 @@ pub struct Summary {
     pub unknown: u64,
     /// Connections that were cut.
     pub cuts: u64,
-    /// Connections in which nothing arrived for a while, and servers that did nothing for a while.
+    /// Connections on which nothing arrived for a while, and servers that did nothing for a while.
     pub stalls: u64,
-    /// Servers that were killed and started again.
+    /// Servers that were killed and restarted.
     pub restarts: u64,
-    /// Times that the other server took over.
+    /// Number of times that the other server took over.
     pub fail_overs: u64,
     /// Conversions that were requested.
     pub conversions: u64,
@@ -83,7 +84,7 @@ pub(super) struct ClientRun {
     pub(super) hosts: [ServerHost; 2],
     /// The host that accepts writes, or is about to.
     pub(super) active: usize,
-    /// The host that it takes over from does not have its new role yet.
+    /// The token of the role change, while the host that takes over does not have its new role yet.
     handing_over: Option<u64>,
     tokens: u64,
     pub(super) network: Connections,
@@ -222,7 +223,7 @@ impl ClientRun {
         }
     }
 
-    /// Kills a server, or starts one that is down.
+    /// Kills a server, or starts a server that is down.
     fn restart(&mut self) -> Result<(), String> {
         let host = self.dice.below(2);
         if !self.hosts[host].is_up() {
@@ -256,7 +257,7 @@ impl ClientRun {
         Ok(())
     }
 
-    /// The other host takes over; the active one is dead, or becomes its backup.
+    /// Lets the other host take over. The active host is killed, or becomes the other's backup.
     fn fail_over(&mut self) -> Result<(), String> {
         let (from, to) = (self.active, 1 - self.active);
         if self.handing_over.is_some() || !self.hosts[to].is_up() {
@@ -275,7 +276,7 @@ impl ClientRun {
         self.tokens += 1;
         self.handing_over = Some(self.tokens);
         self.hosts[to].follow(self.now_ms, None, self.tokens);
-        // The address moves: connections to it end, and the servers are not notified.
+        // The address moves: connections to the old host end, and the servers are not notified.
         for id in self.network.ids() {
             let conn = self.network.get(id);
             let is_other =
@@ -351,7 +352,7 @@ impl ClientRun {
         actors
     }
 
-    /// Takes one step; false when none is possible now.
+    /// Takes one step. Returns false when no step is possible now.
     pub(super) fn step(&mut self) -> Result<bool, String> {
         let actors = self.actors();
         if actors.is_empty() {
@@ -388,7 +389,8 @@ impl ClientRun {
         Ok(true)
     }
 
-    /// A host begins to accept writes: transactions that it lacks now are lost.
+    /// Notes that a host begins to accept writes. Transactions that it lacks at this moment are
+    /// lost.
     fn taken_over(&mut self, host: usize) {
         let machine = self.hosts[host].machine();
         let held = machine.and_then(|machine| content::transactions(machine.database()));
@@ -438,7 +440,7 @@ impl ClientRun {
         self.now_ms = next_ms.unwrap_or(self.now_ms + 1000);
     }
 
-    /// Whether the host that is to be active has its role.
+    /// Whether the host that takes over has its new role.
     pub(super) fn is_handed_over(&self) -> bool {
         self.handing_over.is_none()
     }

@@ -1,7 +1,7 @@
 //! A client: a replica of the library, its connection, its requests and their outcomes.
 //!
-//! After every input it checks the promises of the library: transactions end once, a success is visible when it is reported, and the
-//! replica shows whole transactions only.
+//! After every input, the client checks the promises of the library: each transaction ends once, a
+//! success is visible when it is reported, and the replica shows only whole transactions.
 
 use std::collections::BTreeMap;
 
@@ -17,14 +17,14 @@ use crate::world::dice::Dice;
 use crate::world::network::connections::{Caller, ConnId, Connections, Parcel, To};
 use crate::world::trace::Trace;
 
-/// Addresses of a client: the one of the active host, or both hosts.
+/// Addresses for a client: the address of the active host, or the addresses of both hosts.
 pub(super) const ACTIVE: &str = "tcp:10.0.0.9:6640";
 pub(super) const HOSTS: [&str; 2] = ["tcp:10.0.0.1:6640", "tcp:10.0.0.2:6640"];
 
 /// A transaction that was sent.
 struct Sent {
     number: i64,
-    /// Its number in the session, when it was sent.
+    /// The library's number of the session at the time of sending.
     session_seqno: u64,
     ended: Option<Status>,
 }
@@ -35,18 +35,19 @@ pub(super) struct SimClient {
     conn: Option<ConnId>,
     /// The network has established the connection.
     is_open: bool,
-    /// It sleeps: it neither reads nor checks its clock.
+    /// The client sleeps: it neither reads nor checks its clock.
     pub(super) is_deaf: bool,
-    /// It detects by itself that the server does not answer.
+    /// The client detects by itself that the server does not answer.
     pub(super) probes: bool,
-    /// Sessions that are not change-aware are closed by a conversion, and may get the reply to a transaction before.
+    /// A conversion closes sessions that are not change-aware. Such a session may get the reply to
+    /// a transaction before it is closed.
     is_change_aware: bool,
     sent: BTreeMap<TxnId, Sent>,
     fetches: Vec<FetchId>,
-    /// The greatest `n` of items that it subscribes to.
+    /// The greatest `n` of the items to which the client subscribes.
     limit: Option<i64>,
     promise: u64,
-    /// Its content when tracked changes were last cleared.
+    /// The content when tracked changes were last cleared.
     shadow: Contents,
     epoch: u64,
     wake_ms: Option<u64>,
@@ -94,12 +95,13 @@ impl SimClient {
         self.conn
     }
 
-    /// When the library wants to be called again, according to its last answer: it is asked after every call, not as time passes.
+    /// Returns the time at which the library wants to be called again, ms. The library is asked
+    /// after every call, and not while time passes.
     pub(super) fn wake_ms(&self) -> Option<u64> {
         self.wake_ms
     }
 
-    /// Time has passed, without input.
+    /// Handles the passing of time without input.
     pub(super) fn tick(
         &mut self,
         now_ms: u64,
@@ -116,7 +118,7 @@ impl SimClient {
         self.output(now_ms, active, network)
     }
 
-    /// Accepts a parcel of its connection.
+    /// Accepts a parcel from the client's connection.
     pub(super) fn take(
         &mut self,
         now_ms: u64,
@@ -168,7 +170,7 @@ impl SimClient {
         self.judge(ledger)
     }
 
-    /// Carries out the library's requests, and asks when to call it again.
+    /// Executes the library's requests, and asks when to call the library again.
     pub(super) fn output(
         &mut self,
         now_ms: u64,
@@ -268,7 +270,7 @@ impl SimClient {
 
 /// Actions of the client itself.
 impl SimClient {
-    /// A transaction of some changes, committed or aborted.
+    /// Makes a transaction of some changes, then commits or aborts it.
     pub(super) fn transact(&mut self, dice: &mut Dice, ledger: &mut Ledger) -> Result<(), String> {
         let before = content::held(&self.idl, true);
         let txn = self.idl.begin().map_err(|misuse| misuse.to_string())?;
@@ -329,7 +331,7 @@ impl SimClient {
         Ok(())
     }
 
-    /// Subscribes to other items, or all.
+    /// Subscribes to other items, or to all.
     pub(super) fn want(&mut self, now_ms: u64, dice: &mut Dice) {
         self.limit = dice.chance(70).then(|| dice.between(-1, 9));
         let mut condition = Condition::none();
@@ -357,7 +359,7 @@ impl SimClient {
         self.idl.session().set_lock(now_ms, name);
     }
 
-    /// Fetches a column, if it can.
+    /// Fetches an on-demand column if the client can.
     pub(super) fn fetch(&mut self, dice: &mut Dice) {
         let big = workload::column(&self.idl, "Item", "big");
         let rows = workload::rows(&self.idl, "Item");
@@ -386,22 +388,22 @@ impl SimClient {
     }
 }
 
-/// Conditions that must hold at rest.
+/// Conditions that must hold when the run is idle.
 impl SimClient {
-    /// Whether it waits for no reply.
+    /// Whether the client waits for no reply.
     pub(super) fn is_content(&self) -> bool {
         self.idl.session_state().is_monitoring()
             && self.idl.outstanding_count() == 0
             && self.idl.condition_seqno() >= self.promise
     }
 
-    /// The greatest `n` of items in its replica.
+    /// Returns the greatest `n` of items in the replica, or `None` if it has all items.
     pub(super) fn limit(&self) -> Option<i64> {
         let has_conditions = self.idl.session_state().conditions_supported();
         self.limit.filter(|_| has_conditions)
     }
 
-    /// Fetches everything that is fetched on demand.
+    /// Fetches all on-demand columns.
     pub(super) fn fetch_all(&mut self) -> Result<(), String> {
         let big = workload::column(&self.idl, "Item", "big");
         if self.idl.class().mode(big).is_on_demand {
@@ -411,7 +413,7 @@ impl SimClient {
         Ok(())
     }
 
-    /// Whether every fetch has ended.
+    /// Checks that every fetch has ended without an error.
     pub(super) fn check_fetches(&mut self) -> Result<(), String> {
         for fetch in self.fetches.drain(..) {
             match self.idl.take_fetch_outcome(fetch) {

@@ -1,5 +1,5 @@
-//! The database of clients and servers: its schema, wide and narrow, its first file, the parts that clients replicate, and the changes that
-//! they make.
+//! The database of clients and servers: its schema, wide and narrow, its first file, the parts that
+//! clients replicate, and the changes that they make.
 
 use corvid_data::{Arc, Atom, Datum, Schema, Str};
 use corvid_idl::{Class, Column, Idl, IndexColumn, Misuse, RowId};
@@ -7,7 +7,7 @@ use corvid_json::Value;
 
 use crate::world::dice::Dice;
 
-/// Name of the index that every class has over its items.
+/// Name of the index over items, which every class has.
 pub(super) const INDEX: &str = "by_n";
 
 pub(super) const LOCK: &str = "L";
@@ -28,7 +28,7 @@ const SCHEMA: &str = r#"{"name":"A","version":"2.0.0","tables":{
  "members":{"type":{"key":{"type":"uuid","refTable":"Member"},"min":0,"max":"unlimited"}}}},
 "Member":{"columns":{"name":{"type":"string"},"n":{"type":"integer"}}}}}"#;
 
-/// The schema as JSON.
+/// Returns the schema as JSON.
 pub(super) fn schema_json(is_wide: bool) -> Value {
     let mut json = Value::parse(SCHEMA.as_bytes()).expect("a constant");
     if is_wide {
@@ -53,7 +53,7 @@ fn schema() -> Schema {
     Schema::from_json(&schema_json(true)).expect("a constant")
 }
 
-/// A file with the wide schema and an empty head.
+/// Returns a file with the wide schema and an empty head.
 pub(super) fn first_file() -> Vec<u8> {
     let mut file = Vec::new();
     corvid_log::write_schema(&mut file, &schema());
@@ -64,7 +64,8 @@ pub(super) fn first_file() -> Vec<u8> {
     file
 }
 
-/// The part that a client replicates: everything, everything but the large column, or a part.
+/// Draws the part that a client replicates: everything, everything except the large column, or
+/// less.
 pub(super) fn class(dice: &mut Dice) -> Class {
     let schema = Arc::new(schema());
     let mut class = if dice.chance(70) {
@@ -86,7 +87,7 @@ pub(super) fn class(dice: &mut Dice) -> Class {
         }
         class
     };
-    // Columns that are not replicated are read too, and must show their default.
+    // Columns that are not replicated are also read, and must show their defaults.
     class.set_strict(false);
     class.track_all();
     if dice.chance(60) {
@@ -104,7 +105,7 @@ pub(super) fn column(idl: &Idl, table: &str, column: &str) -> Column {
     idl.class().column(table, column).expect("of the schema")
 }
 
-/// The rows of a table in an order that follows from their identities.
+/// Returns the rows of a table, in an order that follows from their UUIDs.
 pub(super) fn rows(idl: &Idl, table: &str) -> Vec<RowId> {
     let table = idl.class().table(table).expect("of the schema");
     let mut rows: Vec<RowId> = idl.rows(table).collect();
@@ -120,7 +121,7 @@ fn integer(value: i64) -> Datum {
     Datum::one(Atom::Integer(value))
 }
 
-/// Marks the open transaction in the head. False when the replica has no head, so nothing can be marked.
+/// Marks the open transaction in the head. Returns false if the replica has no head to mark.
 pub(super) fn mark(idl: &mut Idl, number: i64) -> Result<bool, Misuse> {
     let Some(head) = rows(idl, "Head").first().copied() else {
         return Ok(false);
@@ -131,7 +132,8 @@ pub(super) fn mark(idl: &mut Idl, number: i64) -> Result<bool, Misuse> {
     Ok(true)
 }
 
-/// One change in the open transaction. A refusal by the library is an error: every change drawn here is valid.
+/// Makes one change in the open transaction. A refusal by the library is an error, because every
+/// change drawn here is valid.
 pub(super) fn change(idl: &mut Idl, dice: &mut Dice) -> Result<(), Misuse> {
     let items = rows(idl, "Item");
     let number = dice.between(0, 9);
@@ -203,7 +205,7 @@ pub(super) fn change(idl: &mut Idl, dice: &mut Dice) -> Result<(), Misuse> {
     }
 }
 
-/// Whether a replica has a column, so that single elements of it can be changed.
+/// Whether a replica has a column, so that its single elements can be changed.
 pub(super) fn is_held(idl: &Idl, table: &str, name: &str) -> bool {
     let column = column(idl, table, name);
     idl.class().mode(column).is_monitored && idl.server_column(column).is_some()

@@ -1,7 +1,7 @@
-//! Terms and votes, as a member writes them.
+//! Terms and votes as a member writes them.
 //!
-//! Invariant: in the order of records a term has one vote. It serves the hosts, and knows neither disks nor
-//! members.
+//! Invariant: in the order of records, a term has one vote. The module serves the hosts, and knows
+//! neither disks nor members.
 
 use corvid_log::cluster::{Kind, Sid, Term};
 
@@ -10,7 +10,7 @@ use super::file;
 /// A term and the vote in it.
 pub(super) type Ballot = (Term, Option<Sid>);
 
-/// Adds the terms and votes among records.
+/// Adds the terms and votes in records to `ballots`.
 pub(super) fn note_ballots(records: &[u8], ballots: &mut Vec<Ballot>) -> Result<(), String> {
     for record in file::records(records)? {
         let ballot = match record.kind {
@@ -24,10 +24,11 @@ pub(super) fn note_ballots(records: &[u8], ballots: &mut Vec<Ballot>) -> Result<
     Ok(())
 }
 
-/// A term or vote is written behind another one. That of an earlier term says nothing: the new file may have a later one already.
+/// Returns the newest term and vote after `next` is written following `before`. A term earlier than
+/// `before` changes nothing: the new file may already have a later term.
 ///
 /// # Errors
-/// It is a second vote of its term.
+/// `next` is a second vote in the same term.
 pub(super) fn next_ballot(before: Ballot, next: Ballot) -> Result<Ballot, String> {
     match (before, next) {
         ((old, _), (term, _)) if term < old => Ok(before),

@@ -1,7 +1,8 @@
-//! The file of a simulated member: its first content, and what a member finds in it when it starts.
+//! The file of a simulated member: its first content, and the state that a member finds in the file
+//! when it starts.
 //!
-//! Files are read with the cluster reader of `log` and its rules for the order of records, so every run also checks that the records that a
-//! member writes can be read back.
+//! Files are read with the cluster reader of `log` and its rules for the order of records. Every
+//! run therefore also checks that the records that a member writes can be read back.
 
 use bytes::Bytes;
 use corvid_consensus::member::Repair;
@@ -25,7 +26,7 @@ pub(super) const NAME: &str = "A";
 /// The id of the last entry of the first snapshot.
 pub(super) const FIRST_EID: Eid = Eid(corvid_data::Uuid([1; 16]));
 
-/// The identity of a member.
+/// A member's identity.
 #[derive(Clone, Debug)]
 pub(super) struct Identity {
     pub(super) sid: Sid,
@@ -37,16 +38,16 @@ pub(super) struct Identity {
 #[derive(Debug)]
 pub(super) struct Opened {
     pub(super) recovered: Recovered,
-    /// The same as the server reads it.
+    /// The same state as the server reads it.
     pub(super) judged: corvid_log::cluster::Recovered,
     pub(super) log: MemberLog,
     pub(super) applied: Applied,
-    /// Where the good part ends.
+    /// The end of the good part of the file, in bytes.
     pub(super) end: u64,
     pub(super) has_left: bool,
 }
 
-/// The list of these servers.
+/// Returns these servers as a member list.
 pub(super) fn servers(identities: &[Identity]) -> Servers {
     let listed: Vec<String> = identities
         .iter()
@@ -56,7 +57,7 @@ pub(super) fn servers(identities: &[Identity]) -> Servers {
     Servers::decode(text.as_bytes()).expect("it has ids and addresses")
 }
 
-/// The file of a member with an empty database.
+/// Returns the file of a member with an empty database.
 pub(super) fn first(identity: &Identity, servers: &Servers) -> Vec<u8> {
     let header = Header {
         server_id: identity.sid,
@@ -77,7 +78,7 @@ pub(super) fn first(identity: &Identity, servers: &Servers) -> Vec<u8> {
     framed(&header)
 }
 
-/// The file of a server that is to join.
+/// Returns the file of a server that is to join.
 pub(super) fn joining(identity: &Identity, remote_addresses: Vec<String>) -> Vec<u8> {
     framed(&Header {
         server_id: identity.sid,
@@ -88,7 +89,7 @@ pub(super) fn joining(identity: &Identity, remote_addresses: Vec<String>) -> Vec
     })
 }
 
-/// A header as the first record of a file.
+/// Returns a header as the first record of a file.
 pub(super) fn framed(header: &Header) -> Vec<u8> {
     let mut file = Vec::new();
     let mut record = corvid_log::Record::begin(&mut file, Magic::Clustered);
@@ -100,7 +101,7 @@ pub(super) fn framed(header: &Header) -> Vec<u8> {
 /// Reads a file.
 ///
 /// # Errors
-/// It breaks a rule, in words.
+/// The file breaks a rule; the text says which.
 pub(super) fn open(file: &Handle) -> Result<Opened, String> {
     let length = file.length().map_err(|fault| fault.text)?;
     let judged = recover(FileSource { file, offset: 0 }, length)
@@ -255,10 +256,10 @@ fn meta(snapshot: &Snapshot, servers: &Servers) -> SnapshotMeta {
     }
 }
 
-/// The records in framed bytes.
+/// Returns the records in framed bytes.
 ///
 /// # Errors
-/// They cannot be read.
+/// The bytes cannot be read as records.
 pub(super) fn records(bytes: &[u8]) -> Result<Vec<Record>, String> {
     let mut reader = RecordReader::new(bytes, Magic::Clustered);
     let mut records = Vec::new();
@@ -274,7 +275,7 @@ pub(super) fn records(bytes: &[u8]) -> Result<Vec<Record>, String> {
     Ok(records)
 }
 
-/// The body of the snapshot in a file.
+/// Returns the body of the snapshot in a file, and the index of its last entry.
 pub(super) fn snapshot_body(file: &Handle) -> Option<(Index, Bytes)> {
     let mut reader = ClusterReader::new(FileSource { file, offset: 0 });
     let header = reader.header().ok()??.ok()?;

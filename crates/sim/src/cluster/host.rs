@@ -1,8 +1,9 @@
-//! One host of a cluster: a member, its file on a disk that fails, its database, and a clock of its own. In one life of its process the
-//! parts run on threads of their own, as in the server; here they are queues, and the run draws which one is served.
+//! One host of a cluster: a member, its file on a disk that fails, its database, and a clock of its
+//! own. In the server, these parts run on threads of their own. Here they are queues, and the run
+//! draws which queue is served next.
 //!
-//! Invariant: messages between two parts stay in order. A life leaves behind its disk, and the log that its records describe, by
-//! which the next life is judged.
+//! Invariant: messages between two parts stay in order. When a life ends, its disk remains, and the
+//! log that its records describe. The next life is checked against that log.
 
 use std::collections::{BTreeMap, VecDeque};
 
@@ -24,40 +25,41 @@ use crate::world::dice::Dice;
 use crate::world::disk::SimDisk;
 use crate::world::member_file::{FileThreads, MemberFile};
 
-/// Outputs of a member for one input, at most: one that has more never comes to rest.
+/// Maximum number of outputs of a member for one input. A member with more never comes to rest.
 pub(super) const OUTPUTS_MAX: usize = 20_000;
 
-/// An append that is not answered.
+/// An append without a reply.
 #[derive(Debug)]
 struct Unanswered {
     position: LogPosition,
     is_durable: bool,
     entries: Vec<(Index, Term)>,
     ballot: Option<Ballot>,
-    /// All terms and votes in it.
+    /// All terms and votes that the append contains.
     ballots: Vec<Ballot>,
-    /// The term, and the last entry of the log, when this was the newest append.
+    /// The term, and the last entry of the log, at the time when this was the newest append.
     accepted: (Term, Index),
 }
 
-/// Content of a new file.
+/// The content of a new file.
 #[derive(Debug)]
 struct NewLog {
     entries: Vec<Written>,
-    /// The last entry of its snapshot.
+    /// The last entry of the snapshot.
     base: (Index, Term),
-    /// Its terms and votes, in order. Those that came while nothing could be appended are nowhere else.
+    /// The terms and votes of the file, in order. Some of them exist only here: they were written
+    /// while nothing could be appended.
     ballots: Vec<Ballot>,
 }
 
-/// An entry that is written.
+/// An entry that a member has written.
 #[derive(Clone, Debug)]
 pub(super) struct Written {
     pub(super) index: Index,
     pub(super) term: Term,
-    /// The hash of its body.
+    /// Hash of the body.
     pub(super) body: u64,
-    /// The term of the entry before.
+    /// The term of the preceding entry.
     pub(super) before: Option<Term>,
     pub(super) servers: Option<Servers>,
     pub(super) payload: Option<(Eid, Bytes)>,
@@ -85,40 +87,41 @@ pub(super) struct Life {
     pub(super) member: Member,
     pub(super) file: MemberFile,
     pub(super) registers: Registers,
-    /// From the network.
+    /// Inputs from the network.
     pub(super) inbox: VecDeque<Input>,
-    /// From the disk.
+    /// Replies of the disk.
     pub(super) replies: VecDeque<StorageReply>,
-    /// For the database.
+    /// Events for the database.
     pub(super) events: VecDeque<MemberEvent>,
     unanswered: VecDeque<Unanswered>,
-    /// Reported as committed.
+    /// The last entry that the member has reported as committed.
     pub(super) reported: Index,
-    /// The disk thread works until then.
+    /// The disk thread is busy until this time, ms.
     pub(super) disk_ms: u64,
     pub(super) row: Option<ServerRow>,
     /// The last entry in the database's snapshot, which the file keeps for the member.
     pub(super) snapshot: Option<Index>,
     pub(super) wants_snapshot: bool,
-    /// New files that are being written. The swap of an abandoned one may still happen.
+    /// New files that are being written. An abandoned file may still be swapped in.
     rewrites: BTreeMap<u64, NewLog>,
-    /// The one that is in place, and not lasting.
+    /// The new file that is in place and not durable yet.
     in_place: Option<RewriteNumber>,
     /// Terms and votes in the file that installs a peer's snapshot.
     installed_ballots: Vec<Ballot>,
-    /// Why it has ended by itself.
+    /// The reason, if the life has ended by itself.
     pub(super) ended: Option<String>,
-    /// Term and vote as the records say, and as they are synced.
+    /// Newest term and vote in the records. `synced_ballot` is the newest one that is synced.
     ballot: Ballot,
     pub(super) synced_ballot: Ballot,
-    /// For each term: the last entry of the log that was synced in it, also if a leader of a later term has replaced it since.
+    /// For each term, the last entry of the log that was synced in that term. A leader of a later
+    /// term may have replaced the entry since.
     accepted: BTreeMap<Term, Index>,
-    /// The synced vote of each term, also of terms that are over.
+    /// The synced vote of each term, including terms that are over.
     votes: BTreeMap<Term, Option<Sid>>,
 }
 
 impl Life {
-    /// The new file that is in place lasts: so do its terms and votes.
+    /// The new file in place is durable, and so are its terms and votes.
     fn ballots_synced(&mut self, ballots: &[Ballot]) {
         for ballot in ballots {
             self.votes.insert(ballot.0, ballot.1);
@@ -136,18 +139,21 @@ pub(super) struct MemberHost {
     pub(super) disk: SimDisk,
     pub(super) clock: Clock,
     pub(super) paused_ms: u64,
-    /// When it starts again.
+    /// When the host starts again, ms.
     pub(super) start_ms: Option<u64>,
     pub(super) life: Option<Life>,
     pub(super) log: MemberLog,
     dice: Dice,
     /// The highest term that an earlier life has synced.
     promised_term: Term,
-    /// Bytes of its file have rotted. Its log is what it has acknowledged, until a snapshot takes its place.
+    /// Bytes of the file have rotted. `log` is then the log that the member has acknowledged, until
+    /// a snapshot replaces it.
     pub(super) is_damaged: bool,
-    /// Its log before the new file, whose name may not last yet: a power loss brings the damaged file back.
+    /// The log before the new file. The name of the new file may not be durable yet: a power loss
+    /// brings the damaged file back.
     acknowledged: Option<MemberLog>,
-    /// Its log as the file has it that installs a peer's snapshot, until the member hears of the end.
+    /// The log in the file that installs a peer's snapshot, until the member gets the reply that
+    /// the installation has ended.
     installing: Option<MemberLog>,
 }
 
@@ -172,7 +178,7 @@ impl MemberHost {
     /// Starts a life from what the disk holds.
     ///
     /// # Errors
-    /// The file lacks what was synced, or cannot be read.
+    /// The file lacks something that was synced, or cannot be read.
     pub(super) fn start(&mut self, now_ms: u64) -> Result<(), String> {
         let handle = self.disk.open();
         let Opened {
@@ -186,7 +192,7 @@ impl MemberHost {
         if has_left {
             return Err("the file says that the server has left".to_owned());
         }
-        // The process ended when the snapshot was in place, and before it knew.
+        // The process ended after the snapshot was in place and before the member knew it.
         let is_installed = |new: &MemberLog| (new.base, new.base_term) == (log.base, log.base_term);
         if let Some(installed) = self.installing.take().filter(is_installed)
             && !self.is_damaged
@@ -205,11 +211,11 @@ impl MemberHost {
                     repair.last
                 ));
             }
-            // It has promised nothing else.
+            // A damaged member has promised nothing apart from these entries.
             log = self.log.clone();
             log.cut(synced);
         } else if self.is_damaged {
-            // The process ended when the snapshot was in place.
+            // The process ended after the snapshot was in place.
             let acknowledged = self.log.clone();
             self.acknowledged.get_or_insert(acknowledged);
             self.log.synced = log.base;
@@ -242,7 +248,7 @@ impl MemberHost {
             kept: super::kept_entries(&mut self.dice),
         };
         let ballot = (recovered.term, recovered.vote);
-        // The first reply says that what was found is synced.
+        // The first reply reports that everything found in the file is synced.
         let found = Unanswered {
             position: LogPosition::OPENING,
             is_durable: true,
@@ -286,11 +292,14 @@ impl MemberHost {
         Ok(())
     }
 
-    /// Whether an acknowledgement of a leader's term through this entry is true.
+    /// Whether this member may truthfully acknowledge the entries up to this index to the leader of
+    /// this term.
     ///
-    /// One of a term that is over is true if the entries were synced while the term lasted, although they may be replaced by now: it is as if
-    /// the message had left then and were late. If such replies make a quorum, none of its members had granted a vote of a later term
-    /// before it accepted the entry; so every later leader has the entry, and nothing has replaced it.
+    /// An acknowledgement of a term that is over is true if the entries were synced while the term
+    /// lasted, even if they have been replaced since: the message could as well have left then and
+    /// arrived late. If such replies form a quorum, none of its members had granted a vote of a
+    /// later term before it accepted the entry. Every later leader therefore has the entry, and
+    /// nothing has replaced it.
     pub(super) fn may_acknowledge(&self, term: Term, index: Index) -> bool {
         let Some(life) = &self.life else {
             return false;
@@ -300,11 +309,13 @@ impl MemberHost {
         index <= self.log.synced || is_over && was_accepted
     }
 
-    /// Whether a vote for this server is synced. The term may be over by now: it is as if the message had left while it lasted and were late.
+    /// Whether a vote for this server is synced. The term may be over by now: the message could as
+    /// well have left in time and arrived late.
     ///
-    /// If a later term is synced, the vote need not be in the file: the member may have given it and learned of the later term before it
-    /// wrote anything. It cannot vote in the earlier term again, in this life or the next, so the vote is as good as a synced one. That it is
-    /// the only one of its term is checked by the oracle, in all lives.
+    /// If a later term is synced, the vote need not be in the file: the member may have voted and
+    /// learned of the later term before it wrote anything. Neither this life nor the next can vote
+    /// in the earlier term again, so the vote is as good as synced. The oracle checks, over all
+    /// lives, that the vote is the only one of its term.
     pub(super) fn has_voted(&self, term: Term, vote: Sid) -> bool {
         let Some(life) = &self.life else {
             return false;
@@ -327,7 +338,8 @@ impl MemberHost {
         }
     }
 
-    /// The member handles inputs, all of them before its first output is taken; its outputs are to be carried out in order.
+    /// Passes inputs to the member, all of them before its first output is taken. The caller
+    /// executes the returned outputs in order.
     pub(super) fn handle(&mut self, now_ms: u64, inputs: Vec<Input>) -> Vec<Output> {
         let local_ms = self.clock.local(now_ms);
         let Some(life) = &mut self.life else {
@@ -344,10 +356,10 @@ impl MemberHost {
             .collect()
     }
 
-    /// Notes the records of requests. Returns the entries among them.
+    /// Notes the records of requests. Returns the entries in them.
     ///
     /// # Errors
-    /// They cannot be read, or do not fit the log.
+    /// The records cannot be read, or do not fit the log.
     pub(super) fn note(&mut self, requests: &[StorageRequest]) -> Result<Vec<Written>, String> {
         let mut written = Vec::new();
         for request in requests {
@@ -367,7 +379,7 @@ impl MemberHost {
             if let StorageRequest::Swap(number) = request
                 && let Some(new) = life.rewrites.get(&number.0)
             {
-                // Records behind this request follow those of the new file.
+                // Records that follow this request also follow the records of the new file.
                 for entry in &new.entries {
                     self.log.merge(entry.index, entry.term, entry.body)?;
                 }
@@ -424,7 +436,8 @@ impl MemberHost {
         Ok(written)
     }
 
-    /// A reply of the disk is about to be delivered: notes what is synced.
+    /// Notes the bytes that a reply of the disk reports as synced. Called before the reply is
+    /// delivered.
     pub(super) fn answered(&mut self, reply: &StorageReply) {
         let Some(life) = &mut self.life else {
             return;
@@ -437,7 +450,8 @@ impl MemberHost {
                     Ok(RewriteStage::InPlace(_)) => {
                         let installed = self.installing.clone().unwrap_or_default();
                         let before = std::mem::replace(&mut self.log, installed);
-                        // A loss of power may bring the damaged file back, which proves no more.
+                        // A power loss may bring the damaged file back, and that file proves only
+                        // the old log.
                         if self.is_damaged {
                             self.acknowledged.get_or_insert(before);
                         }
@@ -498,12 +512,12 @@ impl MemberHost {
             .in_place
             .and_then(|number| life.rewrites.get(&number.0))
         {
-            // The first sync of a new file syncs its name too.
+            // The first sync of a new file also syncs its name.
             self.log.synced_through(&positions(&new.entries));
             let ballots = new.ballots.clone();
             life.ballots_synced(&ballots);
         }
-        // So does the first sync of a file that was found.
+        // The same holds for the first sync of a file found at the start.
         if self.acknowledged.take().is_some() {
             self.is_damaged = false;
         }
@@ -519,7 +533,7 @@ impl MemberHost {
         }
     }
 
-    /// The disk has answered: returns what the member hears, in order.
+    /// Handles a reply of the disk. Returns the inputs for the member, in order.
     pub(super) fn receive(&mut self, now_ms: u64, reply: StorageReply) -> Vec<Input> {
         self.answered(&reply);
         let is_own =
@@ -538,10 +552,10 @@ impl MemberHost {
         inputs
     }
 
-    /// Begins to write a new file, with the database's snapshot. Returns its entries.
+    /// Begins to write a new file with the database's snapshot. Returns the entries of the file.
     ///
     /// # Errors
-    /// There is no such snapshot, or the records cannot be read.
+    /// The snapshot does not exist, or the records cannot be read.
     pub(super) fn rewrite(&mut self, rewrite: Rewrite) -> Result<Vec<Written>, String> {
         let life = self.life.as_mut().ok_or("it is down")?;
         if life.snapshot.take() != Some(rewrite.index) {
@@ -561,7 +575,8 @@ impl MemberHost {
         Ok(written)
     }
 
-    /// Begins to replace the file by a received snapshot. Returns what the member hears at once.
+    /// Begins to replace the file by a received snapshot. Returns inputs that the member gets at
+    /// once.
     ///
     /// # Errors
     /// The records cannot be read.
@@ -597,7 +612,7 @@ impl MemberHost {
     }
 }
 
-/// The entries among records.
+/// Returns the entries in these records.
 fn entries(records: &[u8]) -> Result<Vec<Written>, String> {
     let records = file::records(records)?;
     let entries = records.iter().filter_map(|record| match &record.kind {

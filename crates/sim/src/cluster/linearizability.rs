@@ -1,20 +1,23 @@
-//! Whether a history of concurrent operations on registers could have happened one by one (Wing and Gong's search, with memory of visited
-//! situations).
+//! Checks whether a history of concurrent operations on registers could have happened one by one
+//! (Wing and Gong's search, which remembers the situations that it has visited).
 //!
-//! Histories are checked key by key: a history of independent registers is linearizable if that of each is. An operation whose outcome is
-//! unknown may have happened at any time after its call, or never. Knows nothing of clusters; called at the end of a run.
+//! Histories are checked key by key: a history of independent registers is linearizable if the
+//! history of each register is. An operation with an unknown outcome may have happened at any time
+//! after its call, or never. This module knows nothing of clusters; it is called at the end of a
+//! run.
 
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Situations that are visited for one register, at most; a search that has not ended by then finds nothing.
+/// Maximum number of situations visited for one register. A search that reaches this number ends
+/// without a finding.
 const VISITED_MAX: usize = 100_000;
 
-/// An operation on a register, which holds 0 at first.
+/// An operation on a register whose first value is 0.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Action {
     /// Returned this value.
     Read(u64),
-    /// Replaced the value. The value before, if it is known.
+    /// Replaced the value. Also has the value before, if it is known.
     Swap {
         /// The new value.
         new: u64,
@@ -32,18 +35,18 @@ pub struct Operation {
     pub action: Action,
     /// When it was called.
     pub called: u64,
-    /// When it returned; `None`: its outcome is unknown.
+    /// When the operation returned; `None`: its outcome is unknown.
     pub returned: Option<u64>,
 }
 
 /// Checks a history.
 ///
 /// # Errors
-/// A register whose operations cannot be ordered, in words.
+/// The operations of a register cannot be ordered; the text names the register.
 pub fn check(history: &[Operation]) -> Result<(), String> {
     let mut keys: BTreeMap<u8, Vec<Operation>> = BTreeMap::new();
     for operation in history {
-        // A read with an unknown outcome says nothing.
+        // A read with an unknown outcome proves nothing.
         let is_read = matches!(operation.action, Action::Read(_));
         if !(is_read && operation.returned.is_none()) {
             keys.entry(operation.key).or_default().push(*operation);
@@ -63,7 +66,8 @@ pub fn check(history: &[Operation]) -> Result<(), String> {
 /// A depth-first search for an order.
 struct Search<'h> {
     operations: &'h [Operation],
-    /// Operations that have taken effect, as bits, and the value then: all that the rest of the search depends on.
+    /// Visited situations: the operations that have taken effect, as bits, and the value at that
+    /// point. The rest of the search depends on nothing else.
     visited: BTreeSet<(Vec<u64>, u64)>,
 }
 
@@ -87,7 +91,7 @@ impl<'h> Search<'h> {
             }
             let open = |at: usize| done[at / 64] >> (at % 64) & 1 == 0;
             let remaining = (0..self.operations.len()).filter(|at| open(*at));
-            // An operation that returned before another one was called comes before that one.
+            // An operation that returned before another was called comes first.
             let bound = remaining
                 .clone()
                 .filter_map(|at| self.operations[at].returned)
@@ -111,7 +115,7 @@ impl<'h> Search<'h> {
     }
 }
 
-/// The value after an operation, if the operation can happen at this value.
+/// Returns the value after an operation, if the operation can happen at this value.
 fn apply(action: Action, value: u64) -> Option<u64> {
     match action {
         Action::Read(read) => (read == value).then_some(value),

@@ -1,7 +1,8 @@
-//! The rules of a cluster, checked at every step from outside: against the records that members write, the events that they report, and the
-//! outcomes that sessions learn.
+//! The rules of a cluster, checked at every step from outside, against the records that members
+//! write, the events that they report, and the outcomes that sessions learn.
 //!
-//! Invariant: it knows everything that has ever been committed, by any member, and never forgets it. It knows nothing of how members work.
+//! Invariant: the oracle knows everything that any member has ever committed, and never forgets it.
+//! It knows nothing of how members work.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -11,7 +12,7 @@ use corvid_log::cluster::{Eid, Index, Sid, Term};
 use super::linearizability::{self, Action, Operation};
 use super::registers::{Outcome, Swap, of_data};
 
-/// FNV-1a.
+/// Returns the FNV-1a hash.
 pub(super) fn hash(bytes: &[u8]) -> u64 {
     let step = |hash: u64, byte: &u8| (hash ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01b3);
     bytes.iter().fold(0xcbf2_9ce4_8422_2325, step)
@@ -20,12 +21,12 @@ pub(super) fn hash(bytes: &[u8]) -> u64 {
 /// The log of a member as its records describe it.
 #[derive(Clone, Debug, Default)]
 pub(super) struct MemberLog {
-    /// The last entry of its snapshot.
+    /// The last entry of the snapshot.
     pub(super) base: Index,
     pub(super) base_term: Term,
-    /// Behind the snapshot: term, and hash of the body.
+    /// The entries after the snapshot: term, and hash of the body.
     pub(super) entries: Vec<(Term, u64)>,
-    /// The last entry that is synced.
+    /// The last synced entry.
     pub(super) synced: Index,
 }
 
@@ -46,10 +47,10 @@ impl MemberLog {
         self.entries.get(usize::try_from(at).ok()?).copied()
     }
 
-    /// Writes an entry; later ones go.
+    /// Writes an entry and removes all entries that follow it.
     ///
     /// # Errors
-    /// It leaves a gap, or is in the snapshot.
+    /// The entry leaves a gap, or is in the snapshot.
     pub(super) fn put(&mut self, index: Index, term: Term, body: u64) -> Result<(), String> {
         let at = index
             .0
@@ -72,7 +73,7 @@ impl MemberLog {
         Ok(())
     }
 
-    /// Writes an entry, unless it is there.
+    /// Writes an entry unless the log already has it.
     ///
     /// # Errors
     /// As [`MemberLog::put`].
@@ -83,13 +84,13 @@ impl MemberLog {
         self.put(index, term, body)
     }
 
-    /// The entries behind this one are lost.
+    /// Removes the entries after this one.
     pub(super) fn cut(&mut self, last: Index) {
         let kept = usize::try_from(last.0.saturating_sub(self.base.0)).unwrap_or(usize::MAX);
         self.entries.truncate(kept);
     }
 
-    /// These entries are synced, if they are still there.
+    /// Marks these entries as synced, if they are still in the log.
     pub(super) fn synced_through(&mut self, entries: &[(Index, Term)]) {
         for (index, term) in entries {
             if *index == self.synced.next() && self.term(*index) == Some(*term) {
@@ -98,7 +99,8 @@ impl MemberLog {
         }
     }
 
-    /// A snapshot through this entry takes the place of the entries before; with `keeps_rest`, those behind stay.
+    /// A snapshot up to this entry replaces the entries before it. With `keeps_rest`, the entries
+    /// after it stay.
     pub(super) fn rebase(&mut self, index: Index, term: Term, keeps_rest: bool) {
         let behind = if keeps_rest {
             usize::try_from(index.0.saturating_sub(self.base.0)).unwrap_or(usize::MAX)
@@ -117,7 +119,7 @@ struct Known {
     swap: Swap,
     called: u64,
     returned: Option<(u64, Outcome)>,
-    /// Its member went down: no outcome will come.
+    /// The session's member went down, so no outcome will come.
     is_orphaned: bool,
 }
 
@@ -126,9 +128,10 @@ struct Known {
 struct Committed {
     term: Term,
     body: u64,
-    /// The term of the member that was the first to report it; it was committed in this one or before. Leaders of later terms must have
-    /// the entry, those of earlier ones need not: an entry of term 2 that a leader of term 5 commits is unknown to a leader of term 4 that
-    /// was asleep.
+    /// The term of the first member that reported the entry. The entry was committed in this term
+    /// or before it. Leaders of later terms must have the entry; leaders of earlier terms need not.
+    /// For example, an entry of term 2 that a leader of term 5 commits is unknown to a leader of
+    /// term 4 that was asleep.
     in_term: Term,
 }
 
@@ -136,17 +139,18 @@ struct Committed {
 #[derive(Debug, Default)]
 pub(super) struct Oracle {
     leaders: BTreeMap<Term, usize>,
-    /// Every entry that was ever written: hash of its body, and the term before it.
+    /// Every entry that was ever written: the hash of its body, and the term of the preceding
+    /// entry.
     written: BTreeMap<(Index, Term), (u64, Option<Term>)>,
-    /// The lists of members among them, as numbers of hosts.
+    /// The member lists among the written entries, as numbers of hosts.
     listed: BTreeMap<(Index, Term), Vec<usize>>,
-    /// The committed lists of members, in order.
+    /// The committed member lists, in order.
     lists: Vec<Vec<usize>>,
-    /// Votes that have left hosts.
+    /// Votes that have left a host.
     votes: BTreeMap<(usize, Term), Sid>,
     /// Committed entries.
     committed: BTreeMap<Index, Committed>,
-    /// Ids and data of entries that were written.
+    /// Ids and data of written entries.
     payloads: BTreeMap<(Index, Term), (Eid, Bytes)>,
     /// Committed entries with data.
     applied: BTreeMap<Index, (Eid, Bytes)>,
@@ -156,12 +160,12 @@ pub(super) struct Oracle {
     never: BTreeMap<Eid, u64>,
     executed: BTreeSet<Eid>,
     transactions: BTreeMap<u64, Known>,
-    /// Ticks of a clock that orders calls and returns.
+    /// Logical clock that orders calls and returns.
     tick: u64,
 }
 
 impl Oracle {
-    /// The rules of a cluster that begins with these members.
+    /// Returns the rules of a cluster that begins with these members.
     pub(super) fn new(members: Vec<usize>) -> Oracle {
         Oracle {
             lists: vec![members],
@@ -169,28 +173,29 @@ impl Oracle {
         }
     }
 
-    /// The members, by the last committed list.
+    /// Returns the members of the last committed list.
     pub(super) fn members(&self) -> &[usize] {
         self.lists.last().map_or(&[], Vec::as_slice)
     }
 
-    /// How often the list of members has changed.
+    /// Number of changes of the member list.
     pub(super) fn changes(&self) -> u64 {
         self.lists.len() as u64 - 1
     }
 
-    /// An entry that is written has data.
+    /// Notes the data of a written entry.
     pub(super) fn has_data(&mut self, index: Index, term: Term, payload: (Eid, Bytes)) {
         self.payloads.insert((index, term), payload);
     }
 
-    /// An entry that is written has a list of members.
+    /// Notes the member list of a written entry.
     pub(super) fn listed(&mut self, index: Index, term: Term, members: Vec<usize>) {
         self.listed.insert((index, term), members);
     }
 
-    /// A leader went down, and has synced terms through this one. Messages of a later one never left it, so after its restart
-    /// it may lead in the same term again, with other entries. Only a sole member leads before its vote is synced.
+    /// Notes that a leader went down, with terms up to `synced` on its disk. Messages of a later
+    /// term never left it, so after its restart it may lead in the same term again, with other
+    /// entries. Only a sole member leads before its vote is synced.
     pub(super) fn forget_unsynced(&mut self, host: usize, synced: Term) {
         let is_forgotten = |term: Term, leaders: &BTreeMap<Term, usize>| {
             term > synced && leaders.get(&term) == Some(&host)
@@ -204,7 +209,7 @@ impl Oracle {
             .retain(|(_, term), _| !is_forgotten(*term, leaders));
     }
 
-    /// The last committed entry.
+    /// Returns the last committed entry.
     pub(super) fn commit(&self) -> Index {
         self.committed
             .keys()
@@ -213,25 +218,25 @@ impl Oracle {
             .unwrap_or(Index(1))
     }
 
-    /// How many transactions are committed.
+    /// Number of committed transactions.
     pub(super) fn commits(&self) -> u64 {
         self.numbers.len() as u64
     }
 
-    /// How many leaderships there were.
+    /// Number of leaderships.
     pub(super) fn leaderships(&self) -> u64 {
         self.leaders.len() as u64
     }
 
-    /// How many transactions were judged not to have happened.
+    /// Number of transactions that were judged never to have happened.
     pub(super) fn judged(&self) -> u64 {
         self.never.len() as u64
     }
 
-    /// A member claims to lead.
+    /// Checks a member's claim to lead.
     ///
     /// # Errors
-    /// Another one leads in this term, or its log lacks committed entries.
+    /// Another member leads in this term, or the log of this member lacks committed entries.
     pub(super) fn leads(&mut self, host: usize, term: Term, log: &MemberLog) -> Result<(), String> {
         let first = *self.leaders.entry(term).or_insert(host);
         if first != host {
@@ -249,10 +254,11 @@ impl Oracle {
         }
     }
 
-    /// A member's database has begun to execute, and has applied the entries through `applied`.
+    /// Checks that a member's database may begin to execute, with the entries up to `applied`
+    /// applied.
     ///
     /// # Errors
-    /// It has not applied a committed entry of an earlier term.
+    /// The database has not applied a committed entry of an earlier term.
     pub(super) fn began(&self, host: usize, term: Term, applied: Index) -> Result<(), String> {
         let earlier = self.committed.range(applied.next()..);
         let mut missing = earlier.filter(|(_, known)| known.in_term < term);
@@ -264,10 +270,11 @@ impl Oracle {
         }
     }
 
-    /// A member writes an entry.
+    /// Notes an entry that a member writes.
     ///
     /// # Errors
-    /// Another entry of this index and term exists, or one behind another term, or a committed one of an earlier term.
+    /// An entry of this index and term was written before with another body or another preceding
+    /// term, or an entry of another term is committed at this index.
     pub(super) fn written(
         &mut self,
         host: usize,
@@ -284,7 +291,7 @@ impl Oracle {
             ));
         }
         match self.committed.get(&index) {
-            // A leader that does not know yet that its term is over may still write.
+            // A leader that has not learned yet that its term is over may still write.
             Some(known) if known.in_term < term && known.term != term => Err(format!(
                 "host {host} writes entry {index} of term {term}; one of term {} is committed",
                 known.term
@@ -293,10 +300,10 @@ impl Oracle {
         }
     }
 
-    /// A vote leaves a host.
+    /// Notes a vote that leaves a host.
     ///
     /// # Errors
-    /// It has voted for another server in this term.
+    /// The host has voted for another server in this term.
     pub(super) fn votes(&mut self, host: usize, term: Term, vote: Sid) -> Result<(), String> {
         let first = *self.votes.entry((host, term)).or_insert(vote);
         if first == vote {
@@ -307,7 +314,8 @@ impl Oracle {
         ))
     }
 
-    /// A member in this term reports entries through `through` as committed. `logs`: those of all hosts.
+    /// Checks the entries that a member in this term reports as committed, those after `from`, up
+    /// to `through`. `logs` has the logs of all hosts.
     ///
     /// # Errors
     /// A committed entry changes, or no quorum has synced it.
@@ -345,7 +353,8 @@ impl Oracle {
                 let log = logs[**voter];
                 log.base >= index || log.synced >= index && log.entry(index) == Some((term, body))
             };
-            // A list counts from when the leader has applied it.
+            // A new list counts once the leader has applied it, so either of the last two lists may
+            // form the quorum.
             let mut lists = self.lists.iter().rev().take(2);
             let is_quorum =
                 |voters: &Vec<usize>| voters.iter().filter(has).count() > voters.len() / 2;
@@ -371,10 +380,10 @@ impl Oracle {
         Ok(())
     }
 
-    /// A member has applied an entry with data.
+    /// Checks an entry with data that a member has applied.
     ///
     /// # Errors
-    /// It is not the one that is committed there.
+    /// Another entry is committed at this index.
     pub(super) fn applied(
         &self,
         host: usize,
@@ -390,10 +399,11 @@ impl Oracle {
         }
     }
 
-    /// An entry with data is committed for the first time.
+    /// Notes an entry with data that is committed for the first time.
     ///
     /// # Errors
-    /// Its transaction is committed twice, was refused, or was judged never to have happened.
+    /// The entry's transaction is committed twice, was refused, or was judged never to have
+    /// happened.
     fn data_committed(&mut self, index: Index, eid: Eid, data: &Bytes) -> Result<(), String> {
         if let Some(number) = self.never.get(&eid) {
             return Err(format!(
@@ -419,10 +429,10 @@ impl Oracle {
         Ok(())
     }
 
-    /// A member judges that a transaction never happened.
+    /// Notes a member's judgement that a transaction never happened.
     ///
     /// # Errors
-    /// It is committed.
+    /// The transaction is committed.
     pub(super) fn never(&mut self, eid: Eid, number: u64) -> Result<(), String> {
         self.never.insert(eid, number);
         match self.eids.get(&eid) {
@@ -433,10 +443,11 @@ impl Oracle {
         }
     }
 
-    /// A member that has installed a snapshot is told that this entry is in it.
+    /// Checks what other members tell a member that has installed a snapshot: that this entry is in
+    /// it.
     ///
     /// # Errors
-    /// It is not committed.
+    /// The entry is not committed.
     pub(super) fn found(&self, eid: Eid) -> Result<(), String> {
         if self.eids.contains_key(&eid) {
             return Ok(());
@@ -446,10 +457,10 @@ impl Oracle {
         ))
     }
 
-    /// A leader executes a forwarded transaction.
+    /// Notes a forwarded transaction that a leader executes.
     ///
     /// # Errors
-    /// It was executed before.
+    /// The transaction was executed before.
     pub(super) fn executed(&mut self, id: Eid) -> Result<(), String> {
         if self.executed.insert(id) {
             Ok(())
@@ -460,7 +471,7 @@ impl Oracle {
         }
     }
 
-    /// A session sends a transaction.
+    /// Notes a transaction that a session sends.
     pub(super) fn sent(&mut self, swap: Swap) {
         self.tick += 1;
         let known = Known {
@@ -472,10 +483,10 @@ impl Oracle {
         self.transactions.insert(swap.number, known);
     }
 
-    /// A session learns an outcome.
+    /// Notes an outcome that a session learns.
     ///
     /// # Errors
-    /// It is not true, or not the first.
+    /// The outcome is not true, or not the first.
     pub(super) fn returned(&mut self, number: u64, outcome: Outcome) -> Result<(), String> {
         self.tick += 1;
         let tick = self.tick;
@@ -497,24 +508,25 @@ impl Oracle {
         }
     }
 
-    /// The member of a session went down.
+    /// Notes that the member of a session went down.
     pub(super) fn orphaned(&mut self, number: u64) {
         if let Some(known) = self.transactions.get_mut(&number) {
             known.is_orphaned = known.returned.is_none();
         }
     }
 
-    /// At the end: every transaction that has a session has an outcome, and the history is linearizable.
+    /// Checks, at the end, that every transaction with a session has an outcome and that the
+    /// history is linearizable.
     ///
     /// # Errors
-    /// It is not.
+    /// A transaction has no outcome, or the history is not linearizable.
     pub(super) fn finish(&self) -> Result<(), String> {
         let mut history = Vec::new();
         for (number, known) in &self.transactions {
             let (returned, old) = match known.returned {
                 Some((tick, Outcome::Done(old))) => (Some(tick), Some(old)),
                 Some((_, Outcome::Refused)) => continue,
-                // It has not happened, and will not.
+                // The transaction has not happened, and never will.
                 None if known.is_orphaned && !self.numbers.contains_key(number) => continue,
                 None if known.is_orphaned => (None, None),
                 None => return Err(format!("transaction {number} has no outcome")),
@@ -529,7 +541,7 @@ impl Oracle {
         linearizability::check(&history)
     }
 
-    /// How many entries with data are committed through this one.
+    /// Number of entries with data committed up to this index.
     pub(super) fn count(&self, through: Index) -> u64 {
         let later = self.applied.range(through.next()..).count();
         (self.applied.len() - later) as u64
@@ -554,7 +566,7 @@ mod tests {
                 .committed(0, Term(5), Index(0), Index(1), &logs)
                 .is_ok()
         );
-        // Asleep since before the entry of term 2 was committed.
+        // Host 1 has been asleep since before the entry of term 2 was committed.
         let empty = MemberLog::default();
         assert!(oracle.leads(1, Term(4), &empty).is_ok());
         assert!(oracle.leads(1, Term(6), &empty).is_err());

@@ -1,7 +1,10 @@
-//! A database of a member in its simplest form: registers that transactions swap, under the rules of `corvid_consensus::database`.
+//! The simplest form of a member's database: registers that transactions swap, under the rules of
+//! `corvid_consensus::database`.
 //!
-//! It executes at the leader, on speculative values, forwards at a follower, keeps what is in doubt, and applies what is committed. The
-//! outcome of each transaction is known by its session once. Invariant: pure; the run passes requests and events between it and its member.
+//! The leader executes transactions on speculative values; a follower forwards them. The database
+//! keeps transactions in doubt, and applies committed entries. Each session learns the outcome of a
+//! transaction exactly once. Invariant: pure. The run passes requests and events between the
+//! database and its member.
 
 use std::collections::{BTreeMap, VecDeque};
 
@@ -19,17 +22,17 @@ use corvid_log::cluster::{Eid, Index, Sid, Term};
 
 use crate::world::dice::Dice;
 
-/// How many registers there are.
+/// Number of registers.
 pub(super) const KEYS: usize = 3;
 
 /// The schema of the registers.
 pub(super) const SCHEMA: &str = r#"{"name":"A","version":"1.0.0","tables":{"R":{"columns":{"key":{"type":"integer"},"value":{"type":"integer"}}}}}"#;
-/// Its table.
+/// The schema's only table.
 const TABLE: &str = "R";
-/// The key of the row that has the number of entries with data.
+/// The key of the row that counts the entries with data.
 const COUNT: i64 = -1;
 
-/// Versions of rows are in no snapshot.
+/// Snapshots contain no row versions.
 struct NoVersions;
 
 impl UuidSource for NoVersions {
@@ -38,17 +41,17 @@ impl UuidSource for NoVersions {
     }
 }
 
-/// A transaction: swaps a register. The number of the transaction is the new value.
+/// A transaction that swaps a register. The new value is the transaction's number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Swap {
     pub(super) number: u64,
     pub(super) key: u8,
-    /// The leader refuses it.
+    /// The leader refuses the transaction.
     pub(super) is_refused: bool,
 }
 
 impl Swap {
-    /// Its entry's data.
+    /// Returns the data of the transaction's entry.
     fn data(self) -> Bytes {
         Bytes::from(format!("[null,{{\"{}\":{}}}]", self.key, self.number))
     }
@@ -70,7 +73,7 @@ impl Swap {
     }
 }
 
-/// The register and the number of an entry.
+/// Returns the register and the number in the data of an entry.
 pub(super) fn of_data(data: &[u8]) -> Option<(u8, u64)> {
     let value = Value::parse(data).ok()?;
     let parts = value.as_array()?;
@@ -86,12 +89,12 @@ pub(super) struct Applied {
     pub(super) index: Index,
     pub(super) eid: Option<Eid>,
     pub(super) values: BTreeMap<u8, u64>,
-    /// How many entries with data.
+    /// Number of applied entries with data.
     pub(super) count: u64,
 }
 
 impl Applied {
-    /// The state as a database, of which the member's file makes the body of a snapshot.
+    /// Returns the state as a database, from which the member's file makes the body of a snapshot.
     pub(super) fn to_snapshot(&self) -> Snapshot {
         let schema = Value::parse(SCHEMA.as_bytes()).expect("JSON");
         let schema = Schema::from_json(&schema).expect("a schema");
@@ -103,7 +106,7 @@ impl Applied {
             let integer = |number: i64| Datum::one(Atom::Integer(number));
             RecordedRow {
                 table: TableId(0),
-                // One for each key: keys start at `COUNT`.
+                // One UUID for each key: keys start at `COUNT`.
                 uuid: Uuid(u128::from((key - COUNT).unsigned_abs() + 1).to_be_bytes()),
                 columns: Some(vec![
                     (ColumnId(0), integer(key)),
@@ -121,7 +124,7 @@ impl Applied {
         database.snapshot()
     }
 
-    /// From a snapshot.
+    /// Reads the state from the body of a snapshot.
     pub(super) fn of_body(index: Index, eid: Eid, body: &[u8]) -> Result<Applied, String> {
         let bad = || {
             format!(
@@ -138,7 +141,7 @@ impl Applied {
             ..Applied::default()
         };
         for (_, row) in rows.and_then(Value::as_object).into_iter().flatten() {
-            // Default values are left out.
+            // Columns with default values are left out.
             let integer = |name| row.get(name).map_or(Some(0), Value::as_integer);
             let value = integer("value").and_then(|value| u64::try_from(value).ok());
             let (Some(key), Some(value)) = (integer("key"), value) else {
@@ -162,7 +165,7 @@ enum Role {
     Follows(Term, Option<Sid>),
 }
 
-/// A commit of this leadership that is not committed yet.
+/// A commit of this leadership that is not committed by the cluster yet.
 #[derive(Debug)]
 struct Speculative {
     eid: Eid,
@@ -171,14 +174,14 @@ struct Speculative {
     is_own_session: bool,
 }
 
-/// A transaction of a session here whose entry may be committed.
+/// A transaction of a local session whose entry may be committed.
 #[derive(Debug)]
 struct InDoubt {
     term: Term,
     swap: Swap,
-    /// The result that was computed elsewhere or speculatively.
+    /// The result, computed elsewhere or speculatively.
     old: Option<u64>,
-    /// At this leader it was proposed in the present leadership.
+    /// This leader has proposed the transaction in its present leadership.
     is_in_flight: bool,
 }
 
@@ -186,18 +189,18 @@ struct InDoubt {
 #[derive(Debug)]
 struct Sought {
     doubt: InDoubt,
-    /// Behind this entry.
+    /// The entry, if it exists, follows this index.
     after: Index,
-    /// It does.
+    /// Other members have said that the snapshot contains the entry.
     is_found: bool,
 }
 
 /// The outcome of a transaction for its session.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Outcome {
-    /// Committed: the value before.
+    /// Committed, with the value before.
     Done(u64),
-    /// Not committed, and never will be.
+    /// Never committed, now or later.
     Refused,
 }
 
@@ -207,11 +210,11 @@ pub(super) enum News {
     Outcome(u64, Outcome),
     /// The session is disconnected without an outcome.
     Unknown(u64),
-    /// Judged never to have happened.
+    /// The member has judged that the transaction never happened.
     Never(Eid, u64),
-    /// Other members say that this entry is committed.
+    /// Other members report this entry as committed.
     Found(Eid),
-    /// Executed for another member.
+    /// The leader has executed a transaction for another member.
     Executed(Eid),
     /// An entry with data was applied.
     Applied(Index, Eid, Bytes),
@@ -225,20 +228,20 @@ pub(super) struct Registers {
     pub(super) applied: Applied,
     role: Role,
     speculative: VecDeque<Speculative>,
-    /// The values with all speculative commits.
+    /// The values after all speculative commits.
     values: BTreeMap<u8, u64>,
-    /// Transactions of sessions here that are not attempted now.
+    /// Transactions of local sessions that wait for the next attempt.
     waiting: VecDeque<Swap>,
     in_doubt: BTreeMap<Eid, InDoubt>,
-    /// Nothing of earlier terms is in doubt any more.
+    /// No transaction of a term before this one is in doubt.
     judged: Term,
     /// Transactions whose entries an installed snapshot may contain.
     sought: BTreeMap<Eid, Sought>,
-    /// The last entry of that snapshot.
+    /// The last entry of the installed snapshot.
     sought_through: Index,
-    /// Refused, on the state after this entry.
+    /// Refused on a state that includes this entry.
     refused: Vec<(Index, u64)>,
-    /// Blocked, on the state after this entry.
+    /// Blocked on a state that includes this entry.
     blocked: Vec<(Index, Swap)>,
     pub(super) requests: VecDeque<MemberRequest>,
     pub(super) news: Vec<News>,
@@ -264,13 +267,13 @@ impl Registers {
         }
     }
 
-    /// A session here requests a transaction.
+    /// A local session requests a transaction.
     pub(super) fn submit(&mut self, swap: Swap) {
         self.waiting.push_back(swap);
         self.attempt();
     }
 
-    /// Whether it executes.
+    /// Returns the term in which the database executes transactions.
     pub(super) fn leads(&self) -> Option<Term> {
         match self.role {
             Role::Leads(term) => Some(term),
@@ -278,7 +281,7 @@ impl Registers {
         }
     }
 
-    /// Requests that are not over.
+    /// Number of transactions without an outcome.
     pub(super) fn open(&self) -> usize {
         let undecided = self.in_doubt.len() + self.sought.len();
         self.waiting.len() + undecided + self.refused.len() + self.blocked.len()
@@ -291,14 +294,15 @@ impl Registers {
         ))
     }
 
-    /// Executes or forwards the transactions that wait.
+    /// Executes or forwards the waiting transactions.
     fn attempt(&mut self) {
         match self.role {
             Role::Leads(term) => {
                 let mut proposals = Vec::new();
                 for swap in std::mem::take(&mut self.waiting) {
                     if swap.is_refused {
-                        // The reply reflects speculative commits, so it is released after them; here it does not depend on them.
+                        // A real refusal reflects speculative commits, so it is released after
+                        // them. Here the refusal does not depend on them.
                         self.news.push(News::Outcome(swap.number, Outcome::Refused));
                         continue;
                     }
@@ -342,7 +346,7 @@ impl Registers {
         }
     }
 
-    /// Executes on speculative values.
+    /// Executes a transaction on speculative values.
     fn execute(
         &mut self,
         term: Term,
@@ -375,7 +379,7 @@ impl Registers {
         old
     }
 
-    /// An event of the member.
+    /// Handles an event of the member.
     ///
     /// # Errors
     /// The event breaks a rule.
@@ -408,11 +412,12 @@ impl Registers {
         Ok(())
     }
 
-    /// The member's file has this snapshot now, whose last entry has this term. Whether it includes what is in doubt, the other members know:
-    /// what it does not include never happened, if it was requested in an earlier term.
+    /// The member's file now has this snapshot, whose last entry has this term. The other members
+    /// know which transactions in doubt the snapshot contains. A transaction that it does not
+    /// contain never happened if it was requested in an earlier term.
     ///
     /// # Errors
-    /// It goes back, or is broken.
+    /// The snapshot is older than the applied state, or broken.
     pub(super) fn replaced(
         &mut self,
         index: Index,
@@ -451,7 +456,7 @@ impl Registers {
         Ok(())
     }
 
-    /// Other members have told about transactions that are sought.
+    /// Handles the answers of other members about the transactions that are sought.
     fn found(&mut self, through: Index, findings: &[(Eid, Finding)]) {
         for (id, finding) in findings {
             match finding {
@@ -478,7 +483,7 @@ impl Registers {
         self.judge(self.judged);
     }
 
-    /// A sought transaction is answered when its entry is found and its result is known.
+    /// Answers a sought transaction once its entry is found and its result is known.
     fn answer_found(&mut self, id: Eid) {
         let sought = self.sought.get(&id).filter(|sought| sought.is_found);
         if let Some((number, old)) =
@@ -489,7 +494,7 @@ impl Registers {
         }
     }
 
-    /// Leadership is over or begins: speculative commits are undone.
+    /// Undoes the speculative commits, because a leadership begins or ends.
     fn undo(&mut self) {
         self.speculative.clear();
         self.values.clone_from(&self.applied.values);
@@ -575,7 +580,7 @@ impl Registers {
         Ok(())
     }
 
-    /// An entry of this term is committed: what was in doubt before it never happened.
+    /// An entry of this term is committed: transactions in doubt from earlier terms never happened.
     fn judge(&mut self, term: Term) {
         self.judged = self.judged.max(term);
         let never: Vec<Eid> = self
@@ -593,7 +598,7 @@ impl Registers {
         self.attempt();
     }
 
-    /// Outcomes whose state is applied here by now.
+    /// Reports the outcomes whose state is applied here by now.
     fn resolve(&mut self) {
         let now = self.applied.index;
         for (index, number) in std::mem::take(&mut self.refused) {
@@ -615,7 +620,7 @@ impl Registers {
         }
     }
 
-    /// Executes what another member forwarded.
+    /// Executes the transactions that another member forwarded.
     fn serve(&mut self, origin: ForwardOrigin, forwards: Vec<Forward>) -> Result<(), String> {
         let mut proposals = Vec::new();
         let mut outcomes = Vec::new();
@@ -633,7 +638,8 @@ impl Registers {
                         ForwardOutcome::Proposed(Bytes::from(old.to_string()))
                     }
                 }
-                // It was executed in another term than it was forwarded in: never mind.
+                // A transaction must not be executed in another term than the one in which it was
+                // forwarded.
                 _ => {
                     return Err(format!(
                         "a transaction forwarded in term {} is to be executed as {:?}",
@@ -656,7 +662,7 @@ impl Registers {
         Ok(())
     }
 
-    /// The leader's answer to a forwarded transaction.
+    /// Handles the leader's answer to a forwarded transaction.
     fn outcome(&mut self, id: Eid, outcome: ForwardOutcome) {
         let sought = self.sought.get_mut(&id).map(|sought| &mut sought.doubt);
         let Some(doubt) = self.in_doubt.get_mut(&id).or(sought) else {

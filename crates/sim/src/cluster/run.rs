@@ -1,4 +1,5 @@
-//! One run: members, disks, network and sessions under a scheduler that draws which part acts next, and which faults come when.
+//! One run: members, disks, network and sessions under a scheduler. The scheduler draws which part
+//! acts next, and which faults occur when.
 
 mod calm;
 mod faults;
@@ -23,13 +24,14 @@ use crate::world::network::messages::{Arrival, MessageNetwork, Weather};
 use crate::world::trace::{Trace, Tracing};
 use faults::Faults;
 
-/// Actions of sessions, operators and chance in a run.
+/// Number of actions by sessions, operators and chance in a run.
 const ACTIONS: usize = 70;
 
-/// Steps at one moment of virtual time, at most: a member that never comes to rest is an error.
+/// Maximum number of steps at one moment of virtual time. A member that never comes to rest is an
+/// error.
 const STEPS_PER_MS_MAX: usize = 20_000;
 
-/// A step that is possible now.
+/// A step that can be taken now.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Choice {
     Inbox(usize),
@@ -46,10 +48,10 @@ enum Choice {
     Time(usize),
 }
 
-/// A message under way.
+/// A message in flight.
 #[derive(Clone, Debug)]
 struct Sent {
-    /// The sender's cluster, if it knew it.
+    /// The sender's cluster, if the sender knew it.
     cluster: Option<Cid>,
     message: PeerMessage,
 }
@@ -62,13 +64,13 @@ pub(super) struct MemberRun {
     network: MessageNetwork<Sent>,
     oracle: Oracle,
     faults: Faults,
-    /// Open transactions of sessions at each host.
+    /// Open transactions of the sessions at each host.
     sessions: Vec<Vec<u64>>,
     next_number: u64,
-    /// Draws which files rot, in the runs in which some do.
+    /// Draws which files rot; only in runs with rot.
     rot: Option<Dice>,
     steps_at: (u64, usize),
-    /// The steps that were possible last, in memory that is used again.
+    /// The last list of possible steps. Its memory is reused.
     choices: Vec<Choice>,
     summary: Summary,
 }
@@ -182,7 +184,7 @@ impl MemberRun {
         Ok(())
     }
 
-    /// Lets time pass.
+    /// Lets virtual time pass.
     fn advance(&mut self, for_ms: u64) -> Result<(), String> {
         let until_ms = self.now_ms + for_ms;
         loop {
@@ -198,7 +200,7 @@ impl MemberRun {
         Ok(())
     }
 
-    /// When something can happen next.
+    /// Returns the next time at which something can happen, ms.
     fn next_ms(&self) -> Option<u64> {
         let mut next = self.network.next_ms();
         let mut add = |at_ms: u64| next = Some(next.map_or(at_ms, |next| next.min(at_ms)));
@@ -232,7 +234,7 @@ impl MemberRun {
         next.map(|next| next.max(self.now_ms))
     }
 
-    /// Lists the steps that are possible now.
+    /// Lists the steps that can be taken now.
     fn list_choices(&self, choices: &mut Vec<Choice>) {
         choices.clear();
         let now_ms = self.now_ms;
@@ -277,7 +279,7 @@ impl MemberRun {
         }
     }
 
-    /// Takes one step; false when none is possible now.
+    /// Takes one step. Returns false when no step is possible now.
     fn step(&mut self) -> Result<bool, String> {
         let (at_ms, steps) = self.steps_at;
         self.steps_at = (
@@ -308,7 +310,7 @@ impl MemberRun {
         if self.choices.is_empty() {
             return Ok(false);
         }
-        // Threads are slow now and then.
+        // Threads are occasionally slow.
         if self.dice.chance(2) {
             self.now_ms += 1;
         }
@@ -324,7 +326,7 @@ impl MemberRun {
             Arrival::Up(peer) => self.hosts[*peer].identity.cid,
             Arrival::Down(_) | Arrival::Refused(_) => None,
         };
-        // A joining server takes the cluster of the first message that tells one, as `Peers` does.
+        // A joining server adopts the cluster of the first message that names one, as `Peers` does.
         if let Some(cid) = cluster.filter(|_| self.hosts[to].identity.cid.is_none()) {
             self.hosts[to].identity.cid = Some(cid);
             self.queue(to, Input::LearnedCluster(cid));
@@ -390,7 +392,7 @@ impl MemberRun {
                         life.snapshot = Some(index);
                         vec![Input::SnapshotMade { index, eid }]
                     }
-                    // An earlier one is not written yet.
+                    // An earlier part is not written yet.
                     Err(_) => Vec::new(),
                 }
             }
@@ -440,7 +442,8 @@ impl MemberRun {
         Ok(())
     }
 
-    /// The member's thread may find several inputs at once; it takes no output before it has handled all of them.
+    /// The member's thread may find several inputs at once. It handles all of them before it takes
+    /// an output.
     fn with_others(&mut self, number: usize, mut inputs: Vec<Input>) -> Vec<Input> {
         if !self.dice.chance(15) {
             return inputs;
@@ -497,7 +500,7 @@ impl MemberRun {
             MemberEvent::Replaced { index, term, eid } => {
                 let body = file::snapshot_body(&host.disk.open());
                 match body.filter(|(found, _)| *found >= index) {
-                    // A later one may have been installed by now: its event follows.
+                    // A later snapshot may have been installed by now; its event follows.
                     Some((found, _)) if found > index => Ok(()),
                     Some((_, body)) => life.registers.replaced(index, term, eid, &body),
                     None => Err(format!("the file has no snapshot through {index}")),
@@ -553,7 +556,7 @@ impl MemberRun {
         Ok(())
     }
 
-    /// A server is to join the cluster.
+    /// A new server is to join the cluster.
     fn join(&mut self) {
         let number = self.hosts.len();
         let mut remotes: Vec<String> = Vec::new();
@@ -591,10 +594,10 @@ impl MemberRun {
         host.start(now_ms)
             .map_err(|problem| format!("host {number}: {problem}"))?;
         self.network.start(now_ms, number);
-        // A commit may have reached the file before anything else of it was seen.
+        // A commit may have reached the file before any other part of the system has seen it.
         let host = &mut self.hosts[number];
         if let Some(life) = &mut host.life {
-            // The first sync may take long: messages come before its end.
+            // The first sync may take long, so that messages arrive before it ends.
             let slow_ms = *self.dice.pick(&[0, 0, 20, 2000]);
             life.disk_ms = now_ms + self.dice.below(slow_ms + 1) as u64;
             let through = std::mem::replace(&mut life.reported, host.log.base);
@@ -613,7 +616,7 @@ impl MemberRun {
         Ok(())
     }
 
-    /// The machine of a host went down.
+    /// The machine of a host has gone down.
     fn crashed(&mut self, number: usize) {
         let crash = self.faults.hosts.draw_crash(&mut self.dice);
         let down_ms = host_faults::draw_down_ms(&mut self.dice);

@@ -14,7 +14,7 @@ pub struct Comparison<'c> {
     pub ours: &'c Known,
     /// Names of the reference's rows.
     pub theirs: &'c Known,
-    /// How often each documented deviation occurred.
+    /// Number of occurrences of each documented deviation.
     pub deviations: &'c mut BTreeMap<&'static str, usize>,
 }
 
@@ -91,7 +91,7 @@ impl Comparison<'_> {
         Err(format!("{what}: {ours}\nreference: {theirs}"))
     }
 
-    /// Rows that are sorted must come in the same order on both sides.
+    /// Checks that sorted rows come in the same order from both servers.
     fn order(&mut self, request: &Request, ours: &Value, theirs: &Value) -> Result<(), String> {
         let operations = request.params.as_array().unwrap_or_default().iter().skip(1);
         for (position, operation) in operations.enumerate() {
@@ -109,7 +109,7 @@ impl Comparison<'_> {
             };
             let ours = normal::sort_keys(self.ours, sort, &ours);
             let theirs = normal::sort_keys(self.theirs, sort, &theirs);
-            // Identities that the servers chose sort differently.
+            // UUIDs that the servers chose sort differently.
             let is_chosen = format!("{theirs:?}").contains('#');
             if ours != theirs && !is_chosen {
                 return Err(format!("order {ours:?}\nreference: {theirs:?}"));
@@ -118,7 +118,8 @@ impl Comparison<'_> {
         Ok(())
     }
 
-    /// Compares the notifications on two connections, less exactly when more than one commit happened meanwhile.
+    /// Compares the notifications on two connections. The comparison is less exact if more than one
+    /// commit happened in between.
     ///
     /// # Errors
     /// A difference that is not documented.
@@ -166,7 +167,8 @@ fn result_mut(reply: &mut Value) -> Option<&mut Value> {
     }
 }
 
-/// Notifications grouped by subject: a monitor, or locks. The order of different monitors is not fixed.
+/// Groups notifications by subject: a monitor, or locks. The order between different monitors is
+/// not fixed.
 fn by_subject(known: &Known, messages: &[Value]) -> BTreeMap<String, Vec<Value>> {
     let mut subjects: BTreeMap<String, Vec<Value>> = BTreeMap::new();
     for message in messages {

@@ -1,4 +1,5 @@
-//! The allowed differences between the servers, each with its reason. Every other difference is an error.
+//! The allowed differences between the servers, each with its reason. Every other difference is an
+//! error.
 
 use corvid_json::{Object, Value};
 
@@ -61,7 +62,7 @@ const DEVIATIONS: [Deviation; 7] = [
     },
 ];
 
-/// The reason why two errors may differ, if there is one.
+/// Returns the reason why two errors may differ, if there is one.
 #[must_use]
 pub fn of_errors(operation: Option<&Value>, ours: &Value, theirs: &Value) -> Option<&'static str> {
     let mut applying = DEVIATIONS
@@ -84,8 +85,8 @@ fn details(error: &Value) -> &str {
         .unwrap_or_default()
 }
 
-/// A reply to a monitor request without the id of the newest transaction, which our standalone server sends and the reference does not
-/// (docs/spec/protocol.md 4.9).
+/// Returns a reply to a monitor request without the id of the newest transaction. Our standalone
+/// server sends that id, and the reference does not (docs/spec/protocol.md 4.9).
 #[must_use]
 pub fn monitor_reply(reply: &Value) -> Value {
     let mut reply = reply.clone();
@@ -98,12 +99,14 @@ pub fn monitor_reply(reply: &Value) -> Value {
     reply
 }
 
-/// Whether two lists of updates are equal except for rows of which the reference reports a new `_version` and nothing else. Such a row got
-/// a dangling weak reference and lost it in the same commit; ours does not change then.
+/// Whether two lists of updates are equal except for rows for which the reference reports only a
+/// new `_version`. Such a row gained a dangling weak reference and lost it in the same commit; in
+/// our server the row does not change.
 #[must_use]
 pub fn without_renewals(ours: &[Value], theirs: &[Value]) -> bool {
     let is_renewal = |row: &Value| {
-        // `update` has the old values of what changed, `update2` and `update3` have the differences.
+        // `update` has the old values of changed columns; `update2` and `update3` have the
+        // differences.
         let old = row.get("old").filter(|_| row.get("new").is_some());
         let changed = old.or_else(|| row.get("modify"));
         let changed = changed.and_then(Value::as_object);

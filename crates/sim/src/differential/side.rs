@@ -11,15 +11,16 @@ use corvid_tests::server::{Implementation, Server, Setup};
 use super::CONNECTIONS;
 use crate::normal::Known;
 
-/// How long a server may not answer on a busy machine.
+/// Longest time without an answer from a server on a busy machine.
 const SILENCE_MAX: Duration = Duration::from_secs(30);
 
 /// Messages of one connection up to a barrier.
 #[derive(Debug, Default)]
 pub(super) struct Heard {
-    /// Replies by the number of their request.
+    /// Replies, by the numbers of their requests.
     pub(super) replies: BTreeMap<u64, Value>,
-    /// Other messages, in order, without redundant notifications about a lock that the connection owns already.
+    /// Other messages, in order, without redundant notifications of a lock that the connection
+    /// already owns.
     pub(super) notifications: Vec<Value>,
 }
 
@@ -28,14 +29,14 @@ pub(super) struct Heard {
 pub(super) struct Side {
     server: Server,
     clients: Vec<Client>,
-    /// Names of rows by identity.
+    /// Names of rows, by UUID.
     pub(super) known: Known,
-    /// Identities of rows by name.
+    /// UUIDs of rows, by name.
     identities: HashMap<String, String>,
     /// The newest reply on the first connection.
     pub(super) last_reply: Option<Value>,
     barriers: u64,
-    /// The owner of each lock, by the params of its requests.
+    /// The owner of each lock, by the params of the lock's requests.
     owners: HashMap<String, usize>,
 }
 
@@ -51,7 +52,7 @@ impl Side {
             .map(|_| server.connect())
             .collect::<io::Result<_>>()?;
         let mut known = Known::new();
-        // Identities that the generator writes are the same on both sides.
+        // UUIDs that the generator writes are the same on both sides.
         known.keep_prefix("00000000-");
         let mut side = Side {
             server,
@@ -75,8 +76,8 @@ impl Side {
         self.identities.insert(name.to_owned(), uuid.to_owned());
     }
 
-    /// Sends a message, then a barrier on every connection, and returns what came on each. With `awaited` the first barrier waits
-    /// for the reply to that request.
+    /// Sends a message, then a barrier on every connection. Returns the messages received on each.
+    /// With `awaited`, the first barrier waits for the reply to that request.
     pub(super) fn exchange(
         &mut self,
         connection: usize,
@@ -93,7 +94,8 @@ impl Side {
                 self.sort(connection, message, &mut heard[connection]);
             }
         }
-        // A commit may satisfy a wait on a connection whose barrier has passed already, hence the second round.
+        // A second round is needed because a commit may satisfy a wait on a connection whose
+        // barrier has already passed.
         for _ in 0..2 {
             for other in 0..CONNECTIONS {
                 let connection = (connection + other) % CONNECTIONS;
@@ -134,7 +136,8 @@ impl Side {
         }
     }
 
-    /// False for the redundant `locked` that the owner gets when another connection stops waiting (docs/spec/protocol.md 4.11).
+    /// Returns false for the redundant `locked` that the owner gets when another connection stops
+    /// waiting (docs/spec/protocol.md 4.11).
     fn is_news(&mut self, connection: usize, message: &Value) -> bool {
         let method = message
             .get("method")
@@ -169,12 +172,12 @@ impl Side {
         }
     }
 
-    /// The server's log explains the failure.
+    /// Returns an error with the server's log, which explains the failure.
     fn in_context(&self, problem: &str) -> io::Error {
         io::Error::other(format!("{problem}\n{}", self.server.log()))
     }
 
-    /// A request with this server's identities in place of names.
+    /// Returns a request in which names are replaced by this server's UUIDs.
     fn with_identities(&self, text: &str) -> String {
         let mut pieces = text.split('#');
         let mut out = pieces.next().unwrap_or_default().to_owned();
@@ -187,7 +190,7 @@ impl Side {
         out
     }
 
-    /// The outcome of a new connection on which `text` is sent.
+    /// Opens a new connection, sends `text`, and returns the outcome.
     pub(super) fn outcome_of(&self, text: &str) -> io::Result<Received> {
         let mut client = self.server.connect()?;
         client.send(text.as_bytes())?;

@@ -4,16 +4,16 @@ use corvid_json::Value;
 
 use super::{CONNECTIONS, Differential};
 
-/// A request, written with names of rows.
+/// A request in which names stand for rows.
 #[derive(Clone, Debug)]
 pub struct Request {
-    /// The connection it is sent on.
+    /// The connection on which the request is sent.
     pub connection: usize,
-    /// Its method.
+    /// The request's method.
     pub method: String,
-    /// Its params.
+    /// The request's params.
     pub params: Value,
-    /// Its reply comes a little later, without another request, and must be awaited.
+    /// The reply must be awaited: it arrives a little later, without another request.
     pub is_awaited: bool,
 }
 
@@ -40,7 +40,7 @@ fn parse(text: &str) -> Value {
     Value::parse(text.as_bytes()).expect("valid JSON")
 }
 
-/// Texts that are no messages, or not allowed from a client (docs/spec/protocol.md 1.2, 1.5).
+/// Texts that are not messages, or that a client may not send (docs/spec/protocol.md 1.2, 1.5).
 const UNACCEPTABLE: [&str; 14] = [
     r#"{"method":"echo","params":[],"id":1,"jsonrpc":"2.0"}"#,
     r#"{"method":"echo","params":{},"id":1}"#,
@@ -91,7 +91,7 @@ const ODD: [(&str, &str); 22] = [
 ];
 
 impl Differential {
-    /// The next request.
+    /// Returns the next request.
     pub(super) fn generate(&mut self) -> Request {
         let connection = self.generator.dice.below(CONNECTIONS);
         match self.generator.dice.below(100) {
@@ -127,7 +127,7 @@ impl Differential {
         }
     }
 
-    /// A request that every server refuses.
+    /// Returns a request that every server refuses.
     pub(super) fn unacceptable(&mut self) -> String {
         (*self.generator.dice.pick(&UNACCEPTABLE)).to_owned()
     }
@@ -162,7 +162,7 @@ impl Differential {
     fn change_monitor(&mut self) -> Request {
         let monitor = self.generator.dice.pick(&self.monitors).clone();
         let mut change = self.generator.condition_change(&monitor.requests);
-        // The reference applies half of a change that fails at a later table.
+        // If a change fails at a later table, the reference has already applied the earlier part.
         let is_lone = change.as_object().is_some_and(|tables| tables.len() == 1);
         if is_lone && self.generator.dice.chance(40) {
             let damaged = self.generator.damaged(&change);
@@ -193,7 +193,7 @@ impl Differential {
         Request::new(connection, "monitor_cancel", Value::Array(params))
     }
 
-    /// Waits until a row with a certain `id` exists, then changes it.
+    /// Returns a transaction that waits until a row with a certain `id` exists, then changes it.
     fn blocked_wait(&mut self, connection: usize) -> Request {
         let table = self.generator.table();
         let number = self.generator.dice.between(0, 300);
@@ -204,7 +204,7 @@ impl Differential {
         Request::new(connection, "transact", parse(&text))
     }
 
-    /// Waits a moment without a condition.
+    /// Returns a transaction that waits a moment, for a condition that never holds.
     fn short_wait(&mut self, connection: usize) -> Request {
         let table = self.generator.table();
         let timeout = self.generator.dice.between(1, 8);
@@ -260,7 +260,8 @@ impl Differential {
     }
 }
 
-/// Whether every element of a condition change has its `where`: the reference crashes at one without.
+/// Whether every element of a condition change has a `where`. The reference crashes at an element
+/// without one.
 fn is_bearable(change: &Value) -> bool {
     let tables = change.as_object().into_iter().flatten();
     tables.into_iter().all(|(_, elements)| {

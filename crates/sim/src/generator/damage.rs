@@ -1,4 +1,5 @@
-//! Damages one location of a request: another value, a missing or an unexpected member, an unknown name.
+//! Damages one location of a request: another value, a missing or an unexpected member, an unknown
+//! name.
 
 use corvid_json::Value;
 
@@ -33,7 +34,7 @@ const JUNK: [&str; 26] = [
     "[\"id\",\"===\",1]",
 ];
 
-/// `value`, damaged in one location.
+/// Returns `value` with damage in one location.
 pub(super) fn damaged(dice: &mut Dice, value: &Value) -> Value {
     let mut value = value.clone();
     let depth = 1 + dice.below(5);

@@ -8,7 +8,7 @@ fn strings(names: &[String]) -> Value {
     Value::Array(names.iter().map(Value::string).collect())
 }
 
-/// Requests for some tables; conditions where the version knows them.
+/// Returns requests for some tables, with conditions if the version of the method supports them.
 pub(super) fn requests(generator: &mut Generator, is_v1: bool) -> Value {
     let names: Vec<String> = generator.schema.tables.keys().cloned().collect();
     let mut tables = Object::new();
@@ -21,7 +21,7 @@ pub(super) fn requests(generator: &mut Generator, is_v1: bool) -> Value {
     Value::Object(tables)
 }
 
-/// New conditions for some tables of a monitor.
+/// Returns new conditions for some tables of a monitor.
 pub(super) fn change(generator: &mut Generator, requests: &Value) -> Value {
     let mut tables = Object::new();
     for (name, requests) in requests.as_object().expect("an object") {
@@ -37,7 +37,7 @@ pub(super) fn change(generator: &mut Generator, requests: &Value) -> Value {
     Value::Object(tables)
 }
 
-/// Columns that requests for a table name.
+/// Returns the columns that requests for a table name.
 fn monitored(requests: &Value) -> Vec<String> {
     let lone = std::slice::from_ref(requests);
     let requests = requests.as_array().unwrap_or(lone);
@@ -51,14 +51,15 @@ fn monitored(requests: &Value) -> Vec<String> {
 }
 
 impl Generator {
-    /// One or several requests for a table, with columns of their own.
+    /// Returns one or several requests for a table, each with its own columns.
     fn table_requests(&mut self, name: &str, is_v1: bool) -> Value {
         if self.dice.chance(4) {
             return Value::Array(Vec::new());
         }
         let suits_reference = self.profile.suits_reference;
         let mut columns = self.schema.tables[name].column_names();
-        // The reference confuses monitors of version 1 with others that have equal columns and a condition on another column.
+        // The reference confuses a monitor of version 1 with a monitor that has equal columns and a
+        // condition on another column.
         columns.retain(|column| match column.as_str() {
             "_version" => is_v1 || !suits_reference,
             _ => true,
@@ -110,7 +111,7 @@ impl Generator {
         Value::Object(request)
     }
 
-    /// Clauses of a disjunction, valid, without named rows.
+    /// Returns valid clauses of a disjunction, without named rows.
     fn clauses(&mut self, table: &str, columns: &[String]) -> Value {
         let own: Vec<String> = columns
             .iter()

@@ -1,4 +1,5 @@
-//! Random transactions: tables and names are planned first, so that references may point forward, backward and in circles.
+//! Random transactions. Tables and names are planned first, so that references may point forward,
+//! backward and in circles.
 
 use corvid_json::{Object, Value};
 
@@ -61,7 +62,7 @@ impl Generator {
                 if self.dice.chance(if is_root { 40 } else { 85 }) {
                     plan.name = Some(format!("n{number}"));
                 }
-                // A row needs a reference to it, or it is garbage at once.
+                // Without a reference, a row of a non-root table is garbage at once.
                 if !is_root && self.dice.chance(85) {
                     let holder = self.holder(&plan.table);
                     let op = *self.dice.pick(&["insert", "mutate", "update"]);
@@ -94,7 +95,8 @@ impl Generator {
         plans
     }
 
-    /// Whether weak references point to a table. The reference loses some of them when several of its rows are deleted at once.
+    /// Whether weak references point to a table. The reference loses some of them if several rows
+    /// of the table are deleted at once.
     fn is_weak_target(&self, target: &str) -> bool {
         let points = |ty: &Type| {
             ty.references()
@@ -106,7 +108,7 @@ impl Generator {
             .any(|table| table.columns.values().any(|column| points(&column.ty)))
     }
 
-    /// A condition that at most one row matches.
+    /// Returns a condition that at most one row matches.
     fn condition_on_one(&mut self, table: &str) -> Value {
         let uuid = Value::Array(vec![
             Value::string("uuid"),
@@ -119,7 +121,7 @@ impl Generator {
         ])])
     }
 
-    /// A table with a strong reference to another.
+    /// Returns a table with a strong reference to another.
     fn holder(&mut self, target: &str) -> String {
         let holds = |ty: &Type| {
             ty.references()
@@ -160,7 +162,8 @@ impl Generator {
                 } else if self.dice.chance(1) {
                     members.push(("uuid-name", Value::string("n0")));
                 }
-                // The reference binds earlier mentions of the name to another row.
+                // With an explicit UUID, the reference binds earlier mentions of the name to
+                // another row.
                 let is_misbound = plan.name.is_some() && self.profile.suits_reference;
                 if self.dice.chance(70) && !is_misbound {
                     let uuid = self.free_uuid(&table);
@@ -186,7 +189,7 @@ impl Generator {
         object(members)
     }
 
-    /// An identity that is mostly unused.
+    /// Returns a UUID that is mostly unused.
     fn free_uuid(&mut self, table: &str) -> String {
         let taken = self.rows.get(table).cloned().unwrap_or_default();
         let mut uuid = self.invented_uuid(table);
@@ -199,7 +202,7 @@ impl Generator {
         uuid
     }
 
-    /// A row object; an insert always has the columns whose default is not allowed.
+    /// Returns a row object. An insert always has the columns whose default is not allowed.
     fn row(&mut self, table: &str, is_insert: bool) -> Value {
         let columns = self.schema.tables[table].columns.clone();
         let mut members = Object::new();
@@ -278,7 +281,7 @@ impl Generator {
         ])
     }
 
-    /// Some columns, each once.
+    /// Returns some columns, each once.
     fn column_names(&mut self, table: &str) -> Vec<Value> {
         let mut names = self.schema.tables[table].column_names();
         names.retain(|name| name != "_version");
@@ -302,7 +305,8 @@ impl Generator {
         }
     }
 
-    /// Mostly a satisfied one: the generator does not know the rows, so the wait tests whether any row matches, or for a difference.
+    /// Adds a wait, mostly a satisfied one. The generator does not know the rows, so the wait tests
+    /// for a difference, or whether any row matches.
     fn add_wait(&mut self, table: &str, members: &mut Vec<(&str, Value)>) {
         let columns = self.column_names(table);
         let (until, count) = match self.dice.below(10) {
@@ -321,8 +325,8 @@ impl Generator {
     }
 }
 
-/// The reference loses weak references of rows that change in the transaction that deletes their targets, so a deletion is the only write
-/// of its transaction.
+/// Makes a deletion the only write of its transaction. The reference loses weak references of rows
+/// that change in the same transaction in which their targets are deleted.
 fn keep_deletions_alone(plans: &mut Vec<Plan>) {
     let is_write = |plan: &Plan| matches!(plan.op, "insert" | "update" | "mutate" | "delete");
     if let Some(first) = plans.iter().position(|plan| plan.op == "delete") {

@@ -1,4 +1,5 @@
-//! Random schemas: root and non-root tables that refer to each other in every way, all types, limits, constraints and indexes.
+//! Random schemas: root and non-root tables that refer to each other in every way, all types,
+//! limits, constraints and indexes.
 
 use corvid_json::Value;
 
@@ -9,11 +10,11 @@ use crate::world::dice::Dice;
 struct Draft {
     is_root: bool,
     columns: Vec<(String, String)>,
-    /// Columns fit for an index.
+    /// Columns that are suitable for an index.
     keys: Vec<String>,
 }
 
-/// A random schema, parsed from its JSON text.
+/// Returns a random schema, parsed from its JSON text.
 pub(super) fn generate(dice: &mut Dice, profile: Profile) -> Value {
     let count = 2 + dice.below(4);
     let roots: Vec<bool> = (0..count)
@@ -21,7 +22,8 @@ pub(super) fn generate(dice: &mut Dice, profile: Profile) -> Value {
         .collect();
     let mut tables: Vec<Draft> = roots.iter().map(|is_root| draft(dice, *is_root)).collect();
     for (table, is_root) in roots.iter().enumerate() {
-        // Rows of a non-root table exist only while referenced: a root table comes first, the others are random.
+        // Rows of a non-root table exist only while they are referenced. The first holder is a root
+        // table; the second is random.
         if !is_root {
             let others: Vec<usize> = (0..count).filter(|other| roots[*other]).collect();
             let holder = *dice.pick(&others);
@@ -109,7 +111,7 @@ fn finish(dice: &mut Dice, number: usize, draft: &Draft) -> String {
     text
 }
 
-/// Members of a column that refers to no table.
+/// Returns the members of a column that refers to no table.
 fn column_type(dice: &mut Dice) -> String {
     let key = base(dice);
     let ty = match dice.below(10) {
@@ -162,7 +164,7 @@ fn base(dice: &mut Dice) -> String {
     constrained.to_owned()
 }
 
-/// Members of a column that refers to a table, in keys or in values.
+/// Returns the members of a column that refers to a table, in keys or in values.
 fn references(
     dice: &mut Dice,
     table: usize,
@@ -190,7 +192,8 @@ fn references(
             r#"{{"key":{this},"value":{},"min":{min},"max":"unlimited"}}"#,
             base(dice)
         ),
-        // The reference counts wrongly when removing a weak half removes a strong one, and may crash when both are weak.
+        // With one weak half, the reference miscounts when removing the weak half also removes a
+        // strong one. With two weak halves it may crash.
         _ if profile.suits_reference && !is_strong => {
             format!(r#"{{"key":{this},"min":0,"max":3}}"#)
         }

@@ -6,7 +6,7 @@ use super::Generator;
 use corvid_model::atom::{Atom, Kind};
 use corvid_model::schema::{Base, Type, UNLIMITED};
 
-/// Identities are drawn from this many per table, so that they are reused and references dangle.
+/// Number of UUIDs per table. The number is small, so that UUIDs are reused and references dangle.
 const IDENTITIES: usize = 24;
 
 const STRINGS: [&str; 9] = [
@@ -30,14 +30,14 @@ fn tagged(tag: &str, text: &str) -> Value {
 }
 
 impl Generator {
-    /// An identity in a table's own small range.
+    /// Draws a UUID from a table's own small range.
     pub(super) fn invented_uuid(&mut self, table: &str) -> String {
         let table = table.trim_start_matches('T').parse::<usize>().unwrap_or(99);
         let number = self.dice.below(IDENTITIES);
         format!("00000000-0000-4000-8{table:03}-{number:012x}")
     }
 
-    /// The identity of a row that probably exists.
+    /// Draws the UUID of a row that probably exists.
     pub(super) fn known_uuid(&mut self, table: &str) -> String {
         let rows = self
             .rows
@@ -50,7 +50,7 @@ impl Generator {
         }
     }
 
-    /// A reference to a row of a table.
+    /// Draws a reference to a row of a table.
     pub(super) fn reference(&mut self, table: &str) -> Value {
         let names: Vec<String> = self
             .names
@@ -68,13 +68,13 @@ impl Generator {
         tagged("uuid", &self.known_uuid(table))
     }
 
-    /// Whether there is a row of a table to refer to.
+    /// Whether a table has a row to which a reference can point.
     fn has_target(&self, table: &str) -> bool {
         let has_name = self.may_name && self.names.iter().any(|(of, _)| of == table);
         has_name || self.rows.get(table).is_some_and(|rows| !rows.is_empty())
     }
 
-    /// An atom; sometimes it violates its constraints.
+    /// Draws an atom, which occasionally violates its constraints.
     pub(super) fn atom(&mut self, base: &Base) -> Value {
         if let Some(allowed) = &base.allowed
             && !self.dice.chance(4)
@@ -134,7 +134,7 @@ impl Generator {
         fitting[self.dice.below(fitting.len())]
     }
 
-    /// A datum of a type; a few have too many elements or a repeated one.
+    /// Draws a datum of a type. A few have too many elements, or a repeated one.
     pub(super) fn datum(&mut self, ty: &Type) -> Value {
         if ty.is_scalar() {
             let atom = self.atom(&ty.key);
@@ -191,19 +191,19 @@ impl Generator {
         }
     }
 
-    /// The name of a column.
+    /// Draws the name of a column.
     pub(super) fn column(&mut self, table: &str) -> String {
         let columns: Vec<&String> = self.schema.tables[table].columns.keys().collect();
         (*self.dice.pick(&columns)).clone()
     }
 
-    /// Clauses that must all hold; mostly they match one row.
+    /// Draws clauses that must all hold. Mostly they match one row.
     pub(super) fn condition(&mut self, table: &str) -> Value {
         let count = *self.dice.pick(&[0, 1, 1, 1, 1, 2, 3]);
         array((0..count).map(|_| self.clause(table)).collect())
     }
 
-    /// A clause.
+    /// Draws a clause.
     pub(super) fn clause(&mut self, table: &str) -> Value {
         if self.dice.chance(4) {
             return Value::Bool(self.dice.chance(70));
@@ -217,7 +217,7 @@ impl Generator {
         self.clause_on(table, &column)
     }
 
-    /// A clause on a column.
+    /// Draws a clause on a column.
     pub(super) fn clause_on(&mut self, table: &str, column: &str) -> Value {
         let ty = self.schema.tables[table].columns[column].ty.clone();
         let is_ordered =

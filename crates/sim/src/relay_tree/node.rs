@@ -1,6 +1,8 @@
-//! One server of the tree: the real shards and databases ([`Machine`]), and for a relay the real machine of its source ([`RelaySource`]).
+//! One server of the tree: the real shards and databases ([`Machine`]), and for a relay also the
+//! real machine of its source ([`RelaySource`]).
 //!
-//! Invariant: a node does all that it can do with an input before it gets the next one. Called by [`super`], which owns time and the wires.
+//! Invariant: a node completes everything that an input makes possible before it gets the next
+//! input. Called by [`super`], which owns time and the wires.
 
 use std::collections::VecDeque;
 
@@ -29,20 +31,20 @@ const SCHEMA: &str = r#"{"name":"Bench","version":"1.0.0","tables":{"Item":{"col
 "addresses":{"type":{"key":"string","min":0,"max":"unlimited"}},
 "options":{"type":{"key":"string","value":"string","min":0,"max":"unlimited"}}},"indexes":[["name"]],"isRoot":true}}}"#;
 
-/// The servers' clocks at the beginning, ms.
+/// The servers' clocks at the start, ms.
 const START_MS: u64 = 1000;
 
 /// An output of a node.
 pub(super) enum Sent {
     /// Bytes to a session.
     Client(SessionId, Vec<u8>),
-    /// A relay dials its source.
+    /// A dial from a relay to its source.
     Dial,
     /// Bytes to the source.
     Source(Vec<u8>),
 }
 
-/// The relay's side of a node.
+/// The relay part of a node.
 struct Relay {
     source: RelaySource,
     /// Events that wait until the database is served.
@@ -50,14 +52,14 @@ struct Relay {
     is_served: bool,
 }
 
-/// See the module.
+/// One server of the tree.
 pub(super) struct Node {
     pub(super) machine: Machine,
     relay: Option<Relay>,
     dice: Dice,
 }
 
-/// The time as the node reads it.
+/// Returns the time as the node reads it.
 fn now(now_ns: u64) -> Now {
     let mono_ms = START_MS + now_ns / 1_000_000;
     Now {
@@ -66,13 +68,14 @@ fn now(now_ns: u64) -> Now {
     }
 }
 
-/// A seed for which the machine has the server's own limits of rows and atoms, not the small ones of other simulations.
+/// Draws a seed with which the machine has the server's own limits of rows and atoms, and not the
+/// small limits of other simulations.
 fn plain_seed(dice: &mut Dice) -> u64 {
     dice.draw() % 1_000_000 * 12 + 7
 }
 
 impl Node {
-    /// The source: a standalone server with an empty file.
+    /// Returns the source: a standalone server with an empty file.
     pub(super) fn source(seed: u64) -> Result<Node, String> {
         let mut dice = Dice::new(seed);
         let schema = Value::parse(SCHEMA.as_bytes()).map_err(|error| error.to_string())?;
@@ -92,7 +95,7 @@ impl Node {
         })
     }
 
-    /// A relay that has not reached its source.
+    /// Returns a relay that has not reached its source.
     pub(super) fn relay(seed: u64) -> Node {
         let mut dice = Dice::new(seed);
         let disk = SimDisk::new(dice.draw(), Trace::new(Tracing::None), Vec::new());
@@ -103,7 +106,7 @@ impl Node {
             hash_seed: HashSeed::new(dice.draw()),
             uuids: Box::new(SeededUuids(Dice::new(dice.draw()))),
         });
-        // The study has no failures, so nobody probes.
+        // The study has no failures, so no node probes.
         source.set_probe_interval(0);
         source.set_remote(now(0).mono_ms, "tcp:10.0.0.1:6640");
         Node {
@@ -117,31 +120,32 @@ impl Node {
         }
     }
 
-    /// Whether a relay has what its source has, and serves it.
+    /// Whether the node serves everything that its source has. A source is always ready.
     pub(super) fn is_ready(&self) -> bool {
         let relay = self.relay.as_ref();
         relay.is_none_or(|relay| relay.is_served && relay.source.is_reachable())
     }
 
-    /// When it does something though nothing arrives.
+    /// Returns the time at which the node acts even if nothing arrives, ns.
     pub(super) fn due_ns(&self, now_ns: u64) -> Option<u64> {
         let due_ms = self.machine.next_deadline_ms(now(now_ns))?;
         Some((due_ms.saturating_sub(START_MS) * 1_000_000).max(now_ns))
     }
 
-    /// A message of a client.
+    /// Handles a client's message.
     pub(super) fn text(&mut self, now_ns: u64, session: SessionId, text: Vec<u8>) {
         self.machine.text(now(now_ns), session, text);
     }
 
-    /// An event of the connection to the source.
+    /// Handles an event of the connection to the source.
     pub(super) fn source_event(&mut self, now_ns: u64, input: Input<'_>) {
         if let Some(relay) = &mut self.relay {
             relay.source.handle(now(now_ns).mono_ms, input);
         }
     }
 
-    /// Does everything that is possible, and gives the outputs in the order in which the parts of the server hand them out.
+    /// Takes all possible steps. Returns the outputs, in the order in which the parts of the server
+    /// hand them out.
     pub(super) fn drain(&mut self, now_ns: u64) -> Result<Vec<Sent>, String> {
         let mut sent = Vec::new();
         loop {
@@ -169,7 +173,7 @@ impl Node {
         }
     }
 
-    /// A turn of the relay's thread and of the main thread; whether anything happened.
+    /// Runs a turn of the relay's thread and of the main thread. Returns whether anything happened.
     fn relay_turn(&mut self, now_ns: u64, sent: &mut Vec<Sent>) -> bool {
         let Some(relay) = &mut self.relay else {
             return false;

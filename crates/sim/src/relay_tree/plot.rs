@@ -1,15 +1,16 @@
-//! The table and the plot of the study: the times by which half, 99 % and all clients have a change, for each level of each tree.
+//! The table and the plot of the study: the times by which half, 99 % and all clients have a
+//! change, for each level of each tree.
 //!
-//! Called by the program `simulate`. It knows nothing of the simulation.
+//! Called by the program `simulate`. This module knows nothing of the simulation.
 
 use std::fmt::Write as _;
 
 use super::Level;
 
-/// A tree and what came out: its name and a line for each level.
+/// The result for a tree: its name, and a line for each level.
 pub type Outcome = (String, Vec<Level>);
 
-/// The table, a line for each level of each tree.
+/// Returns the table, with a line for each level of each tree.
 #[must_use]
 pub fn table(outcomes: &[Outcome]) -> String {
     let mut text = format!(
@@ -34,7 +35,7 @@ pub fn table(outcomes: &[Outcome]) -> String {
     text
 }
 
-/// The plot: a group of bars for each tree, a bar for each level, on a logarithmic axis.
+/// Returns the plot: a group of bars for each tree and a bar for each level, on a logarithmic axis.
 #[must_use]
 pub fn svg(outcomes: &[Outcome]) -> String {
     const COLORS: [&str; 4] = ["#B9D3E8", "#7FB0D6", "#3D82B8", "#1B4F7A"];

@@ -1,6 +1,7 @@
 //! A client's end of a session: its requests, the replies, and its replica of the database.
 //!
-//! Invariant: a reply without a request, an update that does not fit the replica, or a visible commit that no client may see is an error.
+//! Invariant: it is an error if a reply has no request, an update does not fit the replica, or the
+//! replica shows a commit that no client may see.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
@@ -39,24 +40,24 @@ enum RequestKind {
     Conversion,
 }
 
-/// The record of the outcomes of transactions, by their numbers.
+/// Records the outcomes of transactions, by their numbers.
 pub(crate) trait Outcomes {
     /// A client got the reply that its transaction committed as the `seq`-th.
     ///
     /// # Errors
-    /// That breaks a rule.
+    /// The reply breaks a rule.
     fn acknowledged(&mut self, number: i64, seq: i64) -> Result<(), String>;
 
     /// A client got an error for its transaction.
     ///
     /// # Errors
-    /// That breaks a rule.
+    /// The reply breaks a rule.
     fn failed(&mut self, number: i64, error: &Value) -> Result<(), String>;
 
     /// Whether no client may ever see this transaction.
     fn is_void(&self, number: i64) -> bool;
 
-    /// The index of the entry of a committed transaction in the log of its cluster, if there is
+    /// Returns the index of the entry of a committed transaction in its cluster's log, if it has
     /// one.
     fn index_of(&self, number: i64) -> Option<i64> {
         let _ = number;
@@ -64,7 +65,7 @@ pub(crate) trait Outcomes {
     }
 }
 
-/// The columns of monitored tables.
+/// The columns of the monitored tables.
 #[derive(Debug)]
 pub(crate) struct View {
     schema: Schema,
@@ -84,7 +85,7 @@ impl View {
         &self.monitors[usize::from(version == Version::V1)]
     }
 
-    /// The content of a replica.
+    /// Returns the content of a replica.
     fn content(&self, database: &Database) -> Tables {
         let mut tables = Tables::new();
         for (id, table) in database.schema().iter() {
@@ -112,34 +113,34 @@ impl View {
 #[derive(Debug)]
 pub(crate) struct Client {
     pub(crate) session: SessionId,
-    /// Sent and not read by the server yet.
+    /// Sent messages that the server has not read yet.
     pub(crate) texts: VecDeque<Vec<u8>>,
-    /// The server does not read now.
+    /// The server does not read from the client at present.
     pub(crate) is_paused: bool,
-    /// Output was written to it and not reported as drained.
+    /// The server has written output to the client and not yet been told that it is drained.
     pub(crate) is_full: bool,
-    /// It does not read: its output stays in the server.
+    /// The client does not read, so its output stays in the server.
     pub(crate) is_stalled: bool,
     open: BTreeMap<i64, RequestKind>,
     version: Version,
     replica: Option<Tables>,
-    /// This server has sent it the database's content.
+    /// This server has sent the database's content to the client.
     is_current: bool,
-    /// The last transaction of its replica, for monitors of version 3.
+    /// The last transaction of the replica, for monitors of version 3.
     last_txn: Uuid,
     monitor_id: i64,
     pub(crate) owned: BTreeSet<String>,
-    /// Numbers of its tenures of locks, the newest of each lock.
+    /// Number of the newest tenure of each lock.
     tenures: BTreeMap<String, i64>,
-    /// The number of transactions in its replica, at most, in this session.
+    /// The number of transactions in the replica when it was last looked at in this session.
     seen: i64,
-    /// Its replica has become older: the numbers before and after.
+    /// The replica has become older: its number of transactions before and after.
     pub(crate) went_back: Option<(i64, i64)>,
-    /// Monitors that continued with the changes since the last transaction.
+    /// Number of monitors that continued with the changes since the last transaction.
     pub(crate) continued: u64,
-    /// The outcome of the conversion that it requested.
+    /// The outcome of the conversion that the client requested.
     pub(crate) converted: Option<Result<(), String>>,
-    /// The index that `_Server` showed last, if it monitors `_Server`.
+    /// The index that `_Server` showed last, if the client monitors `_Server`.
     shown_index: Option<i64>,
 }
 
@@ -147,10 +148,10 @@ pub(crate) struct Client {
 const SERVER_MONITOR: &str = "server";
 
 impl Client {
-    /// A client that continues with the replica of an earlier one.
+    /// Returns a client that continues with the replica of an earlier one.
     pub(crate) fn new(session: SessionId, version: Version, earlier: Option<Client>) -> Client {
         let (replica, last_txn) = match earlier {
-            // Without rows it wants all of them.
+            // A client without rows wants all of them.
             Some(earlier) if earlier.version == version && earlier.replica.is_some() => {
                 (earlier.replica, earlier.last_txn)
             }
@@ -178,24 +179,24 @@ impl Client {
         }
     }
 
-    /// Whether the server would read a message of it.
+    /// Whether the server would read a message from the client.
     pub(crate) fn can_send(&self) -> bool {
         let is_stuck = self.is_stalled && self.is_full;
         !self.texts.is_empty() && !self.is_paused && !is_stuck
     }
 
-    /// Whether it waits for no reply.
+    /// Whether the client waits for no reply.
     pub(crate) fn is_content(&self) -> bool {
         self.open.is_empty() && self.texts.is_empty()
     }
 
-    /// Ids of requests without a reply.
+    /// Returns the requests without a reply, with their ids.
     pub(crate) fn open_requests(&self) -> Vec<String> {
         let open = self.open.iter();
         open.map(|(id, asked)| format!("{id}: {asked:?}")).collect()
     }
 
-    /// Transactions without a reply.
+    /// Returns the transactions without a reply.
     pub(crate) fn open_transactions(&self) -> impl Iterator<Item = i64> + '_ {
         self.open.values().filter_map(|asked| match asked {
             RequestKind::Transaction { number, .. } => Some(*number),
@@ -203,7 +204,7 @@ impl Client {
         })
     }
 
-    /// Whether it waits for the outcome of a conversion.
+    /// Whether the client waits for the outcome of a conversion.
     pub(crate) fn is_converting(&self) -> bool {
         let mut open = self.open.values();
         open.any(|asked| matches!(asked, RequestKind::Conversion))
@@ -215,7 +216,7 @@ impl Client {
         self.open.insert(id, asked);
     }
 
-    /// Turns change awareness on and starts its replica.
+    /// Turns change awareness on and starts the replica.
     pub(crate) fn begin(&mut self, ids: &mut i64) {
         *ids += 1;
         self.ask(
@@ -236,7 +237,7 @@ impl Client {
         self.ask(*ids, RequestKind::ServerMonitor, "monitor_cond", &params);
     }
 
-    /// Takes the index from rows of `_Server`. It never goes back.
+    /// Takes the index from rows of `_Server`, and checks that it never goes back.
     fn see_index(&mut self, updates: &Value) -> Result<(), String> {
         let rows = updates.get("Database").and_then(Value::as_object);
         for row in rows.into_iter().flat_map(|rows| rows.values()) {
@@ -296,7 +297,7 @@ impl Client {
         self.ask(*ids, RequestKind::Conversion, "convert", &params);
     }
 
-    /// Handles a message of the server.
+    /// Handles a message from the server.
     pub(crate) fn take(
         &mut self,
         message: &Value,
@@ -387,7 +388,8 @@ impl Client {
                     None => Ok(()),
                 });
             }
-            // It requested a lock that it waits for, or released one that it never requested.
+            // The client requested a lock that it waits for, or released a lock that it never
+            // requested.
             RequestKind::Lock { .. } if error.is_some() => {}
             _ if error.is_some() => return Err(format!("{asked:?} is refused: {message}")),
             RequestKind::Awareness => {}
@@ -404,7 +406,7 @@ impl Client {
         Ok(())
     }
 
-    /// It is told that it owns a lock.
+    /// The server says that the client owns a lock.
     fn own(&mut self, lock: &str, ids: &mut i64) {
         if self.owned.insert(lock.to_owned()) {
             *ids += 1;
@@ -412,7 +414,8 @@ impl Client {
         }
     }
 
-    /// The number of its last tenure of a lock, as far as it has been told, and whether it lasts.
+    /// Returns the number of the client's last tenure of a lock, as far as the client knows, and
+    /// whether the tenure lasts.
     pub(crate) fn tenure(&self, lock: &str) -> (Option<i64>, bool) {
         (self.tenures.get(lock).copied(), self.owned.contains(lock))
     }
@@ -433,7 +436,7 @@ impl Client {
         self.seen = seq;
     }
 
-    /// The initial contents of a monitor, or the changes that an earlier client missed.
+    /// Handles the initial contents of a monitor, or the changes that an earlier client missed.
     fn take_first(
         &mut self,
         view: &View,
@@ -477,7 +480,7 @@ impl Client {
         Ok(())
     }
 
-    /// The transactions that this server has sent to it.
+    /// Returns the transactions that this server has sent to the client.
     pub(crate) fn shown_transactions(&self) -> BTreeSet<i64> {
         let replica = self.replica.iter().filter(|_| self.is_current);
         let heads = replica.filter_map(|tables| tables.get("Head"));
@@ -491,7 +494,7 @@ impl Client {
             .collect()
     }
 
-    /// Whether its replica equals the database's content.
+    /// Checks that the replica equals the database's content.
     pub(crate) fn check_replica(&self, view: &View, database: &Database) -> Result<(), String> {
         let mut replica = self.replica.clone().ok_or("there is no replica")?;
         for name in view.schema.tables.keys() {

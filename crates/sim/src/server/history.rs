@@ -1,8 +1,14 @@
-//! The transactions of a run in their order, and which of them may, must and must not be in the database after a restart.
+//! The transactions of a run in their order, and which of them may, must and must not be in the
+//! database after a restart.
 //!
-//! The order is that of the records that the database requests to be written; the content shows which of them are in it. The rules: no
-//! transaction that was not sent; none that was refused or lost before; every acknowledged one, except that a power loss may remove
-//! ordinary commits from the end; and the content equals the effect of those transactions, in their order.
+//! The order is the order of the records that the database asks to be written. The content shows
+//! which transactions are in it. The rules:
+//!
+//! - No transaction that was not sent is in the content.
+//! - No transaction that was refused, or lost before, is in the content.
+//! - Every acknowledged transaction is in the content, except that a power loss may remove ordinary
+//!   commits from the end.
+//! - The content equals the effect of its transactions, in their order.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -15,17 +21,18 @@ use crate::world::disk::{Crash, Failures};
 /// The outcome of a transaction, as its client knows it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum Fate {
-    /// It has no reply yet.
+    /// No reply yet.
     Open,
-    /// It committed, with this number in the order of commits.
+    /// Committed, with this number in the order of commits.
     Acknowledged(i64),
-    /// It was refused because of its content, or canceled.
+    /// Refused because of its content, or canceled.
     Refused,
-    /// It could not be stored. Whether the disk may hold it nevertheless: after a power loss, and after a kill.
+    /// Could not be stored. `excuse`: whether the disk may hold the transaction nevertheless, after
+    /// a power loss and after a kill.
     Failed { excuse: [bool; 2] },
-    /// Its client cannot learn it any more.
+    /// The client can no longer learn the outcome.
     Unknown,
-    /// A restart has shown that it is lost.
+    /// A restart has shown that the transaction is lost.
     Lost,
 }
 
@@ -33,9 +40,9 @@ enum Fate {
 struct Known {
     txn: Txn,
     fate: Fate,
-    /// No crash may lose it.
+    /// No crash may lose the transaction.
     is_safe: bool,
-    /// The number of disk failures when it was sent.
+    /// The number of disk failures when the transaction was sent.
     failures: Failures,
 }
 
@@ -44,11 +51,11 @@ struct Known {
 pub(super) enum Observation {
     /// The server is alive and idle.
     Alive,
-    /// It was killed, and has read its file.
+    /// The server was killed, and has read its file.
     Killed,
-    /// Power was lost, and it has read its file.
+    /// The machine lost power, and the server has read its file.
     PowerLost,
-    /// As before, and its file has rotted.
+    /// As before, and the file has rotted.
     Rotten,
 }
 
@@ -56,18 +63,18 @@ pub(super) enum Observation {
 #[derive(Debug, Default)]
 pub(super) struct History {
     txns: BTreeMap<i64, Known>,
-    /// Those that were in the database when the server started, in order.
+    /// The transactions that were in the database when the server started, in order.
     base: Vec<i64>,
-    /// The last position of each that the server has executed since.
+    /// The last position of each transaction that the server has executed since its start.
     positions: BTreeMap<i64, u64>,
-    /// Some commits were undone; it is unknown which.
+    /// Some commits were undone; which ones is unknown.
     has_failed: bool,
-    /// Those that a restart has shown to be lost, in order, while the medium may still hold them: their removal was not synced when the
-    /// process was killed.
+    /// Transactions that a restart has shown to be lost, in order, while the medium may still hold
+    /// them: their removal was not synced when the process was killed.
     hidden: Vec<i64>,
 }
 
-/// A history that is told of outcomes while the disk has had these failures.
+/// A history and the disk failures so far, for the outcomes that are noted in it.
 pub(super) struct Judge<'h> {
     pub(super) history: &'h mut History,
     pub(super) failures: Failures,
@@ -91,7 +98,7 @@ impl Outcomes for Judge<'_> {
 }
 
 impl History {
-    /// A transaction is sent.
+    /// Notes a transaction that is sent.
     pub(super) fn sent(&mut self, txn: Txn, failures: Failures) {
         let known = Known {
             fate: Fate::Open,
@@ -102,7 +109,7 @@ impl History {
         self.txns.insert(known.txn.number, known);
     }
 
-    /// The database has requested that a record be written.
+    /// Notes a record that the database asks to be written.
     ///
     /// # Errors
     /// The record belongs to no transaction.
@@ -119,7 +126,7 @@ impl History {
         Ok(())
     }
 
-    /// A client got the reply that its transaction committed as the `seq`-th.
+    /// Notes a client's reply: its transaction committed as the `seq`-th.
     ///
     /// # Errors
     /// An earlier reply said something else.
@@ -130,7 +137,7 @@ impl History {
         Ok(())
     }
 
-    /// A client got the reply that its transaction changes nothing.
+    /// Notes a client's reply: its transaction changes nothing.
     ///
     /// # Errors
     /// An earlier reply said something else.
@@ -139,7 +146,7 @@ impl History {
         Ok(())
     }
 
-    /// A client got the reply that its transaction could not be stored.
+    /// Notes a client's reply: its transaction could not be stored.
     ///
     /// # Errors
     /// An earlier reply said something else.
@@ -156,14 +163,14 @@ impl History {
         Ok(())
     }
 
-    /// The client that sent it has disconnected.
+    /// Notes that the client of a transaction has disconnected.
     pub(super) fn orphaned(&mut self, number: i64) {
         if let Ok(known) = self.open(number) {
             known.fate = Fate::Unknown;
         }
     }
 
-    /// Some commits were undone.
+    /// Notes that some commits were undone.
     pub(super) fn record_failure(&mut self) {
         self.has_failed = true;
     }
@@ -222,8 +229,8 @@ impl History {
         Ok(kept)
     }
 
-    /// Power was lost before any sync since the process was killed: transactions that the kill has hidden may be back, except those undone
-    /// before.
+    /// Notes that power was lost before any sync since the process was killed. Transactions that
+    /// the kill has hidden may be back, except those undone before.
     pub(super) fn unhide(&mut self, content: &Content) {
         let mut back = std::mem::take(&mut self.hidden);
         back.retain(|number| content.txns.contains(number));
@@ -238,7 +245,7 @@ impl History {
         }
     }
 
-    /// All transactions that may be in the database, in order.
+    /// Returns all transactions that may be in the database, in order.
     fn order(&self) -> Vec<i64> {
         let mut executed: Vec<(u64, i64)> = self
             .positions
@@ -327,7 +334,8 @@ impl History {
         Ok(())
     }
 
-    /// The server has started with these transactions; all others are lost. After a power loss these are on the medium.
+    /// Notes that the server has started with these transactions. All others are lost. After a
+    /// power loss, exactly these are on the medium.
     pub(super) fn restarted(&mut self, kept: Vec<i64>, crash: Crash) {
         let all: BTreeSet<i64> = kept.iter().copied().collect();
         let is_hidden = |number: &i64| !all.contains(number);
@@ -343,7 +351,7 @@ impl History {
                 }
                 known.is_safe = false;
             } else {
-                // It is in the database, whether its client got a reply or not.
+                // The transaction is in the database, whether or not its client got a reply.
                 if !matches!(known.fate, Fate::Acknowledged(_)) {
                     known.fate = Fate::Unknown;
                 }

@@ -1,7 +1,9 @@
-//! One life of the server: shards, databases, their storage and the main thread, driven as in the `server` crate, except that the order of
-//! their steps is drawn. Collects messages to clients for the caller to deliver.
+//! One life of the server: shards, databases, their storage and the main thread, driven as in the
+//! `server` crate, except that the order of their steps is drawn. The machine collects messages to
+//! clients, which the caller delivers.
 //!
-//! Invariant: messages between two parts stay in order and causes precede effects; no other order is kept.
+//! Invariant: messages between two parts stay in order, and causes precede effects. No other order
+//! is kept.
 
 mod clustered;
 mod relayed;
@@ -47,10 +49,10 @@ const SERVER: DatabaseId = DatabaseId(0);
 /// The database that has a file.
 const STORED: DatabaseId = DatabaseId(1);
 
-/// Inputs that a database executes in one batch, at most.
+/// Maximum number of inputs that a database executes in one batch.
 const BATCH_MAX: usize = 8;
 
-/// Identities that follow from a seed.
+/// UUIDs that follow from a seed.
 #[derive(Clone, Debug)]
 pub(crate) struct SeededUuids(pub(crate) Dice);
 
@@ -65,27 +67,27 @@ impl UuidSource for SeededUuids {
 #[derive(Debug)]
 pub(crate) enum ToClient {
     Message(Vec<u8>),
-    /// Stop reading from it, or continue.
+    /// Stop reading from the client (`true`), or continue.
     Pause(bool),
     Closed(Close),
 }
 
-/// A step that is possible next.
+/// A step that can be taken next.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Choice {
     /// A shard reads a message.
     Shard(usize),
-    /// A long text has been parsed, and its shard handles it.
+    /// A long text has been parsed; its shard handles it.
     LongFrame(usize),
     /// The database thread executes a batch, or a deadline has come.
     Database(DatabaseId),
-    /// A shard executes inline what has arrived for a database.
+    /// A shard executes inputs of a database inline.
     Inline(DatabaseId),
     /// The disk thread acts.
     Disk,
     /// The rewrite thread acts.
     Rewrite,
-    /// The `jobs` thread does one job, or the `contents` thread writes a slice of a body.
+    /// The `jobs` thread executes one job, or the `contents` thread writes a slice of a body.
     Job,
     /// The main thread handles an event.
     Main,
@@ -94,18 +96,18 @@ pub(crate) enum Choice {
 struct Shard {
     frontend: Frontend,
     inbox: VecDeque<ToShard>,
-    /// Long texts that have to be parsed.
+    /// Long texts that must be parsed.
     texts: VecDeque<(SessionId, InboundFrame)>,
 }
 
 struct Served {
     pump: Pump,
     inbox: VecDeque<ToDatabase>,
-    /// A shard has left inputs to the database thread; no shard executes inline until the thread has run.
+    /// A shard has left inputs to the thread; no shard executes inline until it has run.
     is_left: bool,
 }
 
-/// Inline execution and its budget, in one life of the server.
+/// Inline execution and its budget in one life of the server.
 #[derive(Clone, Copy, Debug)]
 struct Execution {
     /// Shards execute inline.
@@ -116,7 +118,8 @@ struct Execution {
 }
 
 impl Execution {
-    /// In some lives the budgets are the server's; in others they are so small that transactions are rolled back and left to the thread.
+    /// Draws the settings. In some lives the budgets are the server's. In others they are so small
+    /// that transactions are rolled back and left to the thread.
     fn draw(dice: &mut Dice) -> Execution {
         let limits = Limits::default();
         Execution {
@@ -131,7 +134,7 @@ impl Execution {
     }
 }
 
-/// How databases executed their inputs.
+/// Counters of the batches in which databases executed their inputs.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Batches {
     /// Inline batches.
@@ -142,7 +145,7 @@ pub(crate) struct Batches {
     pub(crate) cut: u64,
 }
 
-/// The holder of a database: its thread, or a shard. Time does not pass meanwhile.
+/// The holder of a database: its thread, or a shard. Time stands still while it holds the database.
 struct Hand<'m> {
     now: Now,
     /// The storage, if the database has a file.
@@ -165,13 +168,13 @@ impl Holder for Hand<'_> {
     fn executed(&mut self) {}
 }
 
-/// The database that a server serves beside `_Server`.
+/// The database that a server serves in addition to `_Server`.
 struct Content {
     database: Database,
     model: Model,
     file: Option<(Storage, FileState)>,
     history: bool,
-    /// Its row in `_Server`, if its member decides it, and the index that the row shows.
+    /// Its row in `_Server` and the index in the row, if its member decides them.
     row: Option<(ServerRow, AppliedIndex)>,
 }
 
@@ -183,7 +186,7 @@ pub(crate) struct Machine {
     databases: BTreeMap<DatabaseId, Served>,
     /// `None`: the database is clustered, and its member has the file.
     storage: Option<Storage>,
-    /// The index of the clustered database.
+    /// Index of the last applied entry of the clustered database.
     applied: Option<AppliedIndex>,
     locks: Arc<Mutex<Locks>>,
     epochs: SchemaEpochs,
@@ -195,11 +198,11 @@ pub(crate) struct Machine {
     sessions: u64,
     /// Messages to clients.
     pub(crate) to_clients: Vec<(SessionId, ToClient)>,
-    /// Records that the database has requested to be written, with their positions.
+    /// Records that the database has asked to be written, with their positions.
     pub(crate) records: Vec<(u64, Vec<u8>)>,
     /// Compactions that have ended.
     pub(crate) compacted: Vec<(Option<u64>, Result<(), String>)>,
-    /// How many replies have done the database that commits could not be stored.
+    /// Number of storage replies that made the database undo commits.
     pub(crate) store_failures: u64,
     /// How databases executed their inputs.
     pub(crate) batches: Batches,
@@ -209,16 +212,16 @@ pub(crate) struct Machine {
     pub(crate) to_member: Vec<MemberRequest>,
     /// Requests to the source of the relay.
     pub(crate) to_relay: Vec<SourceRequest>,
-    /// Roles that the database has taken, by their tokens.
+    /// Roles that the database has assumed, by their tokens.
     pub(crate) roles_taken: Vec<u64>,
     /// The database has reported that it is removed.
     pub(crate) is_removed: bool,
-    /// Why the clustered database cannot apply a committed entry.
+    /// The reason why the clustered database cannot apply a committed entry.
     pub(crate) refused_entry: Option<String>,
 }
 
 impl Machine {
-    /// Starts a server on the opened file; with `history`, reconnecting clients get the changes since their last transaction.
+    /// Starts a server on the opened file. `history`: reconnecting clients get only missed changes.
     pub(crate) fn start(
         now: Now,
         seed: u64,
@@ -264,7 +267,7 @@ impl Machine {
         machine
     }
 
-    /// A server that serves `_Server` only. `directory` has the other databases that its shards know.
+    /// Returns a server of `_Server` only. `directory` has the other databases that shards know.
     fn bare(
         now: Now,
         seed: u64,
@@ -328,7 +331,7 @@ impl Machine {
         machine
     }
 
-    /// Serves the database beside `_Server`.
+    /// Serves a database in addition to `_Server`.
     fn serve(&mut self, now: Now, content: Content) {
         let (storage, file) = content.file.unzip();
         self.storage = storage;
@@ -347,10 +350,10 @@ impl Machine {
         let uuids = Box::new(SeededUuids(Dice::new(seed ^ u64::from(id.0) << 32)));
         let (locks, epochs) = (self.locks.clone(), self.epochs.clone());
         let mut service = DatabaseService::new(now, options, database, locks, epochs, uuids);
-        // In half of the runs initial contents are written away from the database, and in a third updates are.
+        // Jobs write all initial contents in half of the runs, and all updates in a third.
         service.set_initial_rows_max(if seed.is_multiple_of(2) { 0 } else { 1000 });
         service.set_update_rows_max(if seed.is_multiple_of(3) { 0 } else { 1000 });
-        // In half of the runs every commit counts as long.
+        // In half of the runs, every commit counts as long.
         service.set_long_atoms(if seed % 4 < 2 { 0 } else { 8192 });
         let mut pump = Pump::new(service);
         pump.set_limits(self.execution.limits);
@@ -362,7 +365,7 @@ impl Machine {
         self.databases.insert(id, served);
     }
 
-    /// The content of the database that has a file.
+    /// Returns the content of the database that has a file.
     pub(crate) fn database(&self) -> &Database {
         self.databases[&STORED].pump.service().database()
     }
@@ -392,7 +395,7 @@ impl Machine {
         self.collect(shard);
     }
 
-    /// A shard reads a message of a client.
+    /// A shard reads a client's message.
     pub(crate) fn text(&mut self, now: Now, session: SessionId, text: Vec<u8>) {
         let shard = usize::from(shard_of(session));
         let frontend = &mut self.shards[shard].frontend;
@@ -400,7 +403,7 @@ impl Machine {
         self.collect(shard);
     }
 
-    /// Output that was queued for a client is written.
+    /// Output that was queued for a client has been written.
     pub(crate) fn drained(&mut self, session: SessionId) {
         let shard = usize::from(shard_of(session));
         self.shards[shard].frontend.drained(session);
@@ -426,24 +429,25 @@ impl Machine {
         self.storage.as_ref().is_none_or(Storage::has_no_rewrite)
     }
 
-    /// The database is to accept writes, or to replicate another server; `token` is in `roles_taken` once it does.
+    /// Tells the database to accept writes, or to replicate another server. `token` is in
+    /// `roles_taken` once the database has done so.
     pub(crate) fn set_role(&mut self, role: Role, token: u64) {
         self.post(STORED, ToDatabase::Control(Control::SetRole(role, token)));
     }
 
-    /// An event of the connection to the source.
+    /// Passes an event of the connection to the source.
     pub(crate) fn source(&mut self, id: SourceId, event: SourceEvent) {
         self.post(STORED, ToDatabase::Source(id, event));
     }
 
-    /// The next moment at which something happens without input.
+    /// Returns the next time at which something happens without input, ms.
     pub(crate) fn next_deadline_ms(&self, now: Now) -> Option<u64> {
         let served = self.databases.values();
         let deadlines = served.filter_map(|served| served.pump.deadline_ms(now));
         deadlines.min()
     }
 
-    /// All steps that are possible now.
+    /// Returns all steps that can be taken now.
     pub(crate) fn choices(&self, now: Now) -> Vec<Choice> {
         let mut choices = Vec::new();
         for (number, shard) in self.shards.iter().enumerate() {
@@ -479,7 +483,7 @@ impl Machine {
         choices
     }
 
-    /// Takes a step. A returned value must be [run](Rewriter::run), then passed to [`Machine::written`].
+    /// Takes a step. [Run](Rewriter::run) a returned value, then pass it to [`Machine::written`].
     pub(crate) fn act(
         &mut self,
         now: Now,
@@ -533,7 +537,7 @@ impl Machine {
         None
     }
 
-    /// A thread takes a job: the one for bodies begins it, the other one carries it out.
+    /// Gives a job to a thread: the thread for bodies begins it, any other thread executes it.
     fn begin(&mut self, id: DatabaseId, job: Job) {
         let found = self.turns.iter_mut().find(|(of, _)| *of == id);
         let other = match found {
@@ -558,7 +562,7 @@ impl Machine {
         }
     }
 
-    /// The end of the file, for the thread that copies it.
+    /// Returns the end of the file for the thread that copies it, in bytes.
     pub(crate) fn end(&self) -> u64 {
         self.storage.as_ref().map_or(0, Storage::end)
     }
@@ -568,7 +572,7 @@ impl Machine {
         self.storage.as_ref().is_some_and(Storage::is_wanted)
     }
 
-    /// A new file has been written, or has failed.
+    /// Takes a new file that has been written, or whose write has failed.
     pub(crate) fn written(&mut self, rewriter: Rewriter<SimDisk>, outcome: Result<(), StoreError>) {
         if let Some(storage) = &mut self.storage {
             let answer = storage.written(rewriter, outcome);
@@ -598,7 +602,7 @@ impl Machine {
         self.post(SERVER, ToDatabase::Control(Control::Transact(params)));
     }
 
-    /// One batch of a database thread.
+    /// The database thread executes one batch.
     fn execute_batch(&mut self, now: Now, id: DatabaseId, dice: &mut Dice) {
         let Some(served) = self.databases.get_mut(&id) else {
             return;
@@ -621,7 +625,7 @@ impl Machine {
         self.walk(now, id, dice);
     }
 
-    /// One batch that a shard executes. It leaves the rest to the database thread.
+    /// A shard executes one batch, and leaves the rest to the database thread.
     fn execute_inline(&mut self, now: Now, id: DatabaseId, dice: &mut Dice) {
         let Some(served) = self.databases.get_mut(&id) else {
             return;
@@ -631,7 +635,7 @@ impl Machine {
             storage: self.storage.as_mut().filter(|_| id == STORED),
             store_failures: &mut self.store_failures,
         };
-        // Inputs that arrived meanwhile are in the next batch.
+        // Inputs that arrive during the batch are in the next batch.
         let taken = 1 + dice.below(served.inbox.len());
         let mut inputs: Vec<ToDatabase> = served.inbox.drain(..taken).collect();
         let mut budget = WorkBudget::new(self.execution.inline_steps as u64);
@@ -652,7 +656,7 @@ impl Machine {
         }
     }
 
-    /// Carries out the outputs of a batch.
+    /// Executes the outputs of a batch.
     fn walk(&mut self, now: Now, id: DatabaseId, dice: &mut Dice) {
         let Some(served) = self.databases.get_mut(&id) else {
             return;
@@ -692,7 +696,7 @@ impl Machine {
                 Output::SourceOrder(source, connection, order) => {
                     self.to_source.push((source, connection, order));
                 }
-                // The thread died before it could report it.
+                // The thread died before it could report this output.
                 Output::Deliver(_) | Output::Event(_) if self.disk.is_down() => {}
                 Output::Deliver(deliver) => {
                     let shard = usize::from(shard_of(deliver.session));
@@ -707,7 +711,8 @@ impl Machine {
                         shown = Some(applied);
                     }
                 }
-                // No client connects to configured remotes; every delivery is posted at once; the file stays with the machine.
+                // In the simulation no client connects to configured remotes, every delivery is
+                // posted at once, and the file stays with the machine.
                 Output::Member(request) => self.to_member.push(request),
                 Output::Relay(request) => self.to_relay.push(request),
                 Output::Audit(_)
@@ -721,7 +726,7 @@ impl Machine {
             .lock()
             .unwrap_or_else(PoisonError::into_inner)
             .check();
-        // Nothing else has acted since the output.
+        // No other part has acted since the output.
         if let Some(applied) = shown {
             self.post(SERVER, ToDatabase::Control(Control::ShowIndex(applied)));
         }
@@ -754,7 +759,7 @@ impl Machine {
         }
     }
 
-    /// Carries out the outputs of a shard.
+    /// Executes the outputs of a shard.
     fn collect(&mut self, number: usize) {
         let shard = &mut self.shards[number];
         let outputs = shard.frontend.outputs();
@@ -784,7 +789,7 @@ impl Machine {
     }
 }
 
-/// Whether the input tells the database that records could not be stored, so that it undoes their commits.
+/// Whether the input makes the database undo commits whose records could not be stored.
 fn is_failure(input: &ToDatabase) -> bool {
     matches!(
         input,

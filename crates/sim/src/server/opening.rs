@@ -13,22 +13,23 @@ use corvid_service::storage::FileState;
 
 use crate::world::disk::Handle;
 
-/// A file's content.
+/// The content of a file.
 pub(crate) struct Opened {
     pub(crate) database: Database,
     pub(crate) state: FileState,
-    /// The damage behind the good part.
+    /// The damage that follows the good part.
     pub(crate) damage: Option<Damage>,
-    /// Whole records behind the damage. The server saves a salvage copy before it cuts them off.
+    /// Number of whole records after the damage. The server saves a salvage copy before it cuts
+    /// them off.
     pub(crate) records_behind: u64,
 }
 
-/// Why a file is not opened.
+/// The reason why a file is not opened.
 #[derive(Debug)]
 pub(crate) enum Refusal {
-    /// It has no schema.
+    /// The file has no schema.
     NoSchema(Damage),
-    /// The disk failed to read it; a later attempt may succeed.
+    /// The disk failed to read the file; a later attempt may succeed.
     Unreadable(String),
     /// Bytes that were complete have changed.
     Rotten(Damage, Rot),

@@ -1,5 +1,5 @@
-//! One run: clients, server and disk under a scheduler that draws which part acts next, which operations fail and when the machine goes
-//! down.
+//! One run: clients, server and disk under a scheduler. The scheduler draws which part acts next,
+//! which operations fail and when the machine goes down.
 
 mod lifecycle;
 mod quiescence;
@@ -22,12 +22,12 @@ use crate::world::trace::{Trace, Tracing};
 
 const CLIENTS: usize = 4;
 
-/// Actions of clients, operators and chance in a run.
+/// Number of actions by clients, operators and chance in a run.
 const ACTIONS: usize = 90;
 
 const HOUR_MS: u64 = 60 * 60 * 1000;
 
-/// Statistics of a run: they show whether runs reach the interesting situations.
+/// Statistics of a run, which show whether runs reach the interesting situations.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Summary {
     /// Hash of the trace.
@@ -64,7 +64,7 @@ pub struct Summary {
     pub disk_operations: u64,
 }
 
-/// Which failures can happen in a run.
+/// The failures that can happen in a run.
 #[derive(Clone, Copy, Debug)]
 struct Weather {
     has_full_disk: bool,
@@ -73,7 +73,7 @@ struct Weather {
     has_name_errors: bool,
     has_read_errors: bool,
     has_slow_writes: bool,
-    /// In percent of crashes.
+    /// Share of crashes that are power losses, percent.
     power_losses: usize,
     rots: bool,
 }
@@ -84,7 +84,7 @@ struct Schemas {
     is_wide: bool,
     /// The schema that a conversion with unknown outcome asked for.
     asked: Option<bool>,
-    /// The schema before, as long as a power loss may bring the earlier file back.
+    /// The schema before the conversion, as long as a power loss may bring the earlier file back.
     earlier: Option<bool>,
 }
 
@@ -121,7 +121,7 @@ struct CrashRun {
     weather: Weather,
     disk: SimDisk,
     hash_seed: HashSeed,
-    /// `None` while it is down.
+    /// `None` while the server is down.
     machine: Option<Machine>,
     crash: Crash,
     now_ms: u64,
@@ -134,11 +134,11 @@ struct CrashRun {
     /// Requested compactions without a reply.
     compactions: BTreeSet<u64>,
     next_token: u64,
-    /// A new file is being written; no other thread writes one.
+    /// A new file is being written. No other thread writes one.
     is_writing: bool,
-    /// The file's first rows are damaged: the run ends.
+    /// The file's first rows are damaged, which ends the run.
     is_over: bool,
-    /// At the last crash the medium held the whole file.
+    /// At the last crash, the medium held the whole file.
     was_synced: bool,
     lives: u64,
     summary: Summary,
@@ -297,7 +297,8 @@ impl CrashRun {
         }
     }
 
-    /// The machine goes down soon.
+    /// Plans a crash of the machine: after the next rename or failure, or within this number of
+    /// disk operations.
     pub(super) fn plan_crash(&mut self, operations_max: usize) {
         self.draw_crash();
         let crash = self.crash;
@@ -365,7 +366,7 @@ impl CrashRun {
         Ok(())
     }
 
-    /// Takes one step; false when none is possible.
+    /// Takes one step. Returns false when no step is possible.
     fn step(&mut self) -> Result<bool, String> {
         let now = self.now();
         let mut choices = self.machine().choices(now);
@@ -418,7 +419,8 @@ impl CrashRun {
         let Some(mut rewriter) = rewriter else {
             return Ok(());
         };
-        // It writes on a thread of its own: others act at each check of `is_wanted`.
+        // The new file is written on a thread of its own: other parts act at each check of
+        // `is_wanted`.
         self.is_writing = true;
         let meanwhile = RefCell::new((&mut *self, Ok(())));
         let outcome = rewriter.run(
@@ -532,7 +534,8 @@ impl CrashRun {
             self.summary.conversions += 1;
             let before = self.schemas.is_wide;
             self.schemas.is_wide = is_wide;
-            // If the directory sync fails, the new file has the name, and it is unknown for how long.
+            // If the directory sync fails, the new file has its name, but a power loss may take the
+            // name away.
             let is_doubtful = self.disk.failures().directory_syncs > 0;
             self.schemas.earlier = is_doubtful.then_some(before);
         }

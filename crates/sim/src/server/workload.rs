@@ -1,7 +1,8 @@
 //! The transactions of clients and their required effects.
 //!
-//! Every transaction has a number. It adds the number to the set `Head.txns` and increments `Head.seq`, so any content shows which
-//! transactions are in it; and it marks each row that it touches. Given the transactions and their order, the whole content follows
+//! Every transaction has a number. The transaction adds the number to the set `Head.txns` and
+//! increments `Head.seq`, so any content shows which transactions are in it. It also marks each row
+//! that it touches. The whole content follows from the transactions and their order
 //! ([`Content::apply`]); half a transaction matches no order.
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -13,7 +14,7 @@ use corvid_json::Value;
 
 use crate::world::dice::Dice;
 
-/// Keys of items.
+/// Number of keys of items.
 const KEYS: usize = 12;
 
 const TAGS: [&str; 5] = ["red", "green", "blue", "a longer tag than the others", ""];
@@ -28,7 +29,7 @@ const TABLES: &str = r#"{"Head":{"isRoot":true,"maxRows":1,"columns":{"seq":{"ty
 pub(crate) const MONITORED: &str =
     r#"{"Head":{"columns":["seq","txns"]},"Item":{"columns":["k","map","n","opt","tags","txn"]}}"#;
 
-/// The schema as JSON; the wide one has one more column.
+/// Returns the schema as JSON. The wide schema has one more column.
 pub(crate) fn schema_json(is_wide: bool) -> String {
     let wide = if is_wide {
         r#""extra":{"type":"integer"},"#
@@ -45,11 +46,11 @@ pub(crate) fn is_wide(schema: &Schema) -> bool {
     schema.version == "2.0.0"
 }
 
-/// The record of an empty head.
+/// The record that inserts an empty head.
 pub(crate) const FIRST_ROWS: &str =
     r#"{"_date":0,"_is_diff":true,"Head":{"00000000-0000-4000-8000-000000000001":{}}}"#;
 
-/// A file with the narrow schema and an empty head.
+/// Returns a file with the narrow schema and an empty head.
 pub(crate) fn first_file() -> Vec<u8> {
     let schema = Value::parse(schema_json(false).as_bytes());
     let schema = schema.expect("a constant");
@@ -62,7 +63,7 @@ pub(crate) fn first_file() -> Vec<u8> {
     file
 }
 
-/// An action on one item; each transaction has at most one per item.
+/// An action on one item. A transaction has at most one action per item.
 #[derive(Clone, Debug)]
 enum Deed {
     Insert {
@@ -82,22 +83,22 @@ enum Deed {
     Delete,
 }
 
-/// The other effects of a transaction, besides marking and counting.
+/// The effects of a transaction other than marking and counting.
 #[derive(Clone, Debug)]
 pub(crate) struct Txn {
     pub(crate) number: i64,
     deeds: BTreeMap<String, Deed>,
     pub(crate) is_durable: bool,
-    /// It waits this long for an item to exist, ms.
+    /// The transaction waits for this item to exist, at most this long, ms.
     wait: Option<(String, u64)>,
-    /// Rows of filling, so that files become longer than one copied block.
+    /// Number of filler rows, which make files longer than one copied block.
     filling: usize,
-    /// It asserts that its session owns this lock.
+    /// The transaction asserts that its session owns this lock.
     pub(crate) lock: Option<&'static str>,
 }
 
 impl Txn {
-    /// A transaction of several kinds and sizes.
+    /// Draws a transaction; kinds and sizes vary.
     pub(crate) fn draw(number: i64, dice: &mut Dice) -> Txn {
         let mut deeds = BTreeMap::new();
         let rows = if dice.chance(40) {
@@ -136,7 +137,7 @@ impl Txn {
         }
     }
 
-    /// A durable transaction that only counts, and has no reason to fail.
+    /// Returns a durable transaction that only counts and has no reason to fail.
     pub(crate) fn plain(number: i64) -> Txn {
         Txn {
             number,
@@ -148,7 +149,8 @@ impl Txn {
         }
     }
 
-    /// The `params` of its request. The result of operation [`Txn::seq_operation`] shows its number in the order of commits.
+    /// Returns the `params` of the transaction's request. The result of operation
+    /// [`Txn::seq_operation`] has the transaction's number in the order of commits.
     pub(crate) fn params(&self) -> String {
         let t = self.number;
         let mut text = String::from(r#"["A""#);
@@ -205,12 +207,12 @@ impl Txn {
         text
     }
 
-    /// Whether it waits for an item.
+    /// Whether the transaction waits for an item.
     pub(crate) fn waits(&self) -> bool {
         self.wait.is_some()
     }
 
-    /// The element of its result that shows [`Content::seq`] right after it.
+    /// Index of the element of the result that shows [`Content::seq`] right after the transaction.
     pub(crate) fn seq_operation(&self) -> usize {
         1 + usize::from(self.wait.is_some()) + usize::from(self.lock.is_some())
     }
@@ -239,15 +241,15 @@ struct Item {
 pub(crate) struct Content {
     /// The number of transactions in it.
     pub(crate) seq: i64,
-    /// Their numbers.
+    /// The numbers of these transactions.
     pub(crate) txns: BTreeSet<i64>,
     items: BTreeMap<String, Item>,
-    /// Rows of `Head`.
+    /// Number of rows of `Head`.
     heads: usize,
 }
 
 impl Content {
-    /// The content of the first file.
+    /// Returns the content of the first file.
     pub(crate) fn first() -> Content {
         Content {
             heads: 1,
@@ -299,7 +301,7 @@ impl Content {
         Ok(())
     }
 
-    /// The content of a real database.
+    /// Returns the content of a real database.
     pub(crate) fn of(database: &Database) -> Content {
         let mut content = Content::default();
         for (id, table) in database.schema().iter() {
@@ -324,7 +326,7 @@ impl Content {
         content
     }
 
-    /// Where two contents differ, in words.
+    /// Describes the differences between two contents.
     pub(crate) fn difference(&self, other: &Content) -> String {
         let mut text = String::new();
         if (self.seq, self.heads) != (other.seq, other.heads) {
@@ -354,7 +356,7 @@ fn cell(table: &TableSchema, row: &Row, column: &str) -> Value {
         .map_or(Value::Null, |(_, datum)| datum.to_json(is_map))
 }
 
-/// The elements of a set, or its single bare element.
+/// Returns the elements of a set. A set of one element may be written as the bare element.
 fn elements(value: &Value) -> Vec<&Value> {
     match value.as_array() {
         Some([_, Value::Array(elements)]) => elements.iter().collect(),

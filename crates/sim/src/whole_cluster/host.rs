@@ -1,6 +1,6 @@
-//! A host: a disk that fails, a clock of its own, and the server that runs there, or is down.
+//! A host: a disk that fails, a clock of its own, and the server that runs there or is down.
 //!
-//! Invariant: a life leaves behind its disk, and nothing else.
+//! Invariant: when a life ends, only its disk remains.
 
 use corvid_log::cluster::{Recovered, RecoveredMembership, recover};
 use corvid_service::Now;
@@ -15,26 +15,27 @@ use crate::world::dice::Dice;
 use crate::world::disk::SimDisk;
 use crate::world::trace::Trace;
 
-/// See the module.
+/// A host of a member of the cluster.
 #[derive(Debug)]
 pub(super) struct ClusterHost {
     pub(super) identity: Identity,
     pub(super) disk: SimDisk,
     pub(super) clock: Clock,
     pub(super) paused_ms: u64,
-    /// When it starts again.
+    /// When the server starts again, ms.
     pub(super) start_ms: Option<u64>,
     pub(super) process: Option<Process>,
-    /// Why its server does not start, or cannot go on: for good.
+    /// The reason why the server does not start or cannot continue. It stays down for good.
     pub(super) ended: Option<String>,
     dice: Dice,
-    /// The state of its disk after so many operations.
+    /// The state that a power loss would leave, cached with the number of disk operations at which
+    /// it was computed.
     lasting: Option<(u64, Lasting)>,
-    /// Its disk has lied about syncs: its member has promised this, and the file has less.
+    /// The promises of a member whose file has fewer, because its disk has lied about syncs.
     pub(super) promised: Option<Lasting>,
-    /// A file that it has had, for an operator who puts it back.
+    /// An earlier copy of the file, for an operator who restores it.
     pub(super) copy: Option<Vec<u8>>,
-    /// Processes so far.
+    /// Number of processes so far.
     pub(super) lives: u64,
 }
 
@@ -56,22 +57,23 @@ impl ClusterHost {
         }
     }
 
-    /// Whether its file does not have all that its member has promised, or would not after a restart.
+    /// Whether the file lacks promises of its member, or would after a restart.
     pub(super) fn is_damaged(&self) -> bool {
         self.promised.is_some() || self.disk.is_rotten()
     }
 
-    /// The server that is up and not paused.
+    /// Returns the server if it is up and not paused.
     pub(super) fn running(&self, now_ms: u64) -> Option<&Process> {
         self.process
             .as_ref()
             .filter(|process| self.paused_ms <= now_ms && !process.has_left)
     }
 
-    /// Starts the server on what the disk holds. A file that has rotted beyond what its cluster can heal ends it for good.
+    /// Starts the server on the content of the disk. A file that has rotted beyond what its cluster
+    /// can heal ends the server for good.
     ///
     /// # Errors
-    /// Its file breaks a rule.
+    /// The file breaks a rule.
     pub(super) fn start(
         &mut self,
         number: usize,
@@ -124,7 +126,7 @@ impl ClusterHost {
         Ok(())
     }
 
-    /// Checks that a damaged file proves as much as was promised.
+    /// Checks that a damaged file proves at least as much as the member has promised.
     fn check_promises(&mut self, recovered: &Recovered) -> Result<(), String> {
         let RecoveredMembership::Damaged(proven) = &recovered.membership else {
             return Ok(());
@@ -139,8 +141,9 @@ impl ClusterHost {
         ))
     }
 
-    /// All that its member has promised: the file as a power loss would leave it, in the worst case, before rot, with all that lies have taken from it;
-    /// `None` when that would not open.
+    /// Returns everything that the member has promised: the file after a power loss in the worst
+    /// case, before rot, plus everything that lies have removed from it. Returns `None` if that
+    /// file would not open.
     pub(super) fn lasting(&mut self) -> Option<&Lasting> {
         let operations = self.disk.operations();
         let is_known = self.lasting.as_ref().map(|(at, _)| *at) == Some(operations);
@@ -151,7 +154,7 @@ impl ClusterHost {
             let mut lasting = Lasting::of(&recovered);
             match &self.promised {
                 Some(promised) if lasting.last() < promised.last() => lasting.add(promised),
-                // The same leader has sent it everything again.
+                // The same leader has sent the member everything again.
                 _ => self.promised = None,
             }
             self.lasting = Some((operations, lasting));

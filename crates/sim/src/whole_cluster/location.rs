@@ -1,4 +1,4 @@
-//! A place where a server runs: the host of a member, or that of a relay.
+//! A place where a server runs: the host of a member, or the host of a relay.
 
 use crate::world::host_faults::HOSTS_MAX;
 
@@ -10,7 +10,8 @@ pub(super) enum Location {
 }
 
 impl Location {
-    /// The number by which the network for clients knows the sockets at which the server listens.
+    /// Returns the number that identifies the server's listening sockets in the network for
+    /// clients.
     pub(super) fn listener(self) -> usize {
         match self {
             Location::Member(number) => number,
@@ -18,12 +19,12 @@ impl Location {
         }
     }
 
-    /// The number by which it knows the socket of a relay's thread, which dials.
+    /// Returns the number that identifies the socket of a relay's thread, which dials.
     pub(super) fn caller(relay: usize) -> usize {
         HOSTS_MAX + 2 * relay + 1
     }
 
-    /// All numbers of the host.
+    /// Returns all numbers of the host.
     pub(super) fn numbers(self) -> Vec<usize> {
         match self {
             Location::Member(_) => vec![self.listener()],
@@ -31,7 +32,7 @@ impl Location {
         }
     }
 
-    /// The address for clients.
+    /// Returns the address for clients.
     pub(super) fn address(self) -> String {
         match self {
             Location::Member(number) => format!("tcp:10.0.0.{}:6640", number + 1),

@@ -1,4 +1,5 @@
-//! Files of members: the first one of a server, and its content when a process starts, read with the server's own code.
+//! Files of members: a server's first file, and the content of its file when a process starts, read
+//! with the server's own code.
 
 use corvid_data::{HashSeed, WireError};
 use corvid_engine::Database;
@@ -23,7 +24,7 @@ pub(super) const NAME: &str = "A";
 /// The id of the last entry of the first snapshot.
 const FIRST_EID: Eid = Eid(corvid_data::Uuid([1; 16]));
 
-/// The identity of a server.
+/// A server's identity.
 #[derive(Clone, Debug)]
 pub(super) struct Identity {
     pub(super) sid: Sid,
@@ -31,7 +32,7 @@ pub(super) struct Identity {
     pub(super) cid: Option<Cid>,
 }
 
-/// The list of these servers.
+/// Returns these servers as a member list.
 pub(super) fn servers(identities: &[Identity]) -> Servers {
     let listed: Vec<String> = identities
         .iter()
@@ -41,7 +42,7 @@ pub(super) fn servers(identities: &[Identity]) -> Servers {
     Servers::decode(text.as_bytes()).expect("it has ids and addresses")
 }
 
-/// The file of a member of a new cluster, as `ovsdb-tool create-cluster` makes it.
+/// Returns the file of a member of a new cluster, as `ovsdb-tool create-cluster` creates it.
 pub(super) fn first_file(identity: &Identity, servers: &Servers) -> Vec<u8> {
     let schema = Value::parse(workload::schema_json(false).as_bytes()).expect("a constant");
     let rows = workload::FIRST_ROWS;
@@ -63,7 +64,7 @@ pub(super) fn first_file(identity: &Identity, servers: &Servers) -> Vec<u8> {
     })
 }
 
-/// The file of a server that is to join, as `ovsdb-tool join-cluster` makes it.
+/// Returns the file of a server that is to join, as `ovsdb-tool join-cluster` creates it.
 pub(super) fn joining_file(identity: &Identity, remote_addresses: Vec<String>) -> Vec<u8> {
     framed(&Header {
         server_id: identity.sid,
@@ -85,17 +86,18 @@ fn framed(header: &Header) -> Vec<u8> {
 /// Reads a member's file.
 ///
 /// # Errors
-/// A server would not open it, in words.
+/// A server would not open the file; the text says why.
 pub(super) fn read(file: &Handle) -> Result<Recovered, String> {
     let length = file.length().map_err(|fault| fault.text)?;
     let recovered = recover(FileSource { file, offset: 0 }, length);
     recovered.map_err(|error| format!("the file does not open: {error:?}"))
 }
 
-/// The database of a member's file after its committed entries; `None` while the server joins.
+/// Loads the database from a member's file, after the committed entries. Returns `None` while the
+/// server joins.
 ///
 /// # Errors
-/// It cannot be made.
+/// The database cannot be built from the file.
 pub(super) fn load(
     file: &Handle,
     recovered: &Recovered,
@@ -107,10 +109,10 @@ pub(super) fn load(
     contents.map_err(|error| format!("the database does not load: {error}"))
 }
 
-/// The database of a snapshot and the committed entries behind it.
+/// Loads the database from a snapshot and the committed entries that follow it.
 ///
 /// # Errors
-/// It cannot be made.
+/// The database cannot be built from the snapshot.
 pub(super) fn load_body(
     file: &Handle,
     body: BodyLocation,

@@ -1,8 +1,10 @@
-//! One life of a server's process: shards and databases ([`Machine`]), the member with its connections and its file, the thread that loads
-//! installed snapshots, and the main thread as far as a member concerns it.
+//! One life of a server's process: shards and databases ([`Machine`]), the member with its
+//! connections and its file, the thread that loads installed snapshots, and the main thread's work
+//! for a member.
 //!
-//! Turns of the member's thread are decided by [`MemberPump`], as in the server; [`super::turn`] has their effects. Invariant: messages between two
-//! threads stay in order; which thread acts next is drawn by the caller, who also sees everything that happens ([`Observed`]).
+//! [`MemberPump`] decides the turns of the member's thread, as in the server; [`super::turn`] has
+//! their effects. Invariant: messages between two threads stay in order. The caller draws which
+//! thread acts next, and sees everything that happens ([`Observed`]).
 
 use std::collections::VecDeque;
 
@@ -27,7 +29,7 @@ use crate::world::member_file::{FileThreads, Load, MemberFile};
 use crate::world::network::wires::Wires;
 use crate::world::trace::Trace;
 
-/// Bytes of one message of another member, at most.
+/// Maximum length of a message from another member, bytes.
 const MESSAGE_BYTES_MAX: usize = 1 << 26;
 
 /// A message to the member's thread.
@@ -47,18 +49,18 @@ pub(super) enum ToMain {
     Joined(Contents),
 }
 
-/// A step that is possible next.
+/// A step that can be taken next.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Step {
     /// A turn of the member's thread.
     Member,
-    /// A shard, a database, or what belongs to them.
+    /// A shard, a database, or one of their threads acts.
     Machine(Choice),
     /// The disk thread acts.
     Disk,
     /// The rewrite thread acts.
     Rewrite,
-    /// A snapshot is checked before a peer gets it.
+    /// A snapshot is checked before it is sent to a peer.
     Check,
     /// A part of a received body reaches the disk.
     WriteBack,
@@ -68,7 +70,7 @@ pub(super) enum Step {
     Main,
 }
 
-/// Something that has happened and concerns the rules of the cluster.
+/// An event that concerns the rules of the cluster.
 #[derive(Debug)]
 pub(super) enum Observed {
     /// The database has proposed an entry.
@@ -79,9 +81,9 @@ pub(super) enum Observed {
         term: Term,
         entries: Vec<Committed>,
     },
-    /// The member's file has been replaced by a snapshot through this entry.
+    /// The member's file has been replaced by a snapshot up to this entry.
     Replaced(Index),
-    /// The database has applied everything through this entry.
+    /// The database has applied all entries up to this one.
     Applied(Index),
     /// The database is told that it leads.
     Leads(Term),
@@ -89,11 +91,11 @@ pub(super) enum Observed {
     Found(Vec<(Eid, Finding)>),
     /// A command is done.
     CommandDone(CommandToken, Result<String, String>),
-    /// The member cannot go on.
+    /// The member cannot continue.
     Failed(String),
-    /// A vote leaves the member, for itself or another one.
+    /// A vote leaves the member, for itself or for another server.
     Voted(Term, Sid),
-    /// The file has grown so much that it is to be written again.
+    /// The file has grown so much that it is due to be rewritten.
     Grown,
     /// The member refuses a message.
     Refused(Sid, String),
@@ -101,14 +103,14 @@ pub(super) enum Observed {
     LearnedCluster(Cid),
     /// The server has left its cluster.
     Left,
-    /// `_Server` shows this row from now on.
+    /// From now on `_Server` shows this row.
     Shown(ServerRow),
 }
 
 /// The leadership as the database knows it.
 #[derive(Debug, Default)]
 pub(super) struct Leading {
-    /// It was told that it leads, and has not handled the news of its end.
+    /// The database was told that it leads, and not yet that its leadership has ended.
     is_told: bool,
     may_be_ahead: bool,
 }
@@ -119,13 +121,13 @@ impl Leading {
         (self.is_told, self.may_be_ahead) = (true, true);
     }
 
-    /// It is told that it does not lead any more.
+    /// The database is told that its leadership has ended.
     pub(super) fn ends(&mut self) {
         self.is_told = false;
     }
 }
 
-/// See the module.
+/// One life of a server's process.
 pub(super) struct Process {
     pub(super) pump: MemberPump<FileThreads>,
     /// `None` until the server has joined its cluster.
@@ -141,14 +143,14 @@ pub(super) struct Process {
     /// The newest row for `_Server`.
     pub(super) row: Option<ServerRow>,
     is_row_shown: bool,
-    /// The disk thread works until then, in the time of all.
+    /// The disk thread is busy until this global time, ms.
     pub(super) disk_ms: u64,
     pub(super) has_left: bool,
-    /// A snapshot in its file has been checked, and may be sent without another look.
+    /// A snapshot in the file has been checked, and may be sent without another check.
     pub(super) has_checked: bool,
-    /// Everything through this entry was committed when the process began.
+    /// All entries up to this one were committed when the process began.
     pub(super) owed: Index,
-    /// The row that `_Server` shows says that the server is connected.
+    /// The row in `_Server` says that the server is connected.
     pub(super) is_shown_connected: bool,
     pub(super) observed: Vec<Observed>,
 }
@@ -159,14 +161,14 @@ impl std::fmt::Debug for Process {
     }
 }
 
-/// The beginning of a process.
+/// The state with which a process begins.
 pub(super) struct Start {
     pub(super) host: usize,
     pub(super) disk: SimDisk,
     pub(super) file: Handle,
     pub(super) recovered: Recovered,
     pub(super) contents: Option<Contents>,
-    /// Everything through this entry is committed.
+    /// All entries up to this one are committed.
     pub(super) owed: Index,
     pub(super) now: Now,
     pub(super) seed: u64,
@@ -237,7 +239,7 @@ impl Process {
         })
     }
 
-    /// An operator's command.
+    /// Passes an operator's command to the member.
     pub(super) fn command(&mut self, token: CommandToken, command: Command) {
         self.mail.push_back(Mail::Command(token, command));
     }
@@ -254,7 +256,7 @@ impl Process {
         self.leading.may_be_ahead
     }
 
-    /// Messages and events that wait.
+    /// Number of messages and events that wait.
     pub(super) fn queued(&self) -> usize {
         let machine = self.machine.as_ref().map_or(0, Machine::queued);
         self.mail.len() + self.pump.queued_events() + machine
@@ -265,7 +267,7 @@ impl Process {
         self.machine.is_none() || self.pump.is_loading()
     }
 
-    /// The next moment at which something happens without input, by the process's clock.
+    /// Returns the next time at which something happens without input, by the process's clock, ms.
     pub(super) fn deadline_ms(&self, now: Now) -> u64 {
         let machine = self.machine.as_ref();
         let machine = machine.and_then(|machine| machine.next_deadline_ms(now));
@@ -273,7 +275,7 @@ impl Process {
         machine.map_or(member, |at_ms| at_ms.min(member))
     }
 
-    /// All steps that are possible now.
+    /// Returns all steps that can be taken now.
     pub(super) fn steps(&self, now: Now, now_ms: u64, wires: &Wires) -> Vec<Step> {
         let mut steps = Vec::new();
         if self.has_left {
@@ -356,7 +358,7 @@ impl Process {
         Ok(())
     }
 
-    /// The requests of the database go to the member.
+    /// Passes the requests of the database to the member.
     fn collect_requests(&mut self) {
         let Some(machine) = &mut self.machine else {
             return;
@@ -378,7 +380,7 @@ impl Process {
         }
     }
 
-    /// One of the threads that load contents.
+    /// Loads the contents of an installed snapshot, as one of the loading threads does.
     fn load(&mut self) -> Result<(), String> {
         let Load { index, eid, source } = self.pump.file.effects_mut().take_load();
         let (file, body) =

@@ -1,4 +1,5 @@
-//! One run: servers, clients and a network under a scheduler that draws which part acts next, and which faults happen.
+//! One run: servers, clients and a network under a scheduler that draws which part acts next and
+//! which faults happen.
 
 mod actions;
 mod calm;
@@ -42,25 +43,25 @@ pub use relay_summary::{RelaySummary, RelayTally};
 use relays::Relays;
 pub use summary::Summary;
 
-/// Actions of clients, operators and chance in a run.
+/// Number of actions by clients, operators and chance in a run.
 const ACTIONS: usize = 60;
-/// Steps in one millisecond, at most.
+/// Maximum number of steps in one millisecond.
 const STEPS_PER_MS_MAX: u64 = 50_000;
-/// Messages and events that wait in one process, at most.
+/// Maximum number of messages and events that wait in one process.
 const QUEUED_MAX: usize = 20_000;
-/// Bytes of all connections that have not arrived, at most.
+/// Maximum number of bytes in flight on all connections.
 const WIRE_BYTES_MAX: usize = 1 << 26;
 
-/// A step of the whole.
+/// A step of the whole simulation.
 #[derive(Clone, Copy, Debug)]
 enum Choice {
     /// A part of a server acts.
     Server(usize, Step),
     /// A part of a relay acts.
     Relay(usize, RelayStep),
-    /// A shard of a server looks at the sockets of relays.
+    /// A shard of a server polls the sockets of relays.
     Sockets(Location),
-    /// A shard reads a message of a client.
+    /// A shard reads a client's message.
     Send(usize),
     /// A client has read everything.
     Read(usize),
@@ -80,15 +81,15 @@ struct ClusterRun {
     witness: Witness,
     next_id: i64,
     next_txn: i64,
-    /// Commands under way, with their hosts.
+    /// Commands in flight, with their hosts.
     commands: BTreeMap<CommandToken, (usize, Command)>,
     next_token: u64,
-    /// A conversion is under way.
+    /// A conversion is in flight.
     is_converting: bool,
     is_wide: bool,
-    /// Clients do not connect to this host.
+    /// Clients do not connect to this server.
     avoided: Option<Location>,
-    /// The present millisecond, and the steps in it.
+    /// The current millisecond, and the number of steps in it.
     steps_at: (u64, u64),
     summary: Summary,
 }
@@ -133,9 +134,9 @@ fn uuid(dice: &mut Dice) -> Uuid {
     Uuid((high << 64 | u128::from(dice.draw())).to_be_bytes())
 }
 
-/// One run of so many has many clients at its relays and members.
+/// One run in this many has many clients at its relays and members.
 const LARGE_EVERY: u64 = 64;
-/// Their clients, for each server.
+/// Number of clients for each server in such a run.
 const MANY_CLIENTS: usize = 200;
 
 impl ClusterRun {
@@ -148,7 +149,7 @@ impl ClusterRun {
         ClusterRun::of(dice, faults, count, clients, trace)
     }
 
-    /// Three servers, and relays in one level or two.
+    /// Returns a run with three servers, and relays in one level or two.
     fn with_relays(seed: u64, trace: Trace) -> ClusterRun {
         let mut dice = Dice::new(seed);
         let faults = Faults::draw_with_relays(&mut dice);
@@ -166,7 +167,7 @@ impl ClusterRun {
         run
     }
 
-    /// A run with these faults, of so many servers.
+    /// Returns a run with these faults and this number of servers.
     fn of(
         mut dice: Dice,
         faults: Faults,
@@ -232,7 +233,7 @@ impl ClusterRun {
         self.calm_down()
     }
 
-    /// Lets so much time pass.
+    /// Lets this much virtual time pass.
     fn advance(&mut self, for_ms: u64) -> Result<(), String> {
         let until_ms = self.now_ms + for_ms;
         loop {
@@ -246,7 +247,7 @@ impl ClusterRun {
         Ok(())
     }
 
-    /// The time of the next event.
+    /// Returns the time of the next event, ms.
     fn next_ms(&self) -> Option<u64> {
         let now_ms = self.now_ms;
         let servers = self
@@ -261,7 +262,7 @@ impl ClusterRun {
         next_ms.min().map(|next_ms| next_ms.max(now_ms))
     }
 
-    /// Takes one step; false when none is possible now.
+    /// Takes one step. Returns false when no step is possible now.
     fn step(&mut self) -> Result<bool, String> {
         let (at_ms, steps) = self.steps_at;
         let is_same = at_ms == self.now_ms;
@@ -354,7 +355,7 @@ impl ClusterRun {
         self.hosts[number].start_ms = Some(self.now_ms + down_ms);
     }
 
-    /// The server of a host ends, in whichever way, and does not start again by itself.
+    /// Ends the server of a host, by any kind of crash. The server does not restart by itself.
     fn stop(&mut self, number: usize, crash: Crash) {
         self.trace.line(format_args!(
             "{} host {number} is down: {crash:?}",
@@ -373,7 +374,7 @@ impl ClusterRun {
     }
 }
 
-/// The address of a server.
+/// Returns the address of a server for other members.
 fn address(number: usize) -> String {
     format!("tcp:10.0.0.{}:6641", number + 1)
 }

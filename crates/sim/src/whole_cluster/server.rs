@@ -1,31 +1,32 @@
-//! A host and its server as the scheduler and the clients of a run see them, whatever the kind of the server.
+//! A host and its server as the scheduler and the clients of a run see them, for both kinds of
+//! servers.
 //!
-//! Invariant: whatever only members have (files, votes, commands) is not here.
+//! Invariant: concepts that only members have (files, votes, commands) are not here.
 
 use corvid_service::Now;
 
 use crate::server::machine::Machine;
 
-/// See the module.
+/// A host with its server: a member or a relay.
 pub(super) trait Server {
-    /// The time as this host's server reads it.
+    /// Returns the time as this host's server reads it.
     fn now(&self, now_ms: u64) -> Now;
 
-    /// Whether it is up and not paused.
+    /// Whether the server is up and not paused.
     fn is_running(&self, now_ms: u64) -> bool;
 
-    /// When it acts next without input, by the time of all.
+    /// Returns the global time at which the server next acts without input, ms.
     fn next_ms(&self, now_ms: u64) -> Option<u64>;
 
-    /// Its shards and databases, while it is up.
+    /// Returns the server's shards and databases while it is up.
     fn machine(&self) -> Option<&Machine>;
 
-    /// The same, to be changed.
+    /// Returns the same, mutably.
     fn machine_mut(&mut self) -> Option<&mut Machine>;
 
-    /// The time of all at which its clock shows this.
+    /// Returns the global time at which the server's clock shows this time, ms.
     fn global_ms(&self, local_ms: u64) -> u64;
 
-    /// Whether it says that it leads.
+    /// Whether the server says that it leads.
     fn shows_leader(&self) -> bool;
 }

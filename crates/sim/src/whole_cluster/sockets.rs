@@ -1,6 +1,8 @@
-//! The sockets of a server at which relays are its clients: a session for each connection, whose bytes are cut into messages, and the probes of the server.
+//! The sockets of a server whose clients are relays: a session for each connection, whose bytes are
+//! cut into messages, and the probes of the server.
 //!
-//! Invariant: nothing is read from a session whose shard has paused it. A session whose other end is silent for two intervals ends.
+//! Invariant: nothing is read from a session whose shard has paused it. A session whose other end
+//! is silent for two intervals ends.
 
 use std::borrow::Cow;
 use std::collections::{BTreeMap, VecDeque};
@@ -17,27 +19,27 @@ use crate::world::network::wires::{Arrival, WireEnd, Wires};
 /// The interval of probes, ms.
 const PROBE_MS: u64 = 5000;
 
-/// The probe of a server.
+/// The probe that a server sends.
 const PROBE: &[u8] = br#"{"id":"echo","method":"echo","params":[]}"#;
 
-/// A session.
+/// The socket of one session.
 #[derive(Debug)]
 struct Socket {
     session: SessionId,
     assembler: Assembler,
-    /// Bytes that have arrived and are not read.
+    /// Bytes that have arrived and are not read yet.
     unread: VecDeque<Bytes>,
     is_paused: bool,
-    /// Output that no system has taken.
+    /// Bytes of output that the system has not accepted yet.
     unsent: usize,
     heard_ms: u64,
     is_probed: bool,
 }
 
-/// See the module.
+/// The sockets of one server.
 #[derive(Debug, Default)]
 pub(super) struct Sockets {
-    /// The number by which the network knows them.
+    /// The number that identifies the sockets in the network.
     host: usize,
     sockets: BTreeMap<ConnectionNumber, Socket>,
     last: u64,
@@ -51,7 +53,7 @@ impl Sockets {
         }
     }
 
-    /// Whether something can be done now.
+    /// Whether a turn would do anything now.
     pub(super) fn has_work(&self, local_ms: u64, wires: &Wires) -> bool {
         let is_readable = |socket: &Socket| !socket.is_paused && !socket.unread.is_empty();
         wires.has_arrived(self.host)
@@ -60,7 +62,7 @@ impl Sockets {
             || self.sockets.values().any(is_readable)
     }
 
-    /// When a probe is due, by the server's clock.
+    /// When a probe is due, by the server's clock, ms.
     pub(super) fn deadline_ms(&self) -> Option<u64> {
         let due = self.sockets.values().map(|socket| {
             let intervals = if socket.is_probed { 2 } else { 1 };
@@ -69,16 +71,16 @@ impl Sockets {
         due.min()
     }
 
-    /// Bytes that have arrived and are not read.
+    /// Number of bytes that have arrived and are not read yet.
     pub(super) fn bytes(&self) -> usize {
         let unread = self.sockets.values().flat_map(|socket| &socket.unread);
         unread.map(Bytes::len).sum()
     }
 
-    /// A shard looks at its sockets.
+    /// A shard polls its sockets.
     ///
     /// # Errors
-    /// What has arrived is no message.
+    /// The bytes that have arrived do not form a message.
     pub(super) fn turn(
         &mut self,
         now: Now,
@@ -130,7 +132,7 @@ impl Sockets {
                 }
                 wires.ended(end);
             }
-            // It dials nobody.
+            // A server dials no one.
             Arrival::Connected(_) | Arrival::Refused(..) => {}
         }
     }
@@ -187,7 +189,8 @@ impl Sockets {
         }
     }
 
-    /// A message of the server, if it is for one of these sessions; gives it back if it is not.
+    /// Delivers a message of the server to one of these sessions. Returns the message if it is for
+    /// another session.
     pub(super) fn deliver(
         &mut self,
         now_ms: u64,
@@ -216,7 +219,7 @@ impl Sockets {
         None
     }
 
-    /// The system takes output, and shards learn which sessions have none left.
+    /// The system accepts output, and shards learn which sessions have no output left.
     fn flush(&mut self, now_ms: u64, wires: &mut Wires, machine: &mut Machine) {
         for (number, bytes) in wires.flush(now_ms, self.host) {
             if let Some(socket) = self.sockets.get_mut(&number) {

@@ -1,11 +1,14 @@
-//! Which session owned a lock for which commits: a lock is exclusive at one source, whichever servers are between it and the sessions.
+//! Tracks which session owned a lock at which commits. A lock is exclusive at one source, however
+//! many servers are between the source and the sessions.
 //!
-//! Invariant: of the transactions that assert a lock at one source, those of one tenure follow each other without one of another tenure
-//! between them. Judged are those during which the tenure and the way to the source stayed the same, as their client knows it.
+//! Invariant: among the transactions that assert a lock at one source, those of one tenure are
+//! consecutive: no transaction of another tenure is between them. A transaction is judged if, as
+//! far as its client knows, the tenure and the path to the source stayed the same from request to
+//! reply.
 
 use std::collections::BTreeMap;
 
-/// A life of a server that has a lock table of its own: a member, and its number of processes.
+/// A life of a server with a lock table of its own: the member, and the number of its process.
 pub(super) type LockSource = (usize, u64);
 
 /// The first and last commit of each tenure.
@@ -16,35 +19,36 @@ type Spans = BTreeMap<i64, (i64, i64)>;
 pub(super) struct Asserting {
     pub(super) lock: &'static str,
     pub(super) source: Option<LockSource>,
-    /// The newest tenure of its client by then, and whether it lasted.
+    /// The client's newest tenure when it sent the transaction, and whether that tenure lasted.
     pub(super) tenure: (Option<i64>, bool),
 }
 
-/// See the module.
+/// The assertions in flight, and the tenures that commits have shown.
 #[derive(Debug, Default)]
 pub(super) struct Tenures {
     sent: BTreeMap<i64, Asserting>,
-    /// By source and lock.
+    /// Spans by source and lock.
     spans: BTreeMap<(LockSource, &'static str), Spans>,
-    /// Commits that were judged.
+    /// Number of judged commits.
     pub(super) judged: u64,
 }
 
 impl Tenures {
-    /// A client sends a transaction that asserts a lock.
+    /// Notes that a client sends a transaction that asserts a lock.
     pub(super) fn sent(&mut self, number: i64, asserting: Asserting) {
         self.sent.insert(number, asserting);
     }
 
-    /// The assertion of a transaction that is not acknowledged.
+    /// Returns the assertion of a transaction that is not acknowledged.
     pub(super) fn asserting(&self, number: i64) -> Option<&Asserting> {
         self.sent.get(&number)
     }
 
-    /// A transaction has committed as the `seq`-th. `source` and `tenure` are those of its client now.
+    /// Judges a transaction that has committed as the `seq`-th. `source` and `tenure` are those of
+    /// its client at present.
     ///
     /// # Errors
-    /// Its client did not own the lock, or another session did.
+    /// The client did not own the lock, or another session owned it too.
     pub(super) fn acknowledged(
         &mut self,
         number: i64,

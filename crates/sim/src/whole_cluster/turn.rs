@@ -1,7 +1,9 @@
-//! The effects of a turn of a member's thread: connections are wires, other threads are queues of [`super::process`], and everything that concerns
-//! the rules of the cluster is observed. [`MemberPump`] decides what happens, as in the server.
+//! The effects of a turn of a member's thread. Connections are wires, other threads are queues of
+//! [`super::process`], and every effect that concerns the rules of the cluster is observed.
+//! [`MemberPump`] decides what happens, as in the server.
 //!
-//! Invariant: nothing is decided here, and an observer changes nothing. When the machine goes down, no further output is carried out.
+//! Invariant: this module decides nothing, and observing changes nothing. Once the machine is down,
+//! no further output is executed.
 
 use std::collections::VecDeque;
 
@@ -22,14 +24,14 @@ use crate::world::member_file::FileThreads;
 use crate::world::network::wires::{Arrival, Wires};
 use crate::world::trace::Trace;
 
-/// Outputs of one turn, at most: one that has more never comes to rest.
+/// Maximum number of outputs of one turn. A turn with more never comes to rest.
 const OUTPUTS_MAX: usize = 100_000;
 
-/// See the module.
+/// One turn of a member's thread, with all that its effects need.
 pub(super) struct Turn<'a> {
     pub(super) host: usize,
     pub(super) sid: Sid,
-    /// The time of all.
+    /// Global virtual time, ms.
     pub(super) now_ms: u64,
     pub(super) wires: &'a mut Wires,
     pub(super) disk: &'a SimDisk,
@@ -42,7 +44,7 @@ pub(super) struct Turn<'a> {
     pub(super) is_row_shown: &'a mut bool,
     pub(super) has_left: &'a mut bool,
     pub(super) observed: &'a mut Vec<Observed>,
-    /// Outputs that have been carried out.
+    /// Number of outputs executed so far.
     pub(super) outputs: usize,
 }
 
@@ -221,7 +223,7 @@ impl MemberEffects for Turn<'_> {
     }
 }
 
-/// The vote in a message: its term, and the server that gets it.
+/// Returns the vote in a message: its term, and the server that gets it.
 fn vote(own: Sid, to: Sid, message: &PeerMessage) -> Option<(Term, Sid)> {
     match message {
         PeerMessage::VoteReply {

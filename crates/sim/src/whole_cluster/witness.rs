@@ -1,8 +1,8 @@
-//! The rules of a cluster of whole servers, checked from outside: which entries are committed, on which disks they last, what contents follow
-//! from them, and what clients were told.
+//! The rules of a cluster of whole servers, checked from outside: which entries are committed, on
+//! which disks they are durable, which contents follow from them, and what clients were told.
 //!
-//! Invariant: it knows every committed entry with data, by whichever member reported it first, and never forgets one. It knows nothing of how
-//! members, databases and connections work.
+//! Invariant: the witness knows every committed entry with data, whichever member reported it
+//! first, and never forgets one. It knows nothing of how members, databases and connections work.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -18,22 +18,24 @@ use crate::server::workload::{Content, Txn};
 /// The outcome of a transaction, as its client knows it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum Fate {
-    /// It has no reply yet.
+    /// No reply yet.
     Open,
-    /// It committed as this one in the order of commits.
+    /// Committed, with this number in the order of commits.
     Acknowledged(i64),
-    /// It was answered with this error.
+    /// Answered with this error.
     Failed(String),
-    /// A relay answered that nobody can tell any more: it was committed once, or not at all.
+    /// A relay answered that the outcome can no longer be found: the transaction was committed
+    /// once, or not at all.
     Canceled,
-    /// Its session has ended before the reply.
+    /// The session ended before the reply.
     Unknown,
 }
 
 #[derive(Debug)]
 struct Known {
     txn: Txn,
-    /// It was sent to a relay, which executes it once, also when its session has ended.
+    /// The transaction was sent to a relay, which executes it once even after its session has
+    /// ended.
     is_relayed: bool,
     fate: Fate,
     called: u64,
@@ -45,12 +47,12 @@ struct Known {
 struct Entry {
     eid: Eid,
     data: Bytes,
-    /// The content after it, and whether the schema is the wide one.
+    /// The content after the entry; `is_wide` says whether its schema is the wide one.
     content: Content,
     is_wide: bool,
 }
 
-/// See the module.
+/// The history of a run, and the rules that it must obey.
 #[derive(Debug)]
 pub(super) struct Witness {
     leaders: BTreeMap<Term, usize>,
@@ -63,19 +65,20 @@ pub(super) struct Witness {
     eids: BTreeMap<Eid, Index>,
     /// The entry of each committed transaction, by its number.
     indexes: BTreeMap<i64, Index>,
-    /// The last entry that is known to be committed, with its term.
+    /// The last entry that is known to be committed, and its term.
     commit: (Index, Term),
     /// Positions in the order of commits, by numbers of transactions.
     positions: BTreeMap<i64, i64>,
     txns: BTreeMap<i64, Known>,
     first: Content,
-    /// Ticks of a clock that orders calls and returns.
+    /// Logical clock that orders calls and returns.
     tick: u64,
-    /// Transactions whose session had ended, and which were executed twice.
+    /// Number of transactions that were executed twice, which is allowed once their session has
+    /// ended.
     pub(super) repeated: u64,
-    /// Transactions that were acknowledged since the last look, with their places in the order.
+    /// Transactions acknowledged since the last check, with their numbers in the order of commits.
     pub(super) newly_acknowledged: Vec<(i64, i64)>,
-    /// Transactions that were canceled since the last look.
+    /// Transactions canceled since the last check.
     pub(super) newly_canceled: Vec<i64>,
 }
 
@@ -99,13 +102,13 @@ impl Witness {
         }
     }
 
-    /// The newest term in which a server led.
+    /// Returns the newest term in which a server led.
     pub(super) fn newest_term(&self) -> Term {
         let newest = self.leaders.keys().next_back();
         newest.copied().unwrap_or_default()
     }
 
-    /// The last entry that is known to be committed.
+    /// Returns the last entry that is known to be committed.
     pub(super) fn commit(&self) -> Index {
         self.commit.0
     }
@@ -118,22 +121,22 @@ impl Witness {
         self.leaders.len() as u64
     }
 
-    /// Transactions that clients know to be committed.
+    /// Number of transactions that clients know to be committed.
     pub(super) fn acknowledged_count(&self) -> u64 {
         let is_acknowledged = |known: &&Known| matches!(known.fate, Fate::Acknowledged(_));
         self.txns.values().filter(is_acknowledged).count() as u64
     }
 
-    /// Transactions that were answered with an error.
+    /// Number of transactions that were answered with an error.
     pub(super) fn failed_count(&self) -> u64 {
         let is_failed = |known: &&Known| matches!(known.fate, Fate::Failed(_));
         self.txns.values().filter(is_failed).count() as u64
     }
 
-    /// A member leads.
+    /// Notes that a member leads.
     ///
     /// # Errors
-    /// Another one leads in this term.
+    /// Another member leads in this term.
     pub(super) fn leads(&mut self, host: usize, term: Term) -> Result<(), String> {
         let first = *self.leaders.entry(term).or_insert(host);
         if first == host {
@@ -142,10 +145,10 @@ impl Witness {
         Err(format!("hosts {first} and {host} both lead in term {term}"))
     }
 
-    /// A vote of a host leaves it.
+    /// Notes a vote that leaves a host.
     ///
     /// # Errors
-    /// It has voted for another server in this term.
+    /// The host has voted for another server in this term.
     pub(super) fn votes(&mut self, host: usize, term: Term, vote: Sid) -> Result<(), String> {
         let first = *self.votes.entry((host, term)).or_insert(vote);
         if first == vote {
@@ -156,10 +159,10 @@ impl Witness {
         ))
     }
 
-    /// A database begins to execute, and has applied the entries through `applied`.
+    /// Checks that a database may begin to execute, with the entries up to `applied` applied.
     ///
     /// # Errors
-    /// It lacks a committed entry of an earlier term.
+    /// The database lacks a committed entry of an earlier term.
     pub(super) fn began(&self, host: usize, term: Term, applied: Index) -> Result<(), String> {
         let (commit, of_term) = self.commit;
         if of_term < term && applied < commit {
@@ -170,20 +173,20 @@ impl Witness {
         Ok(())
     }
 
-    /// A database proposes an entry.
+    /// Notes an entry that a database proposes.
     pub(super) fn proposed(&mut self, eid: Eid, data: Bytes) {
         self.proposed.insert(eid, data);
     }
 
-    /// Whether nobody has reported this entry as committed before.
+    /// Whether this entry has never been reported as committed.
     pub(super) fn is_new(&self, index: Index) -> bool {
         index > self.commit.0
     }
 
-    /// A member reports entries as committed, through `through` of this term.
+    /// Notes entries that a member reports as committed, up to `through` of this term.
     ///
     /// # Errors
-    /// Another entry is committed there, or a transaction twice.
+    /// Another entry is committed at one of these indexes, or a transaction is committed twice.
     pub(super) fn committed(
         &mut self,
         host: usize,
@@ -209,10 +212,10 @@ impl Witness {
         Ok(())
     }
 
-    /// A file says that its entries through `commit` are committed.
+    /// Notes the entries up to `commit` that a file reports as committed.
     ///
     /// # Errors
-    /// As above.
+    /// As for [`Witness::committed`].
     pub(super) fn recovered(&mut self, host: usize, recovered: &Recovered) -> Result<(), String> {
         let Some(joined) = recovered.joined() else {
             return Ok(());
@@ -280,10 +283,10 @@ impl Witness {
         Ok(())
     }
 
-    /// A server is told that a snapshot contains the entry with this id.
+    /// Checks what a server is told: that a snapshot contains the entry with this id.
     ///
     /// # Errors
-    /// No such entry is committed.
+    /// No entry with this id is committed.
     pub(super) fn found(&self, eid: Eid) -> Result<(), String> {
         if self.eids.contains_key(&eid) {
             return Ok(());
@@ -293,10 +296,11 @@ impl Witness {
         ))
     }
 
-    /// Checks the content of a database that has applied the entries through `index`. `may_be_ahead`: it leads, and may have executed more.
+    /// Checks the content of a database that has applied the entries up to `index`. With
+    /// `may_be_ahead` the database leads, and may have executed more.
     ///
     /// # Errors
-    /// The content is another one.
+    /// The content differs from the expected one.
     pub(super) fn check_content(
         &self,
         index: Index,
@@ -324,10 +328,10 @@ impl Witness {
         Ok(())
     }
 
-    /// Checks that contents are those after a committed transaction.
+    /// Checks that a content is the content after some committed transaction.
     ///
     /// # Errors
-    /// They are others.
+    /// The content follows no committed transaction.
     pub(super) fn check_prefix(&self, content: &Content) -> Result<(), String> {
         let entries = self.entries.values().rev().map(|entry| &entry.content);
         let mut prefixes = entries.chain([&self.first]);
@@ -344,7 +348,7 @@ impl Witness {
         ))
     }
 
-    /// A client sends a transaction.
+    /// Notes a transaction that a client sends.
     pub(super) fn sent(&mut self, txn: Txn, is_relayed: bool) {
         self.tick += 1;
         let known = Known {
@@ -357,7 +361,7 @@ impl Witness {
         self.txns.insert(known.txn.number, known);
     }
 
-    /// The session of a transaction has ended before its reply.
+    /// Notes that the session of a transaction has ended before the reply.
     pub(super) fn orphaned(&mut self, number: i64) {
         if let Some(known) = self.txns.get_mut(&number)
             && known.fate == Fate::Open
@@ -366,16 +370,17 @@ impl Witness {
         }
     }
 
-    /// Whether a transaction waits for something.
+    /// Whether a transaction waits for a condition.
     pub(super) fn waits(&self, number: i64) -> bool {
         let known = self.txns.get(&number);
         known.is_some_and(|known| known.txn.waits())
     }
 
-    /// A transaction that was canceled has certainly not happened: a conversion has ended its waiting.
+    /// Notes that a transaction was canceled because a conversion ended its wait. Such a
+    /// transaction has certainly not happened.
     ///
     /// # Errors
-    /// It has.
+    /// The transaction has happened, or does not wait.
     pub(super) fn ended_waiting(&mut self, number: i64) -> Result<(), String> {
         if self.positions.contains_key(&number) || !self.waits(number) {
             return Err(format!("transaction {number} is canceled without a reason"));
@@ -403,10 +408,11 @@ impl Witness {
         Ok(())
     }
 
-    /// Checks that the transactions could have happened one by one, each between its request and its reply.
+    /// Checks that the transactions could have happened one by one, each between its request and
+    /// its reply.
     ///
     /// # Errors
-    /// They could not.
+    /// No such order exists.
     pub(super) fn check_order(&self) -> Result<(), String> {
         let operations = self.positions.iter().filter_map(|(number, seq)| {
             let known = self.txns.get(number)?;
@@ -467,7 +473,7 @@ impl Outcomes for Witness {
     }
 }
 
-/// The number that a transaction adds to its set.
+/// Returns the number that a transaction adds to its set.
 fn number_of(data: &[u8]) -> Option<i64> {
     let text = std::str::from_utf8(data).ok()?;
     let (_, rest) = text.split_once(r#""txns":"#)?;
@@ -486,16 +492,16 @@ fn is_wide_schema(data: &[u8]) -> Result<bool, String> {
     Ok(text.contains(r#""version":"2.0.0""#))
 }
 
-/// The state that a power loss would leave of a file in the worst case.
+/// The state of a file after a power loss, in the worst case.
 #[derive(Clone, Debug)]
 pub(super) struct Lasting {
     pub(super) sid: Sid,
-    /// The last entry of its snapshot, and its term.
+    /// The last entry of the snapshot, and its term.
     base: Index,
     base_term: Term,
-    /// Terms of the entries behind.
+    /// Terms of the entries after the snapshot.
     terms: BTreeMap<Index, Term>,
-    /// Lists of members: that of the snapshot, and those of entries.
+    /// The member list of the snapshot, and those of entries.
     lists: Vec<(Index, BTreeSet<Sid>)>,
 }
 
@@ -522,13 +528,13 @@ impl Lasting {
         lasting
     }
 
-    /// The last entry.
+    /// Returns the last entry, with its term.
     pub(super) fn last(&self) -> (Term, Index) {
         let last = self.terms.last_key_value();
         last.map_or((self.base_term, self.base), |(index, term)| (*term, *index))
     }
 
-    /// Adds everything that was promised, beside all that the file has.
+    /// Adds everything that was promised to everything that the file has.
     pub(super) fn add(&mut self, promised: &Lasting) {
         if promised.base > self.base {
             (self.base, self.base_term) = (promised.base, promised.base_term);
@@ -540,17 +546,17 @@ impl Lasting {
         self.lists.sort_by_key(|(index, _)| *index);
     }
 
-    /// The last lists of members that it knows, the newest first.
+    /// Returns the member lists in the file, newest first.
     pub(super) fn lists(&self) -> impl Iterator<Item = &BTreeSet<Sid>> {
         self.lists.iter().rev().map(|(_, list)| list)
     }
 
-    /// The newest list, and the entry that brought it.
+    /// Returns the newest member list, and the index of its entry.
     pub(super) fn newest_list(&self) -> Option<&(Index, BTreeSet<Sid>)> {
         self.lists.last()
     }
 
-    /// Whether it has this entry.
+    /// Whether the file has this entry.
     pub(super) fn has(&self, index: Index, term: Term) -> bool {
         self.base >= index || self.terms.get(&index) == Some(&term)
     }

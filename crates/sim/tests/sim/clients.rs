@@ -1,11 +1,13 @@
-//! Clients of the library beside two servers and a network with all kinds of faults, in virtual time: many seeds, each a run of its own.
+//! Clients of the library with two servers and a network with all kinds of faults, in virtual time:
+//! many seeds, each a run of its own.
 //!
-//! `CORVID_CASES` runs another number of them; `CORVID_SEED` begins elsewhere. A failure prints the command that replays it.
+//! `CORVID_CASES` sets the number of runs; `CORVID_SEED` sets the first seed. A failure prints the
+//! command that replays it.
 
 use corvid_sim::clients::Summary;
 use corvid_sim::world::seeds::Seeds;
 
-/// Runs by default.
+/// Default number of runs.
 const SEEDS: usize = 100;
 
 #[test]

@@ -1,11 +1,13 @@
-//! The whole server under crashes and failing disks, in virtual time: many seeds, each a run of its own.
+//! The whole server under crashes and failing disks, in virtual time: many seeds, each a run of its
+//! own.
 //!
-//! `CORVID_CASES` runs another number of them; `CORVID_SEED` begins elsewhere. A failure prints the command that replays it.
+//! `CORVID_CASES` sets the number of runs; `CORVID_SEED` sets the first seed. A failure prints the
+//! command that replays it.
 
 use corvid_sim::server::Summary;
 use corvid_sim::world::seeds::Seeds;
 
-/// Runs by default.
+/// Default number of runs.
 const SEEDS: usize = 2000;
 
 #[test]

@@ -1,11 +1,11 @@
-//! Our server and the reference server, side by side under the same generated traffic.
+//! Our server and the reference server under the same generated traffic.
 
 use std::io::ErrorKind;
 
 use corvid_sim::differential::Differential;
 use corvid_sim::world::dice;
 
-/// Requests on one schema.
+/// Number of requests on one schema.
 const REQUESTS: usize = 250;
 
 #[test]

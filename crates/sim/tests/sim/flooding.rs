@@ -1,4 +1,5 @@
-//! Hash flooding: keys made to collide under the known seed, and their cost under a secret one. Work is counted, not timed.
+//! Hash flooding: keys constructed to collide under the known seed, and their cost under a secret
+//! seed. Work is counted and not timed.
 
 mod keys;
 mod server;
@@ -14,7 +15,7 @@ use foldhash::fast::FixedState;
 use keys::KEYS;
 use server::{Row, Server};
 
-/// Colliding keys that are put into one map; more would take very long.
+/// Number of colliding keys that are put into one map. More keys would take very long.
 const FEW: usize = 3_000;
 
 /// A key that counts comparisons with other keys.
@@ -35,7 +36,7 @@ impl<K: Hash> Hash for Counted<'_, K> {
     }
 }
 
-/// Comparisons while keys are put into a set, one after the other.
+/// Returns the number of comparisons while keys are put into a set one by one.
 fn comparisons<K: Hash + Eq>(seed: impl BuildHasher, keys: impl Iterator<Item = K>) -> u64 {
     let count = Cell::new(0);
     #[allow(clippy::mutable_key_type)] // the counter is not part of the key
@@ -71,7 +72,7 @@ fn check<K: Hash + Eq>(
 #[test]
 fn keys_that_collide_under_the_known_seed_do_not_under_another() {
     let secret = HashSeed::new(dice::seed("flooding"));
-    // As tables hash identities.
+    // The keys are hashed as tables hash UUIDs.
     check("identities", secret, || {
         Box::new(keys::uuids().map(|uuid| u128::from_le_bytes(uuid.0)))
     });
@@ -90,7 +91,7 @@ fn seed_of_the_hasher_alone_does_not_prevent_collisions() {
     assert_eq!(hashes.len(), 1);
 }
 
-/// Rows whose identities and index keys all collide under the known seed.
+/// Returns rows whose UUIDs and index keys all collide under the known seed.
 fn hostile() -> Vec<Row> {
     let rows = keys::uuids().zip(keys::strings()).zip(0..);
     rows.map(|((uuid, name), a)| Row {
@@ -137,6 +138,6 @@ fn colliding_rows_cost_as_much_as_others() {
         "collisions: {harmless} of harmless rows, {hostile} of hostile ones, {known} of the first {FEW} under the known seed"
     );
     assert!(hostile < 2 * harmless, "{hostile}, {harmless}");
-    // In three tables: one by identity, two indexes.
+    // The keys collide in three hash tables: one by UUID, and two indexes.
     assert!(known >= 3 * (FEW * (FEW - 1) / 2) as u64, "{known}");
 }

@@ -1,5 +1,5 @@
-//! No result depends on the seed of hashes: two databases with different seeds, under the same generated traffic, give the same replies,
-//! the same commits, the same records and the same updates, byte for byte.
+//! No result depends on the hash seed. Two databases with different seeds, under the same generated
+//! traffic, give the same replies, commits, records and updates, byte for byte.
 
 use corvid_data::{Arc, HashSeed, Schema, Uuid, UuidSource};
 use corvid_engine::{Context, Database, LockOwner, LongResult, Outcome};
@@ -10,7 +10,7 @@ use corvid_sim::generator::{Generator, Profile};
 use corvid_sim::model_check::content;
 use corvid_sim::world::dice::{self, Dice};
 
-/// Transactions on one schema.
+/// Number of transactions on one schema.
 const TRANSACTIONS: usize = 120;
 
 const SESSIONS: u64 = 3;
@@ -54,7 +54,7 @@ impl Side {
         }
     }
 
-    /// The reply; and, for a commit, the delta and the record.
+    /// Executes a transaction. Returns the reply, and for a commit also the delta and the record.
     fn transact(&mut self, params: &[u8]) -> String {
         let mut context = Context {
             elapsed_ms: 0,
@@ -83,7 +83,7 @@ impl Side {
             self.monitors
                 .commit(&delta, txn, self.database.atom_count());
         }
-        // As it is made between batches.
+        // Indexes are built as between batches.
         self.database.index(usize::MAX >> 1);
         String::from_utf8_lossy(&seen).into_owned()
     }
@@ -155,7 +155,7 @@ impl Stage {
         }
     }
 
-    /// Makes both sides do the same. Panics when their outputs differ.
+    /// Makes both sides do the same. Panics if their outputs differ.
     fn both(&mut self, what: &str, act: impl Fn(&mut Side) -> String) {
         let [one, other] = self.sides.each_mut().map(act);
         assert_eq!(one, other, "{what}");
@@ -234,7 +234,8 @@ fn replies_records_and_updates_do_not_depend_on_the_seed_of_hashes() {
     assert!(bytes > 500 * cases, "too little was said: {bytes} bytes");
 }
 
-/// Rows found by many values of a condition come in one order, and the same one of equal keys is named.
+/// Rows found by many values of a condition come in one order, and among equal keys the same one is
+/// named.
 #[test]
 fn rows_found_by_hash_come_in_the_order_of_the_table() {
     let schema = r#"{"name": "Gen", "tables": {"T": {"isRoot": true, "indexes": [["name"]], "columns": {
@@ -259,7 +260,7 @@ fn rows_found_by_hash_come_in_the_order_of_the_table() {
         let clauses: Vec<String> = (0..30)
             .map(|number| format!(r#"["{column}","==","{}{number}"]"#, &column[..1]))
             .collect();
-        // At the second time the column has an index.
+        // In the second round, the column has an index.
         for round in 0..2 {
             let params = format!(
                 r#"["Gen","{column}{round}",{{"T":[{{"where":[{}]}}]}}]"#,

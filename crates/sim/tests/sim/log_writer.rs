@@ -1,10 +1,12 @@
-//! The promises of appending to a file, on a disk that goes down: cases that the simulation of the whole server has found, each alone.
+//! The promises of appending to a file, on a disk that goes down. The simulation of the whole
+//! server has found these cases; each is tested alone.
 
 use corvid_log::{Disk, DiskFile, LogWriter};
 use corvid_sim::world::disk::{Crash, SimDisk, Troubles};
 use corvid_sim::world::trace::{Trace, Tracing};
 
-/// Disks to try each case on; the bytes that survive a power loss follow from the number.
+/// Number of disks on which each case is tried. The bytes that survive a power loss follow from the
+/// disk's number.
 const SEEDS: u64 = 200;
 
 fn disk(seed: u64) -> SimDisk {
@@ -17,7 +19,7 @@ fn writer(disk: &SimDisk) -> LogWriter<SimDisk> {
     writer
 }
 
-/// One kind of failure, at every operation.
+/// Returns troubles with one kind of failure, at every operation.
 fn always(set: impl Fn(&mut Troubles)) -> Troubles {
     let mut troubles = Troubles::default();
     set(&mut troubles);
@@ -91,7 +93,7 @@ fn damaged_tail_does_not_follow_a_record_written_over_it() {
         let before = first.end();
         first.sync(before).expect("nothing fails");
         drop(first);
-        // A reader finds nothing good behind the schema.
+        // A reader finds nothing good after the schema.
         let mut second = LogWriter::new(disk.clone(), disk.open());
         second.set_end(7);
         second.append(&[b"fresh 1"]).expect("nothing fails");

@@ -1,4 +1,5 @@
-//! The simulator's runs: engine, monitors, log and backups against models, servers on failing disks, clients on failing networks.
+//! The simulator's runs: engine, monitors, log and backups compared with models, servers on failing
+//! disks, and clients on failing networks.
 
 mod clients;
 mod clusters;

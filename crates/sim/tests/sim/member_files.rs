@@ -1,5 +1,6 @@
-//! Files of cluster members on a disk that goes down: a compaction and the installation of a peer's snapshot leave the old file or the new one,
-//! whatever happens; the database of either can be loaded.
+//! Files of cluster members on a disk that goes down. A compaction, and the installation of a
+//! peer's snapshot, leave the old file or the new one, whatever happens. The database of either
+//! file can be loaded.
 
 use std::sync::Arc;
 
@@ -23,7 +24,8 @@ use corvid_sim::world::trace::{Trace, Tracing};
 
 const SCHEMA: &str = r#"{"name":"D","tables":{"t":{"columns":{"i":{"type":"integer"},"s":{"type":"string"}},"isRoot":true}},"version":"1.0.0"}"#;
 
-/// Disks to try each moment on; the bytes that survive a power loss follow from the number.
+/// Number of disks on which each moment is tried. The bytes that survive a power loss follow from
+/// the disk's number.
 const SEEDS: u64 = 6;
 
 fn uuid(last: u8) -> Uuid {
@@ -44,7 +46,7 @@ impl UuidSource for Counter {
     }
 }
 
-/// A handle as a source, from an offset, and as bytes.
+/// A handle that is read as a source, from an offset.
 struct FileSource<'f>(&'f Handle, u64);
 
 impl corvid_log::Source for FileSource<'_> {
@@ -101,7 +103,8 @@ fn framed(records: &[Record]) -> Vec<u8> {
     out
 }
 
-/// A file with a snapshot of one row, three commits, of which the last is not known to be committed, and a vote.
+/// Returns a file with a snapshot of one row, a vote, and three commits, the last of which is not
+/// known to be committed.
 fn old_file() -> Vec<u8> {
     let body = format!(r#"[{SCHEMA},{{"t":{{"{}":{{"i":1}}}}}}]"#, uuid(101));
     let mut out = Vec::new();
@@ -181,14 +184,15 @@ fn started(disk: &SimDisk) -> Started {
     }
 }
 
-/// The file as a server's threads have it.
+/// Returns the file's committer, as a server's threads have it.
 fn committer(disk: &SimDisk, good_end: u64) -> Committer<SimDisk> {
     let mut writer = LogWriter::new(disk.clone(), disk.open());
     writer.set_end(good_end);
     Committer::new(writer)
 }
 
-/// A new file in the place of the present one, as the threads of a server make it. `true` when it lasts.
+/// Replaces the present file by a new one, as the threads of a server do. Returns true if the new
+/// file is durable.
 fn replace(committer: &mut Committer<SimDisk>, content: Box<dyn FileContent>) -> bool {
     let status = committer.status().clone();
     let Ok(mut rewriter) = committer.rewrite(RewriteNumber(1), content, status.end()) else {
@@ -215,7 +219,7 @@ fn replace(committer: &mut Committer<SimDisk>, content: Box<dyn FileContent>) ->
     )
 }
 
-/// The content of a new file at the commit index of the old one.
+/// Returns the content of a new file at the commit index of the old one.
 fn compacted(database: &Database) -> Box<dyn FileContent> {
     Box::new(MemberContent {
         snapshot: database.snapshot(),
@@ -233,14 +237,14 @@ fn compacted(database: &Database) -> Box<dyn FileContent> {
     })
 }
 
-/// The compaction of the old file.
+/// Compacts the old file.
 fn compact(disk: &SimDisk) -> bool {
     let (recovered, database) = start(&disk.open());
     let mut committer = committer(disk, recovered.good_end);
     replace(&mut committer, compacted(&database))
 }
 
-/// The installation of a snapshot that a peer sent.
+/// Installs a snapshot that a peer sent.
 fn install(disk: &SimDisk) -> bool {
     let (recovered, _) = start(&disk.open());
     let body = format!(
@@ -258,7 +262,7 @@ fn install(disk: &SimDisk) -> bool {
     };
     for (number, chunk) in body.as_bytes().chunks(50).enumerate() {
         let offset = number as u64 * 50;
-        // A repeated chunk and one that comes too early change nothing.
+        // A repeated chunk, and a chunk that arrives too early, change nothing.
         let Ok(end) = received.write(offset, chunk) else {
             return false;
         };
@@ -277,7 +281,8 @@ fn disk(seed: u64) -> SimDisk {
     SimDisk::new(seed, Trace::new(Tracing::None), old_file())
 }
 
-/// Crashes `work` at every operation; afterwards the file is the old one or the new one, and the new one if it was to last.
+/// Crashes `work` at every operation. Afterwards the file must be the old one or the new one, and
+/// must be the new one if `work` reported it as durable.
 fn crash_everywhere(work: fn(&SimDisk) -> bool) {
     let (old, new) = {
         let disk = disk(0);
@@ -339,7 +344,8 @@ fn a_compaction_changes_no_rows_and_keeps_later_entries() {
     assert_eq!((new.snapshot.index, new.commit), (Index(3), Index(3)));
     assert_eq!(new.entries, old.entries[2..]);
     assert_eq!(after.recovered.vote, before.recovered.vote);
-    // The body of the old file can still be read, and that of the new one is found without reading all of it.
+    // The body of the old file can still be read. The body of the new file is found without reading
+    // all of it.
     let bytes = read_body(&handle, old.body, 3, 1 << 20).expect("the handle is open");
     assert_eq!(bytes, disk_body(&old_file(), old.body)[3..]);
     let present = disk.open();

@@ -1,5 +1,6 @@
-//! Files of cluster members that change hands: those of the reference open here with the rows that the reference sees, and those that are
-//! written here satisfy the reference's tool and its server. Skipped if the reference is not installed.
+//! Files of cluster members that change hands. Files of the reference open here, with the rows that
+//! the reference sees. Files written here satisfy the reference's tool and server. Skipped if the
+//! reference is not installed.
 
 use std::ffi::OsString;
 use std::fs;
@@ -28,7 +29,7 @@ use crate::member_files::{Counter, rows};
 
 const SCHEMA: &str = r#"{"name":"Zoo","tables":{"animal":{"columns":{"name":{"type":"string"},"legs":{"type":"integer"},"tags":{"type":{"key":"string","min":0,"max":"unlimited"}}},"isRoot":true}},"version":"1.0.0"}"#;
 
-/// How long a server may take to elect itself on a busy machine.
+/// Longest time that a server may take to elect itself on a busy machine.
 const LIMIT: Duration = Duration::from_secs(60);
 
 /// A directory, and the programs of the reference.
@@ -60,7 +61,7 @@ impl Reference {
         self.folder.path().join(name)
     }
 
-    /// Runs its tool; returns standard output.
+    /// Runs the reference's tool. Returns its standard output.
     fn tool(&self, args: &[&str]) -> String {
         self.run(&self.tool, args).expect("the tool succeeds")
     }
@@ -79,7 +80,7 @@ impl Reference {
         }
     }
 
-    /// A process that serves this file.
+    /// Starts a process that serves this file.
     fn serve(&self, file: &str) -> Process {
         let arguments = [OsString::from(self.path(file))];
         let mut process = Process::new(&self.server, self.folder.path(), &arguments);
@@ -87,7 +88,7 @@ impl Reference {
         process
     }
 
-    /// Executes operations, as soon as there is a leader.
+    /// Executes operations as soon as there is a leader.
     fn transact(&self, operations: &str) -> String {
         let remote = format!("unix:{}", self.path("db.sock").display());
         let params = format!(r#"["Zoo",{operations}]"#);
@@ -103,7 +104,7 @@ impl Reference {
         }
     }
 
-    /// The rows of a member's file as the reference's tool extracts them.
+    /// Returns the rows of a member's file as the reference's tool extracts them.
     fn rows_of(&self, file: &str) -> Vec<String> {
         let standalone = self.path("standalone.db");
         let _ = fs::remove_file(&standalone);
@@ -125,7 +126,7 @@ fn insert(name: &str, legs: u32) -> String {
     )
 }
 
-/// The state of a member, and the rows after the last committed entry.
+/// Returns the state of a member, and the database after the last committed entry.
 fn open(bytes: &[u8]) -> (Recovered, Database) {
     let recovered = recover(bytes, bytes.len() as u64).expect("a member's file");
     assert_eq!(recovered.damage, None);
@@ -152,7 +153,7 @@ fn identity(recovered: &Recovered) -> MemberIdentity {
     }
 }
 
-/// The bytes of a new file.
+/// Returns the bytes of a new file.
 fn written(content: &dyn FileContent) -> Vec<u8> {
     let mut file = Vec::new();
     content.write_schema(&mut file);
@@ -166,7 +167,8 @@ fn written(content: &dyn FileContent) -> Vec<u8> {
     file
 }
 
-/// The file compacted at its commit index, with the entries behind, term and vote.
+/// Returns the file compacted at its commit index, with the entries that follow, the term and the
+/// vote.
 fn compacted(recovered: &Recovered, database: &Database) -> Vec<u8> {
     let joined = recovered.joined().expect("a member");
     let committed = joined.committed();
@@ -233,7 +235,7 @@ fn files_change_hands_between_this_project_and_the_reference() {
     assert_eq!((rows(&database), expected.len()), (expected.clone(), 2));
     assert_eq!(recovered.vote, Some(recovered.server_id));
 
-    // Written here, served there.
+    // A file written here is served by the reference.
     fs::write(reference.path("new.db"), compacted(&recovered, &database)).expect("room");
     assert_eq!(reference.tool(&["check-cluster", "new.db"]), "");
     assert!(
@@ -250,7 +252,7 @@ fn files_change_hands_between_this_project_and_the_reference() {
     let (recovered, database) = open(&bytes);
     assert_eq!((rows(&database), after.len()), (after.clone(), 3));
 
-    // The body of the reference's file, received by a member.
+    // A member receives the body of the reference's file.
     let disk = SimDisk::new(
         1,
         Trace::new(Tracing::None),

@@ -1,10 +1,11 @@
-//! The engine against the naive model: generated schemas and transactions, results and contents equal after each.
+//! The engine compared with the naive model: generated schemas and transactions, with equal results
+//! and contents after each.
 
 use corvid_sim::generator::{Generator, Profile};
 use corvid_sim::model_check::ModelCheck;
 use corvid_sim::world::dice::{self, Dice};
 
-/// Transactions on one schema.
+/// Number of transactions on one schema.
 const TRANSACTIONS: usize = 100;
 
 #[test]

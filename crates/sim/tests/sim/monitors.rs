@@ -1,5 +1,6 @@
-//! The real monitors against the model's: after generated transactions, the updates of every session of every version, flushed at once or
-//! later, are exactly the difference between the client's content and the database's; and replaying them gives the content.
+//! The real monitors compared with the model's. After generated transactions, the updates of every
+//! session of every version, flushed at once or later, are exactly the difference between the
+//! client's content and the database's. Replaying the updates yields that content.
 
 use std::collections::BTreeMap;
 
@@ -14,7 +15,7 @@ use corvid_sim::normal::{Known, without_empty_modifications};
 use corvid_sim::replica;
 use corvid_sim::world::dice::{self, Dice};
 
-/// Transactions on one schema.
+/// Number of transactions on one schema.
 const TRANSACTIONS: usize = 80;
 
 const SESSIONS: u64 = 4;
@@ -26,9 +27,9 @@ struct Client {
     version: Version,
     requests: Value,
     monitor: Monitor,
-    /// The content at its last flush.
+    /// The content at the last flush.
     flushed: Tables,
-    /// Its replica.
+    /// The client's replica.
     replica: Tables,
     is_complete: bool,
 }
@@ -113,7 +114,7 @@ impl Stage {
         for (table, rows) in &self.bench.model.tables {
             self.generator
                 .set_rows(table, rows.keys().map(ToString::to_string).collect());
-            // The bench names only rows in results; here every row needs a name.
+            // `ModelCheck` names only rows in results; here every row needs a name.
             for uuid in rows.keys() {
                 self.bench.known.name(&uuid.to_string(), uuid.to_string());
             }
@@ -272,7 +273,8 @@ impl Stage {
         self.replay(position, updates)
     }
 
-    /// Composes the pending updates of a session and checks that they are exactly the changes that its monitors have missed.
+    /// Composes the pending updates of a session, and checks that they are exactly the changes that
+    /// its monitors have missed.
     fn flush(&mut self, session: SessionId) -> Result<(), String> {
         let mut frames = Vec::new();
         self.monitors.flush(session, &mut frames);
@@ -371,7 +373,7 @@ impl Stage {
     }
 }
 
-/// Rows as text, without versions, which the model chooses itself.
+/// Returns rows as text, without versions, which the model chooses itself.
 fn shown(known: &Known, tables: &Tables) -> BTreeMap<String, String> {
     let mut rows = BTreeMap::new();
     for (table, content) in tables {
@@ -390,7 +392,7 @@ fn parse(text: &[u8]) -> Value {
     Value::parse(text).expect("valid JSON")
 }
 
-/// A delta names each row once and no unchanged row.
+/// Checks that a delta names each row once, and no unchanged row.
 fn check_delta(delta: &Delta) -> Result<(), String> {
     let mut seen = Vec::new();
     for change in &delta.changes {

@@ -1,4 +1,5 @@
-//! The study of relays with few clients: nothing is lost, and each level has a change later than the one above.
+//! The study of relays with few clients: nothing is lost, and each level gets a change later than
+//! the level above it.
 
 use corvid_sim::relay_tree::{COSTS, Plan, run};
 
@@ -19,7 +20,8 @@ fn every_client_below_a_tree_gets_every_change_and_levels_follow_each_other() {
     assert!(levels.is_sorted_by(|above, below| above.all_ms < below.all_ms));
 }
 
-/// Servers pause after a flush to many sessions; what comes meanwhile must leave although nothing more arrives.
+/// Servers pause after a flush to many sessions. Changes that arrive during the pause must leave
+/// even if nothing more arrives.
 #[test]
 fn changes_that_come_in_a_pause_reach_all_clients() {
     let plan = Plan {

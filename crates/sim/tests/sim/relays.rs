@@ -1,11 +1,13 @@
-//! Relays in trees beside servers of a cluster, with clients of both, in virtual time: many seeds, each a run of its own.
+//! Trees of relays below the servers of a cluster, with clients of both, in virtual time: many
+//! seeds, each a run of its own.
 //!
-//! `CORVID_CASES` runs another number of them; `CORVID_SEED` begins elsewhere. A failure prints the command that replays it.
+//! `CORVID_CASES` sets the number of runs; `CORVID_SEED` sets the first seed. A failure prints the
+//! command that replays it.
 
 use corvid_sim::whole_cluster::RelaySummary;
 use corvid_sim::world::seeds::Seeds;
 
-/// Runs by default.
+/// Default number of runs.
 const SEEDS: usize = 250;
 
 #[test]

@@ -1,5 +1,5 @@
-//! A backup of the real engine and its monitors: after generated transactions on generated schemas it holds the rows of its source, also
-//! after missed changes, and its own audit holds.
+//! A backup of the real engine and its monitors. After generated transactions on generated schemas,
+//! the backup holds the rows of its source, even after missed changes, and passes its own audit.
 
 use std::collections::BTreeMap;
 
@@ -16,7 +16,7 @@ use corvid_sim::generator::{Generator, Profile};
 use corvid_sim::model_check::ModelCheck;
 use corvid_sim::world::dice::{self, Dice};
 
-/// Transactions on one schema.
+/// Number of transactions on one schema.
 const TRANSACTIONS: usize = 80;
 
 const SESSION: SessionId = SessionId(1);
@@ -34,16 +34,16 @@ impl UuidSource for Seeded {
 struct Stage {
     generator: Generator,
     source: ModelCheck,
-    /// Messages of the source.
+    /// The monitors of the source, which produce its messages.
     monitors: Monitors,
     backup: Database,
     replication: Replication,
     repeats: StringCache,
     uuids: Seeded,
-    /// The source supports conditions, and so sends differences.
+    /// The source supports conditions, and therefore sends differences.
     knows_conditions: bool,
     is_connected: bool,
-    /// Contents and updates that were applied.
+    /// Number of contents that were applied; `updates` counts updates.
     contents: usize,
     updates: usize,
 }
@@ -126,7 +126,7 @@ impl Stage {
         }
     }
 
-    /// The source sends its changes.
+    /// Sends the source's changes to the backup.
     fn flush(&mut self) -> Result<(), String> {
         let mut frames = Vec::new();
         self.monitors.flush(SESSION, &mut frames);
@@ -180,7 +180,7 @@ impl Stage {
         Ok(())
     }
 
-    /// The replies of the source.
+    /// Returns the source's replies to a request.
     fn answer(&mut self, request: &[u8]) -> Result<Vec<u8>, String> {
         let request = Value::parse(request).map_err(|error| error.to_string())?;
         let member = |name| request.get(name).cloned().unwrap_or(Value::Null);
@@ -240,7 +240,7 @@ impl Stage {
     }
 }
 
-/// Every row, without its version, which each server chooses itself.
+/// Returns every row without its version, which each server chooses itself.
 fn rows(database: &Database) -> BTreeMap<String, String> {
     let schema = database.schema();
     let tables = schema.iter().flat_map(|(id, table)| {

@@ -1,11 +1,12 @@
 //! Whole servers of clusters with clients, in virtual time: many seeds, each a run of its own.
 //!
-//! `CORVID_CASES` runs another number of them; `CORVID_SEED` begins elsewhere. A failure prints the command that replays it.
+//! `CORVID_CASES` sets the number of runs; `CORVID_SEED` sets the first seed. A failure prints the
+//! command that replays it.
 
 use corvid_sim::whole_cluster::Summary;
 use corvid_sim::world::seeds::Seeds;
 
-/// Runs by default.
+/// Default number of runs.
 const SEEDS: usize = 1_000;
 
 #[test]

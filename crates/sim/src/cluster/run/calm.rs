@@ -1,5 +1,6 @@
-//! The end of a run: faults end, and within a bound of virtual time there is one leader, every session has its outcomes, every member has
-//! applied everything, and each accepts a transaction.
+//! The end of a run. Faults end, and within a bound of virtual time the cluster has one leader,
+//! every session has its outcomes, every member has applied every entry, and each member accepts a
+//! transaction.
 
 use super::MemberRun;
 use crate::cluster::host::Life;
@@ -7,11 +8,11 @@ use crate::strangers::knows_one;
 use crate::world::disk::Troubles;
 use crate::world::network::messages::Weather;
 
-/// Within this time after the last fault everything is well, ms.
+/// Everything must be well within this time after the last fault, ms.
 const BOUND_MS: u64 = 60_000;
 
 impl MemberRun {
-    /// Faults end.
+    /// Ends all faults.
     fn heal(&mut self) {
         self.trace.line(format_args!("{} faults end", self.now_ms));
         self.set_weather(Weather {
@@ -43,7 +44,7 @@ impl MemberRun {
         while self.now_ms < until_ms {
             self.advance(100)?;
             if self.problem().is_none() {
-                // Nothing changes any more.
+                // The state must be stable.
                 self.advance(200)?;
                 if self.problem().is_none() {
                     return Ok(());
@@ -54,7 +55,8 @@ impl MemberRun {
         Err(format!("{problem}, {BOUND_MS} ms {when}"))
     }
 
-    /// A server that is outside, and knows only servers that have left too, is never admitted or told so: its operator ends it.
+    /// Ends servers that can never join. A server outside the cluster whose known addresses all
+    /// belong to servers that have left is neither admitted nor told so; its operator ends it.
     fn give_up_strangers(&mut self) {
         for number in 0..self.hosts.len() {
             let members = self.oracle.members();
@@ -105,7 +107,7 @@ impl MemberRun {
             if applied != commit {
                 return Some(format!("host {number} has applied {applied} of {commit}"));
             }
-            // The last member cannot leave, and says for ever that it is about to.
+            // The last member cannot leave, and reports forever that it is about to.
             let may_leave = self.faults.hosts.has_changes && self.oracle.members().len() == 1;
             let is_true = life.row.as_ref().is_some_and(|row| {
                 (row.is_connected || may_leave) && row.is_leader == life.registers.leads().is_some()

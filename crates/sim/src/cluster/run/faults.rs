@@ -1,4 +1,4 @@
-//! The faults and the work of a run: what happens is drawn in each run from those that the run can have.
+//! The faults and the work of a run. Each run draws events from those that it can have.
 
 use corvid_consensus::Input;
 use corvid_consensus::member::{Command, CommandToken};
@@ -8,7 +8,7 @@ use crate::world::dice::Dice;
 use crate::world::host_faults::{self, Change, HOSTS_MAX, HostFaults, Partition, rot_file};
 use crate::world::network::messages::Weather;
 
-/// Which faults a run can have.
+/// The faults that a run can have.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Faults {
     pub(super) weather: Weather,
@@ -98,7 +98,7 @@ impl MemberRun {
         }
     }
 
-    /// The file of a host that is down may rot.
+    /// Lets the file of a stopped host rot, in some cases.
     pub(super) fn rot(&mut self, host: usize) {
         let members = self.oracle.members();
         let damaged = members
@@ -111,8 +111,9 @@ impl MemberRun {
         let Some(dice) = self.rot.as_mut().filter(|_| is_possible) else {
             return;
         };
-        // Bytes rot on the medium. If a power loss tore a rotten record that was never synced, the file would not say whether it was a promise:
-        // its member refuses to start, and no cluster heals that.
+        // Bytes rot on the medium. If a power loss tore a rotten record that was never synced, the
+        // file would not show whether the record was a promise. The member would refuse to start,
+        // and no cluster could heal it.
         if dice.chance(40)
             && self.hosts[host].disk.is_synced()
             && rot_file(&self.hosts[host].disk, dice, |_| true)
@@ -126,7 +127,7 @@ impl MemberRun {
         }
     }
 
-    /// A connection comes and goes, in one direction or both.
+    /// A connection breaks and returns, in one direction or both.
     fn flap(&mut self, one: usize) -> Result<(), String> {
         let other = self.dice.below(self.hosts.len());
         if one == other {

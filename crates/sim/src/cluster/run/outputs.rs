@@ -1,5 +1,5 @@
-//! The outputs of members: their records go to the disk, their messages over the wire, their events to the database; promises are checked
-//! as they leave.
+//! Executes the outputs of members: records go to the disk, messages over the wire, events to the
+//! database. Promises are checked when they leave.
 
 use corvid_consensus::wire::{self, Envelope, Incoming, Receiver};
 use corvid_consensus::{Input, MemberEvent, Output, PeerMessage};
@@ -81,7 +81,7 @@ impl MemberRun {
             } => {
                 let local_ms = host.clock.local(self.now_ms);
                 if let Some(life) = &mut host.life {
-                    // The first request asks for no bytes, but how many there are.
+                    // The first request asks for the length of the snapshot and for no bytes.
                     if bytes_max == 0 && life.file.check_snapshot(local_ms, to, index) {
                         return Ok(());
                     }
@@ -177,7 +177,7 @@ impl MemberRun {
         }
     }
 
-    /// A message as the receiver's codec reads it.
+    /// Returns a message as the receiver's codec reads it.
     fn over_the_wire(&self, from: usize, to: usize, message: &PeerMessage) -> Result<Sent, String> {
         let [from, to] = [from, to].map(|number| &self.hosts[number].identity);
         let envelope = Envelope {
@@ -203,7 +203,7 @@ impl MemberRun {
         }
     }
 
-    /// A message leaves: what it promises must be synced.
+    /// Checks that everything that an outgoing message promises is synced.
     fn check_promise(&self, number: usize, to: Sid, message: &PeerMessage) -> Result<(), String> {
         let host = &self.hosts[number];
         let Some(life) = &host.life else {
@@ -236,7 +236,7 @@ impl MemberRun {
                 "host {number} stands in term {term}, and has synced {:?}",
                 life.synced_ballot
             )),
-            // Nothing of a leadership leaves before its term is synced.
+            // No message of a leadership leaves before the leadership's term is synced.
             PeerMessage::Append { term, .. }
             | PeerMessage::Heartbeat { term, .. }
             | PeerMessage::SnapshotOffer { term, .. }
@@ -251,7 +251,7 @@ impl MemberRun {
         }
     }
 
-    /// A message leaves: a vote in it is the only one of its term.
+    /// Notes the vote in an outgoing message, and checks that it is the only vote of its term.
     fn note_vote(&mut self, number: usize, to: Sid, message: &PeerMessage) -> Result<(), String> {
         let own = self.hosts[number].identity.sid;
         match message {

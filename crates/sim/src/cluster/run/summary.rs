@@ -3,7 +3,7 @@
 use super::run;
 use crate::world::seeds::{Simulation, Tracing};
 
-/// Statistics of a run: they show whether runs reach the interesting situations.
+/// Statistics of a run, which show whether runs reach the interesting situations.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Summary {
     /// Hash of the trace.
@@ -14,11 +14,11 @@ pub struct Summary {
     pub transactions: u64,
     /// Transactions committed.
     pub commits: u64,
-    /// Those of them whose session learned it.
+    /// Committed transactions whose session learned the outcome.
     pub acknowledged: u64,
     /// Leaderships.
     pub leaderships: u64,
-    /// Transactions that were judged never to have happened, and tried again.
+    /// Transactions that were judged never to have happened, and were retried.
     pub judged: u64,
     /// Transactions that a leader executed for another member.
     pub forwarded: u64,
@@ -28,27 +28,27 @@ pub struct Summary {
     pub power_losses: u64,
     /// Messages lost.
     pub lost: u64,
-    /// Messages doubled.
+    /// Messages duplicated.
     pub doubled: u64,
     /// Partitions.
     pub partitions: u64,
     /// Pauses.
     pub pauses: u64,
-    /// Servers that were to join.
+    /// Servers that tried to join.
     pub joins: u64,
-    /// Servers that were to leave.
+    /// Servers that tried to leave.
     pub removals: u64,
-    /// Changes of the list of members.
+    /// Changes of the member list.
     pub changes: u64,
-    /// New files of members, beside the present ones.
+    /// New files that members wrote to replace their present files.
     pub rewrites: u64,
     /// Files that have rotted.
     pub damages: u64,
-    /// Snapshots of leaders, installed.
+    /// Snapshots received from leaders and installed.
     pub snapshots: u64,
     /// Transactions in doubt that were found in an installed snapshot.
     pub found: u64,
-    /// Transactions in doubt whose outcome no member knows any more.
+    /// Transactions in doubt whose outcome no member knows.
     pub unknown: u64,
     /// Virtual time, ms.
     pub virtual_ms: u64,

@@ -1,6 +1,8 @@
-//! A server whose database is clustered: its member, which is not part of the machine, has the file.
+//! A server whose database is clustered. The member, which is not part of the machine, has the
+//! file.
 //!
-//! Invariant: events of the member reach the database in order. Called by the simulation of whole clusters.
+//! Invariant: events of the member reach the database in order. Called by the simulation of whole
+//! clusters.
 
 use corvid_consensus::member::ServerRow;
 use corvid_engine::Database;
@@ -13,7 +15,8 @@ use super::{Content, Machine, SERVER, STORED};
 use crate::world::disk::SimDisk;
 
 impl Machine {
-    /// Starts a server of a clustered database whose contents are those after an entry. Its member has the file.
+    /// Starts a server of a clustered database with the contents after a given entry. The member
+    /// has the file.
     pub(crate) fn start_clustered(
         now: Now,
         seed: u64,
@@ -34,21 +37,22 @@ impl Machine {
         Machine::assemble(now, seed, disk, served)
     }
 
-    /// An event of the member of the clustered database, or the contents of a snapshot that the member has installed.
+    /// Passes an event of the member to the clustered database, or the contents of a snapshot that
+    /// the member has installed.
     pub(crate) fn member(&mut self, event: ToDatabase) {
         self.post(STORED, event);
     }
 
-    /// The main thread shows the newest state of the member in `_Server`.
+    /// Shows the newest state of the member in `_Server`, as the main thread does.
     pub(crate) fn show_member(&mut self, row: &ServerRow) {
         let name = self.database().schema().name.to_string();
         self.update_server_db(member_row::update(&name, row));
     }
 
-    /// Checks what `_Server` shows of the clustered database.
+    /// Checks the values that `_Server` shows for the clustered database.
     ///
     /// # Errors
-    /// It does not show this row and this index.
+    /// `_Server` does not show this row and this index.
     pub(crate) fn check_row(&self, row: &ServerRow, index: Index) -> Result<(), String> {
         let database = self.databases[&SERVER].pump.service().database();
         let rows = database.schema().iter().flat_map(|(id, table)| {
@@ -77,13 +81,13 @@ impl Machine {
         Err(format!("shows {shown:?} in `_Server`, instead of {row:?}"))
     }
 
-    /// Whether the database beside `_Server` has handled all its inputs.
+    /// Whether the clustered database has handled all its inputs.
     pub(crate) fn has_handled_inputs(&self) -> bool {
         let served = &self.databases[&STORED];
         served.inbox.is_empty() && !served.is_left
     }
 
-    /// Inputs that wait for databases and shards.
+    /// Number of inputs that wait for databases, shards, the main thread and jobs.
     pub(crate) fn queued(&self) -> usize {
         let databases = self.databases.values().map(|served| served.inbox.len());
         let shards = self.shards.iter().map(|shard| shard.inbox.len());

@@ -1,6 +1,8 @@
-//! A server whose database is a relay: its thread, which is not part of the machine, has the connection to the source.
+//! A server whose database is a relay. The relay's thread, which is not part of the machine, has
+//! the connection to the source.
 //!
-//! Invariant: `_Server` lists the database from the start; it is served from its initial contents on. Called by the simulation of whole clusters.
+//! Invariant: `_Server` lists the database from the start. The server serves it from the moment it
+//! has its initial contents. Called by the simulation of whole clusters.
 
 use corvid_consensus::member::Absence;
 use corvid_data::HashSeed;
@@ -22,7 +24,7 @@ const NOT_CONNECTED: ServerRow = ServerRow {
 };
 
 impl Machine {
-    /// Starts a server with a relay of a database of this name. Nothing is ever on its disk.
+    /// Starts a server with a relay of a database of this name. The disk always stays empty.
     pub(crate) fn start_relay(now: Now, seed: u64, disk: &SimDisk, name: &str) -> Machine {
         let mut directory = ServedDatabases::default();
         directory.insert_absent(name, Absence::Joining);
@@ -31,7 +33,7 @@ impl Machine {
         machine
     }
 
-    /// The main thread serves the relay with its initial contents.
+    /// Serves the relay with its initial contents, as the main thread does.
     pub(crate) fn serve_relay(&mut self, now: Now, contents: Contents) {
         let Contents {
             database,
@@ -67,12 +69,12 @@ impl Machine {
         self.update_server_db(server_db::update_schema(&schema));
     }
 
-    /// The main thread shows the state of the relay in `_Server`.
+    /// Shows the state of the relay in `_Server`, as the main thread does.
     pub(crate) fn show_relay(&mut self, name: &str, row: ServerRow) {
         self.update_server_db(server_db::update_row(name, row));
     }
 
-    /// Whether the database beside `_Server` is served, as far as all shards know.
+    /// Whether the relay's database is served and every shard knows it.
     pub(crate) fn is_served(&self) -> bool {
         let is_news = |message: &ToShard| matches!(message, ToShard::ServedDatabases(_));
         let mut shards = self.shards.iter();

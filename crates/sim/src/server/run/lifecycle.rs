@@ -1,4 +1,5 @@
-//! The server's starts and ends: the effects of a crash, reading the file afterwards, and its required content.
+//! The server's starts and ends: the effects of a crash, reading the file afterwards, and the
+//! content that it must have.
 
 use corvid_monitor::{SessionId, Version};
 
@@ -18,7 +19,7 @@ impl CrashRun {
         self.replace(client);
     }
 
-    /// A new client in place of one whose session has ended.
+    /// Connects a new client to replace one whose session has ended.
     pub(super) fn replace(&mut self, client: usize) {
         let version = *self
             .dice
@@ -58,12 +59,12 @@ impl CrashRun {
         Ok(())
     }
 
-    /// Reads the file and checks its content. `None`: a file that has rotted is refused, which ends
-    /// the run.
+    /// Reads the file and checks its content. Returns `None` if a file that has rotted is refused,
+    /// which ends the run.
     fn open(&mut self, look: Observation) -> Result<Option<Opened>, String> {
         let opened = match self.read()? {
             Ok(opened) => opened,
-            // A loss of power has brought back what rotted in an earlier life.
+            // A power loss has brought back bytes that rotted in an earlier life.
             Err(_) if self.disk.is_rotten() => {
                 self.is_over = true;
                 return Ok(None);
@@ -140,7 +141,8 @@ impl CrashRun {
         Ok(opened)
     }
 
-    /// Opens the file; failed reads are repeated. Inner: the file is refused because it has rotted.
+    /// Opens the file, and repeats failed reads. The inner error says that the file is refused
+    /// because it has rotted.
     fn read(&mut self) -> Result<Result<Opened, Refusal>, String> {
         let mut troubles = Troubles::default();
         if self.weather.has_read_errors && self.dice.chance(50) {
@@ -206,8 +208,9 @@ impl CrashRun {
         Ok(())
     }
 
-    /// While no client is connected, the operator requests compactions and removes the database at a random step, then serves the file
-    /// again. Every command must be answered before the database is removed, and no rewrite may remain.
+    /// Removes the database while no client is connected. The operator requests compactions,
+    /// removes the database at a random step, then serves the file again. Every command must be
+    /// answered before the database is removed, and no rewrite may remain.
     pub(super) fn remove(&mut self) -> Result<(), String> {
         self.run_until_idle()?;
         for client in 0..CLIENTS {
@@ -282,7 +285,7 @@ impl CrashRun {
     }
 }
 
-/// Length of the record that holds the schema.
+/// Returns the length of the schema record and of its header line, in bytes.
 fn first_record(file: &[u8]) -> usize {
     let mut lines = file.split_inclusive(|byte| *byte == b'\n');
     lines.next().map_or(0, <[u8]>::len) + lines.next().map_or(0, <[u8]>::len)

@@ -8,11 +8,11 @@ use crate::server::history::Observation;
 use crate::server::workload::{Content, Txn};
 use crate::world::disk::Troubles;
 
-/// Maximum number of steps until the run is idle, once nothing fails any more.
+/// Maximum number of steps until the run is idle, once nothing fails any longer.
 const STEPS_MAX: usize = 20_000;
 
 impl CrashRun {
-    /// Ends all faults, runs until nothing happens any more, and checks the final state.
+    /// Ends all faults, runs until nothing more happens, and checks the final state.
     pub(super) fn run_until_idle(&mut self) -> Result<(), String> {
         self.trace.line(format_args!("run until idle"));
         self.disk.set_troubles(Troubles::default());
@@ -37,14 +37,14 @@ impl CrashRun {
         self.check_rest()
     }
 
-    /// Stores a durable transaction; false when that fails.
+    /// Stores a durable transaction. Returns false if that fails.
     fn probe(&mut self) -> Result<bool, String> {
         let number = self.next_txn;
         self.transact(0, Txn::plain(number));
         self.rest()?;
         let is_stored = !self.history.is_void(number);
         if is_stored {
-            // The transaction is durable, so the name of its file is, too.
+            // The transaction is durable, and so is the name of its file.
             self.schemas.earlier = None;
         }
         Ok(is_stored)

@@ -1,6 +1,6 @@
-//! A host of a relay: a clock of its own, and the server that runs there, or is down.
+//! A host of a relay: a clock of its own, and the server that runs there or is down.
 //!
-//! Invariant: a life leaves nothing behind.
+//! Invariant: nothing remains when a life ends.
 
 use corvid_service::Now;
 
@@ -11,20 +11,20 @@ use crate::world::clock::Clock;
 use crate::world::dice::Dice;
 use crate::world::trace::Trace;
 
-/// See the module.
+/// A host of a relay.
 #[derive(Debug)]
 pub(in crate::whole_cluster) struct RelayHost {
     pub(in crate::whole_cluster) number: usize,
-    /// Relays between it and the cluster, itself included.
+    /// Number of relays between this host and the cluster, this one included.
     pub(in crate::whole_cluster) level: usize,
-    /// The addresses of its sources.
+    /// The addresses of the sources.
     pub(in crate::whole_cluster) remotes: String,
     pub(in crate::whole_cluster) clock: Clock,
     pub(in crate::whole_cluster) paused_ms: u64,
-    /// When it starts again.
+    /// When the relay starts again, ms.
     pub(in crate::whole_cluster) start_ms: Option<u64>,
     pub(in crate::whole_cluster) process: Option<RelayProcess>,
-    /// Processes so far.
+    /// Number of processes so far.
     pub(in crate::whole_cluster) lives: u64,
     dice: Dice,
 }
@@ -50,7 +50,7 @@ impl RelayHost {
         }
     }
 
-    /// Starts the relay with nothing.
+    /// Starts the relay with empty contents.
     pub(in crate::whole_cluster) fn start(&mut self, now_ms: u64, trace: &Trace) {
         self.start_ms = None;
         self.lives += 1;
@@ -64,7 +64,7 @@ impl RelayHost {
         self.process = Some(process);
     }
 
-    /// The server that is up and not paused.
+    /// Returns the server if it is up and not paused.
     pub(in crate::whole_cluster) fn running(&self, now_ms: u64) -> Option<&RelayProcess> {
         let process = self.process.as_ref();
         process.filter(|_| self.paused_ms <= now_ms)

@@ -1,8 +1,9 @@
-//! One life of a relay's process: shards and databases ([`Machine`]), the thread of the relay around the machine of its source ([`RelaySource`]), and
-//! the main thread as far as a relay concerns it.
+//! One life of a relay's process: shards and databases ([`Machine`]), the relay's thread around the
+//! machine of its source ([`RelaySource`]), and the main thread's work for a relay.
 //!
-//! The thread is that of `crates/server/src/relay/thread.rs`, turn for turn; the transport is another one ([`super::transport`]). Invariant: messages
-//! between two threads stay in order; which thread acts next is drawn by the caller.
+//! The thread works as in `crates/server/src/relay/thread.rs`, turn for turn; only the transport
+//! differs ([`super::transport`]). Invariant: messages between two threads stay in order. The
+//! caller draws which thread acts next.
 
 use std::collections::VecDeque;
 
@@ -25,18 +26,18 @@ use crate::world::disk::SimDisk;
 use crate::world::network::wires::Wires;
 use crate::world::trace::Trace;
 
-/// Reads in one turn.
+/// Maximum number of reads in one turn.
 const READS_MAX: usize = 64;
 
-/// The thread waits no longer than this at a time, ms.
+/// Longest wait of the thread, ms.
 const WAIT_MAX_MS: u64 = 5000;
 
-/// A step that is possible next.
+/// A step that can be taken next.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in crate::whole_cluster) enum RelayStep {
     /// A turn of the relay's thread.
     Thread,
-    /// A shard, a database, or what belongs to them.
+    /// A shard, a database, or one of their threads acts.
     Machine(Choice),
     /// The main thread handles an event.
     Main,
@@ -54,7 +55,7 @@ enum ToMain {
     RowChanged(ServerRow),
 }
 
-/// See the module.
+/// One life of a relay's process.
 pub(in crate::whole_cluster) struct RelayProcess {
     number: usize,
     pub(in crate::whole_cluster) machine: Machine,
@@ -62,27 +63,29 @@ pub(in crate::whole_cluster) struct RelayProcess {
     transport: Transport,
     mail: VecDeque<ToRelay>,
     main: VecDeque<ToMain>,
-    /// Events for the database: those of this turn, or all since the initial contents until it is served.
+    /// Events for the database: those of this turn, or all since the initial contents while the
+    /// database is not served yet.
     events: Vec<ToDatabase>,
     /// The database is served, as far as the thread knows.
     is_served: bool,
-    /// There may be more to be read.
+    /// The connection may have more to read.
     has_more: bool,
-    /// The thread waits until then, if nothing comes.
+    /// The thread sleeps until this time unless something arrives, ms.
     wake_ms: u64,
     dice: Dice,
     trace: Trace,
-    /// The database has applied something since the last look.
+    /// The database has applied something since the last check.
     pub(in crate::whole_cluster) has_applied: bool,
-    /// Whole contents that have come.
+    /// Number of complete contents received.
     pub(in crate::whole_cluster) downloads: u64,
-    /// The last transaction in its contents by its number in the order of commits, and since when.
+    /// The last transaction in the relay's contents, by its number in the order of commits, and the
+    /// time since which it has been there, ms.
     pub(in crate::whole_cluster) shown: (i64, u64),
-    /// Leaderships of the cluster by then.
+    /// Leaderships of the cluster at that time.
     pub(in crate::whole_cluster) leaderships: u64,
-    /// How often its contents have become older.
+    /// Number of times that the contents have become older.
     pub(in crate::whole_cluster) went_back: u64,
-    /// Changes that did not fit.
+    /// Number of changes that did not fit the contents.
     pub(in crate::whole_cluster) misfits: u64,
 }
 
@@ -133,34 +136,34 @@ impl RelayProcess {
         }
     }
 
-    /// The connection to its source, while it is up.
+    /// Returns the connection to the source while it is up.
     pub(in crate::whole_cluster) fn connection(&self) -> Option<ConnectionNumber> {
         self.transport.connection()
     }
 
-    /// Messages and events that wait.
+    /// Number of messages and events that wait.
     pub(in crate::whole_cluster) fn queued(&self) -> usize {
         self.mail.len() + self.main.len() + self.events.len() + self.machine.queued()
     }
 
-    /// Bytes of the source that wait for the thread or for the database.
+    /// Bytes from the source that wait for the thread or for the database.
     pub(in crate::whole_cluster) fn bytes(&self) -> usize {
         self.transport.bytes() + self.source.counts().unapplied_bytes as usize
     }
 
-    /// Whether nothing is under way between its threads.
+    /// Whether nothing is in flight between the threads.
     pub(in crate::whole_cluster) fn is_idle(&self) -> bool {
         let counts = self.source.counts();
         self.queued() == 0 && counts.waiting + counts.sent + counts.unapplied_bytes == 0
     }
 
-    /// The next moment at which something happens without input, by the process's clock.
+    /// Returns the next time at which something happens without input, by the process's clock, ms.
     pub(super) fn deadline_ms(&self, now: Now) -> u64 {
         let machine = self.machine.next_deadline_ms(now);
         machine.map_or(self.wake_ms, |at_ms| at_ms.min(self.wake_ms))
     }
 
-    /// All steps that are possible now.
+    /// Returns all steps that can be taken now.
     pub(in crate::whole_cluster) fn steps(&self, now: Now, wires: &Wires) -> Vec<RelayStep> {
         let mut steps = Vec::new();
         let wants_input = self.source.wants_input();
@@ -230,7 +233,7 @@ impl RelayProcess {
         self.wake_ms = deadline_ms.min(local_ms + WAIT_MAX_MS);
     }
 
-    /// Passes on what the connection reports, and sends.
+    /// Passes events of the connection to the source's machine, and sends its output.
     fn exchange(&mut self, local_ms: u64, now_ms: u64, wires: &mut Wires) {
         self.transport.begin_round();
         self.has_more = true;
@@ -259,14 +262,14 @@ impl RelayProcess {
         self.order(now_ms, wires);
     }
 
-    /// Carries out what the session orders.
+    /// Executes the outputs of the session.
     fn order(&mut self, now_ms: u64, wires: &mut Wires) {
         while let Some(output) = self.source.poll_output() {
             self.transport.carry_out(now_ms, output, wires);
         }
     }
 
-    /// Passes on what the machine tells.
+    /// Executes the events of the source's machine.
     fn carry_out(&mut self, local_ms: u64) {
         while let Some(event) = self.source.poll_event() {
             match event {

@@ -1,6 +1,8 @@
-//! The connection of a relay's thread to its source over wires, with the contract of the driver's `Transport`.
+//! The connection of a relay's thread to its source over wires, under the contract of the driver's
+//! `Transport`.
 //!
-//! Invariant: no event of a closed connection is reported. An end is found by reading, so it is not reported while nothing is read.
+//! Invariant: no event of a closed connection is reported. Only reading finds the end of a
+//! connection, so the end is not reported while nothing is read.
 
 use std::collections::VecDeque;
 
@@ -15,19 +17,19 @@ use crate::world::network::wires::{Arrival, Wires};
 #[derive(Debug)]
 pub(super) enum Happened {
     Connected,
-    /// None when nothing could be read.
+    /// Bytes that were read; empty if nothing could be read.
     Received(Bytes),
-    /// Output that had to wait was sent in part.
+    /// Output that had to wait was partly sent.
     Sent,
     Ended(End),
 }
 
-/// See the module.
+/// The connection of a relay's thread to its source.
 #[derive(Debug)]
 pub(super) struct Transport {
-    /// The number by which the network knows it.
+    /// The number that identifies the transport in the network.
     host: usize,
-    /// The connection, or the attempt.
+    /// The connection, or the attempt to open it.
     number: Option<ConnectionNumber>,
     is_open: bool,
     arrived: VecDeque<Happened>,
@@ -51,12 +53,12 @@ impl Transport {
         }
     }
 
-    /// The connection, while it is up.
+    /// Returns the connection while it is up.
     pub(super) fn connection(&self) -> Option<ConnectionNumber> {
         self.number.filter(|_| self.is_open)
     }
 
-    /// Bytes that are not read.
+    /// Number of bytes that are not read yet.
     pub(super) fn bytes(&self) -> usize {
         let lengths = self.arrived.iter().map(|happened| match happened {
             Happened::Received(bytes) => bytes.len(),
@@ -65,7 +67,7 @@ impl Transport {
         lengths.sum()
     }
 
-    /// Whether [`Transport::step`] has something to report.
+    /// Whether [`Transport::step`] has an event to report.
     pub(super) fn has_work(&self, wants_input: bool, wires: &Wires) -> bool {
         let is_due = match self.arrived.front() {
             None => false,
@@ -101,12 +103,12 @@ impl Transport {
         self.is_read_blocked = false;
     }
 
-    /// The descriptor may be ready again.
+    /// Begins a round, in which the descriptor may be ready again.
     pub(super) fn begin_round(&mut self) {
         self.is_read_blocked = false;
     }
 
-    /// The next thing that happened. An attempt to read that finds nothing is reported once in each round.
+    /// Returns the next event. A read that finds nothing is reported once in each round.
     pub(super) fn step(
         &mut self,
         now_ms: u64,
@@ -124,7 +126,7 @@ impl Transport {
                 return Some(Happened::Sent);
             }
             if !wants_input || self.is_read_blocked {
-                // The end of an attempt is found without reading.
+                // Without reading, only the end of a connection attempt is found.
                 return None;
             }
         }
@@ -163,7 +165,7 @@ impl Transport {
                 }
                 wires.ended(end);
             }
-            // Of a connection before; nobody dials a relay's thread.
+            // The event belongs to an earlier connection; no one dials a relay's thread.
             _ => {}
         }
     }

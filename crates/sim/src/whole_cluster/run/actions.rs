@@ -87,7 +87,7 @@ impl ClusterRun {
         self.order(host, command);
     }
 
-    /// Hosts of the servers that are members, by the newest list that any lasting file has.
+    /// Returns the hosts of the members, by the newest member list in any host's durable file.
     pub(super) fn members(&mut self) -> Vec<usize> {
         let mut newest = (0, Vec::new());
         for host in &mut self.hosts {

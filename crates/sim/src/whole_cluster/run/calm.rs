@@ -1,5 +1,6 @@
-//! The end of a run: faults end, and within a bound of virtual time there is one leader, every client has its replies, every database has
-//! applied everything, `_Server` tells so, and each server accepts a transaction.
+//! The end of a run. Faults end, and within a bound of virtual time the cluster has one leader,
+//! every client has its replies, every database has applied every entry, `_Server` says so, and
+//! each server accepts a transaction.
 
 use corvid_consensus::member::{Command, Role};
 
@@ -11,11 +12,11 @@ use crate::server::workload::Txn;
 use crate::strangers::knows_one;
 use crate::whole_cluster::host::ClusterHost;
 
-/// Within this time after the last fault everything is well, ms.
+/// Everything must be well within this time after the last fault, ms.
 const BOUND_MS: u64 = 60_000;
 
 impl ClusterRun {
-    /// Faults end.
+    /// Ends all faults.
     fn heal(&mut self) {
         self.trace.line(format_args!("{} faults end", self.now_ms));
         self.wires.set_weather(FAIR);
@@ -59,7 +60,7 @@ impl ClusterRun {
         while self.now_ms < until_ms {
             self.advance(100)?;
             if self.problem().is_none() {
-                // Nothing changes any more.
+                // The state must be stable.
                 self.advance(200)?;
                 if self.problem().is_none() {
                     return Ok(());
@@ -70,7 +71,8 @@ impl ClusterRun {
         Err(format!("{problem}, {BOUND_MS} ms {when}"))
     }
 
-    /// A server that is outside, and knows only servers that have left too, is never admitted or told so: its operator ends it.
+    /// Ends servers that can never join. A server outside the cluster whose known addresses all
+    /// belong to servers that have left is neither admitted nor told so; its operator ends it.
     fn give_up_strangers(&mut self) {
         let members = self.members();
         for number in 0..self.hosts.len() {
@@ -90,7 +92,7 @@ impl ClusterRun {
         }
     }
 
-    /// An operator has a member removed that will not return.
+    /// An operator removes a member that will not return.
     fn kick(&mut self, number: usize) {
         let command = Command::Kick(self.hosts[number].identity.address.clone());
         let is_leader = |host: &ClusterHost| {
@@ -141,7 +143,7 @@ impl ClusterRun {
         self.check_clients().err()
     }
 
-    /// Whether the server of a host leads.
+    /// Returns whether the server of a host leads, or the problem that it still has.
     fn problem_of(&self, number: usize) -> Result<bool, String> {
         let host = &self.hosts[number];
         let process = host.process.as_ref().ok_or("is down")?;
@@ -158,7 +160,7 @@ impl ClusterRun {
             .check_content(commit, machine.database(), false)?;
         machine.database().check_invariants()?;
         let row = process.row.as_ref().ok_or("has no row")?;
-        // The last member cannot leave, and says for ever that it is about to.
+        // The last member cannot leave, and reports forever that it is about to.
         let may_leave = self.faults.hosts.has_changes && status.servers.len() == 1;
         let is_true = row.is_connected || may_leave;
         if !is_true {

@@ -1,4 +1,5 @@
-//! The checks after every step of a server: what it has reported, where that lasts, and what its database holds.
+//! The checks after every step of a server: the events that it has reported, the disks on which
+//! they are durable, and the content of its database.
 
 use corvid_consensus::Finding;
 use corvid_consensus::member::{Connected, Role, ServerRow, Status};
@@ -10,7 +11,7 @@ use crate::whole_cluster::process::Observed;
 use crate::world::disk::Crash;
 
 impl ClusterRun {
-    /// Judges what has happened at a host since the last look.
+    /// Judges the events at a host since the last check.
     pub(super) fn collect(&mut self, number: usize) -> Result<(), String> {
         self.observe(number)?;
         self.deliver(Location::Member(number))?;
@@ -113,17 +114,17 @@ impl ClusterRun {
         }
     }
 
-    /// Checks what `_Server` promises to a client that reads it now, and acts on it at once: from
+    /// Checks what `_Server` promises to a client that reads it now and acts on it at once. From
     /// the moment at which a server says that it is connected, it has everything that was committed
-    /// before it started, so no old conversion closes the client's session; and a server that is
-    /// alone in its cluster leads.
+    /// before it started, so no old conversion closes the client's session. A server that is alone
+    /// in its cluster leads.
     fn check_shown(
         &mut self,
         number: usize,
         row: &ServerRow,
         status: &Status,
     ) -> Result<(), String> {
-        // A leader of an earlier term that is cut off cannot tell what others have committed since.
+        // A leader of an earlier term that is cut off cannot know what others have committed since.
         let is_newest = status.term == self.witness.newest_term();
         let Some(process) = &mut self.hosts[number].process else {
             return Ok(());
@@ -155,7 +156,7 @@ impl ClusterRun {
         self.hosts[number].ended = Some("it has left its cluster".to_owned());
     }
 
-    /// Checks that a committed entry lasts on the disks of a quorum.
+    /// Checks that a committed entry is durable on the disks of a quorum.
     fn check_durable(&mut self, number: usize, index: Index, term: Term) -> Result<(), String> {
         let mut lasting: Vec<Sid> = Vec::new();
         for host in &mut self.hosts {
@@ -168,7 +169,8 @@ impl ClusterRun {
         let Some(file) = self.hosts[number].lasting() else {
             return Err(format!("the file of host {number} would not open"));
         };
-        // A list counts from when the leader has applied it.
+        // A new list counts once the leader has applied it, so either of the last two lists may
+        // form the quorum.
         let mut lists = file.lists().take(2);
         let is_quorum = lists.any(|list| {
             let count = list.iter().filter(|sid| lasting.contains(sid)).count();
@@ -182,7 +184,7 @@ impl ClusterRun {
         ))
     }
 
-    /// Checks the content of a database that has applied the entries through `index`.
+    /// Checks the content of a database that has applied the entries up to `index`.
     fn check_applied(&mut self, number: usize, index: Index) -> Result<(), String> {
         let Some(process) = &mut self.hosts[number].process else {
             return Ok(());

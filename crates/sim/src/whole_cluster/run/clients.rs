@@ -1,4 +1,5 @@
-//! The clients of a run: each has a session at one server at a time, and takes its replica along when it moves to another one.
+//! The clients of a run. Each has a session at one server at a time, and keeps its replica when it
+//! moves to another server.
 
 use corvid_json::Value;
 use corvid_monitor::Version;
@@ -16,14 +17,15 @@ use crate::world::dice::Dice;
 #[derive(Debug)]
 pub(super) struct SimClient {
     version: Version,
-    /// The server, and its session there; while it has none, the session before, with its replica.
+    /// The server; `client` is the session there. While the client has no server, `client` is its
+    /// previous session, with its replica.
     pub(super) host: Option<Location>,
     client: Option<Client>,
-    /// It wants the leader, and leaves a server that does not lead.
+    /// The client wants the leader, and leaves a server that does not lead.
     pub(super) wants_leader: bool,
-    /// It connects to relays, if there are any; to a member once in a while.
+    /// The client connects to relays if there are any, and occasionally to a member.
     is_of_relays: bool,
-    /// When it connects again.
+    /// When the client connects again, ms.
     connect_ms: u64,
 }
 
@@ -39,7 +41,7 @@ impl SimClient {
         }
     }
 
-    /// A client that mostly connects to relays.
+    /// Returns a client that mostly connects to relays.
     pub(super) fn draw_of_relays(dice: &mut Dice) -> SimClient {
         SimClient {
             wants_leader: false,
@@ -48,25 +50,25 @@ impl SimClient {
         }
     }
 
-    /// Its newest tenure of a lock in this session, and whether it lasts.
+    /// Returns the client's newest tenure of a lock in this session, and whether it lasts.
     pub(super) fn tenure(&self, lock: &str) -> (Option<i64>, bool) {
         let session = self.session();
         session.map_or((None, false), |session| session.tenure(lock))
     }
 
-    /// Its session, while it is connected.
+    /// Returns the client's session while it is connected.
     pub(super) fn session(&self) -> Option<&Client> {
         self.client.as_ref().filter(|_| self.host.is_some())
     }
 
-    /// When it acts by itself.
+    /// When the client acts by itself, ms.
     pub(super) fn next_ms(&self) -> Option<u64> {
         self.host.is_none().then_some(self.connect_ms)
     }
 }
 
 impl ClusterRun {
-    /// Steps of clients that are possible now.
+    /// Lists the steps of clients that can be taken now.
     pub(super) fn client_choices(&self, choices: &mut Vec<Choice>) {
         for (number, client) in self.clients.iter().enumerate() {
             let (Some(host), Some(session)) = (client.host, &client.client) else {
@@ -87,7 +89,7 @@ impl ClusterRun {
         }
     }
 
-    /// A server reads a client's next message; a client without a server connects to one.
+    /// A server reads a client's next message. A client without a server connects to one.
     pub(super) fn client_sends(&mut self, number: usize) -> Result<(), String> {
         let Some(host) = self.clients[number].host else {
             self.connect(number);
@@ -103,7 +105,7 @@ impl ClusterRun {
         self.collect_at(host)
     }
 
-    /// Clients leave servers that say that they do not lead, if they want the leader.
+    /// Clients that want the leader leave servers that say that they do not lead.
     pub(super) fn leave_followers(&mut self) -> Result<(), String> {
         for number in 0..self.clients.len() {
             let client = &self.clients[number];
@@ -152,7 +154,7 @@ impl ClusterRun {
         let session = machine.connect();
         let mut session = Client::new(session, client.version, earlier);
         session.begin(&mut self.next_id);
-        // Some learn of commits from `_Server` as well. A relay shows no index.
+        // Some clients also learn of commits from `_Server`. A relay shows no index.
         if number.is_multiple_of(2) && matches!(host, Location::Member(_)) {
             session.watch_server(&mut self.next_id);
         }
@@ -194,7 +196,7 @@ impl ClusterRun {
         self.collect_at(host)
     }
 
-    /// The server of all clients of a host is gone.
+    /// All clients of a server lose it.
     pub(super) fn clients_lose(&mut self, host: Location) {
         for number in 0..self.clients.len() {
             if self.clients[number].host == Some(host) {
@@ -203,7 +205,7 @@ impl ClusterRun {
         }
     }
 
-    /// Delivers what the server of a host has sent to its clients.
+    /// Delivers the messages that a server has sent to its clients.
     pub(super) fn deliver(&mut self, host: Location) -> Result<(), String> {
         loop {
             let Some(machine) = machine_at(&mut self.hosts, &mut self.relays.hosts, host) else {
@@ -279,7 +281,7 @@ impl ClusterRun {
         Ok(())
     }
 
-    /// A client sends a transaction. False: it is not connected.
+    /// A client sends a transaction. Returns false if the client is not connected.
     pub(super) fn transact(&mut self, number: usize, txn: &Txn) -> bool {
         let client = &mut self.clients[number];
         let (Some(location), Some(session)) = (client.host, client.client.as_mut()) else {
@@ -309,14 +311,14 @@ impl ClusterRun {
         }
     }
 
-    /// A client stops reading, or goes on.
+    /// A client stops reading, or continues.
     pub(super) fn stall(&mut self, number: usize, is_stalled: bool) {
         if let Some(session) = &mut self.clients[number].client {
             session.is_stalled = is_stalled;
         }
     }
 
-    /// A client requests a conversion, unless one is under way.
+    /// A client requests a conversion, unless one is in flight.
     pub(super) fn convert(&mut self, number: usize) {
         let client = &mut self.clients[number];
         if self.is_converting {

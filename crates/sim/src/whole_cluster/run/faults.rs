@@ -1,20 +1,20 @@
-//! The faults that a run can have, and how they come.
+//! The faults that a run can have, and how they occur.
 
 use super::ClusterRun;
 use crate::world::dice::Dice;
 use crate::world::host_faults::{HostFaults, Partition};
 use crate::world::network::wires::Weather;
 
-/// A day and an hour: every file with a new entry is written again, ms.
+/// A day and an hour, after which every file with a new entry is rewritten, ms.
 const DAY_MS: u64 = 25 * 3600 * 1000;
 
-/// See the module.
+/// The faults that a run can have.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Faults {
     pub(super) weather: Weather,
     pub(super) hosts: HostFaults,
     pub(super) has_conversions: bool,
-    /// Files of members that are down rot, and snapshots in files of those that run.
+    /// Files of stopped members rot, and so do snapshots in files of running members.
     pub(super) has_rot: bool,
     /// Disks lie about a sync.
     has_lies: bool,
@@ -33,7 +33,7 @@ pub(super) const FAIR: Weather = Weather {
 };
 
 impl Faults {
-    /// None of them.
+    /// No faults.
     #[cfg(test)]
     pub(super) const NONE: Faults = Faults {
         weather: FAIR,
@@ -44,7 +44,8 @@ impl Faults {
         has_days: false,
     };
 
-    /// Those of a cluster with relays: its members stay the same, and lose nothing that they have promised.
+    /// Draws the faults of a cluster with relays: its members stay the same, and lose none of their
+    /// promises.
     pub(super) fn draw_with_relays(dice: &mut Dice) -> Faults {
         let mut faults = Faults::draw(dice);
         faults.hosts.has_changes = false;
@@ -73,7 +74,7 @@ impl Faults {
 }
 
 impl ClusterRun {
-    /// One of the faults that this run can have.
+    /// Causes one of the faults that this run can have.
     pub(super) fn trouble(&mut self) -> Result<(), String> {
         let host = self.dice.below(self.hosts.len());
         let faults = self.faults.hosts;

@@ -1,4 +1,4 @@
-//! The judgement of what clients send and are told, as far as relays and locks are concerned.
+//! The judgement of requests and replies of clients, as far as relays and locks are concerned.
 
 use super::ClusterRun;
 use crate::server::client::LOCKS;
@@ -7,7 +7,8 @@ use crate::whole_cluster::location::Location;
 use crate::whole_cluster::tenures::{Asserting, LockSource};
 
 impl ClusterRun {
-    /// In runs with relays some transactions assert a lock, mostly of clients that own it.
+    /// Lets some transactions assert a lock in runs with relays, mostly those of clients that own
+    /// it.
     pub(super) fn draw_assertion(&mut self, client: usize, txn: &mut Txn) {
         if !self.has_relays() {
             return;
@@ -19,7 +20,7 @@ impl ClusterRun {
         }
     }
 
-    /// A client sends a transaction.
+    /// Notes that a client sends a transaction.
     pub(super) fn judge_sent(&mut self, client: usize, location: Location, txn: &Txn) {
         if let Location::Relay(relay) = location {
             let process = self.relays.hosts[relay].process.as_ref();
@@ -37,7 +38,8 @@ impl ClusterRun {
         }
     }
 
-    /// The server that has the locks of the clients of another one, if they are connected.
+    /// Returns the server with the locks of another server's clients, if a path of connections
+    /// leads to it.
     fn lock_source(&self, location: Location) -> Option<LockSource> {
         let mut location = location;
         loop {
@@ -48,7 +50,7 @@ impl ClusterRun {
         }
     }
 
-    /// The source that a relay is connected to.
+    /// Returns the source to which a relay is connected.
     pub(super) fn source_of(&self, relay: usize) -> Option<Location> {
         let process = self.relays.hosts[relay].process.as_ref()?;
         let connection = process.connection()?;
@@ -69,7 +71,8 @@ impl ClusterRun {
         })
     }
 
-    /// A client has got a message. `went_back`: its replica has become older.
+    /// Judges a message that a client has received. `went_back`: the client's replica has become
+    /// older.
     pub(super) fn judge_news(
         &mut self,
         client: usize,
@@ -80,10 +83,10 @@ impl ClusterRun {
             self.relays.tally.canceled += 1;
             match location {
                 Location::Member(_) => self.witness.ended_waiting(number)?,
-                // A conversion has ended its waiting, at the relay or at its source.
+                // A conversion has ended the transaction's wait, at the relay or at its source.
                 Location::Relay(_) if self.faults.has_conversions && self.witness.waits(number) => {
                 }
-                // It was waiting at the source when its lock was given back.
+                // The transaction was waiting at the source when its lock was released.
                 Location::Relay(_) if self.has_lost_lock(client, number) => {}
                 Location::Relay(relay) => self.relays.doubts.canceled(number, relay)?,
             }

@@ -1,8 +1,11 @@
-//! Files that lose what their members have promised: disks that lie about syncs, copies that an operator puts back, and bits that flip.
+//! Files that lose promises of their members: disks that lie about syncs, copies that an operator
+//! restores, and bits that flip.
 //!
-//! Invariant: these happen to fewer members than half, counted as if a removal under way were over; the cluster cannot lose anything then. A
-//! loss without damage can be found out by one leader only, the one that has counted the promise: so there is one, and the network works,
-//! until it has told the member, or has sent it everything again. docs/internals/cluster.md, "Damage".
+//! Invariant: fewer than half of the members lose promises, counted as if a removal in flight were
+//! complete; the cluster then cannot lose anything. A loss without damage can be detected by one
+//! leader only, the leader that has counted the promise. The run therefore makes sure that this
+//! leader exists and the network works, until the leader has told the member or has sent it
+//! everything again. docs/internals/cluster.md, "Damage".
 
 use corvid_consensus::member::{Connected, Role, Status};
 use corvid_log::DiskFile as _;
@@ -18,15 +21,15 @@ use crate::whole_cluster::witness::Lasting;
 use crate::world::disk::{Crash, Troubles};
 use crate::world::host_faults::rot_file;
 
-/// Within this time the network has calmed down and there is a leader, ms.
+/// Within this time the network has calmed down and a leader exists, ms.
 const LEADER_MS: u64 = 20_000;
-/// For so many times 500 ms all members follow one leader.
+/// Number of consecutive checks, 500 ms apart, at which all members follow one leader.
 const CALM: usize = 8;
-/// Within this time after its start a member is told that it has lost something, ms.
+/// Within this time after its start, a member is told that it has lost promises, ms.
 const TOLD_MS: u64 = 20_000;
 
 impl ClusterRun {
-    /// Whether the cluster can go on without what a member has promised.
+    /// Whether the cluster can continue without the promises of a member.
     fn may_lose(&mut self, host: usize) -> bool {
         let members = self.members();
         let is_damaged = |member: &&usize| self.hosts[**member].is_damaged();
@@ -36,12 +39,12 @@ impl ClusterRun {
             && self.faults.hosts.may_lose_another(damaged, members.len())
     }
 
-    /// The file of a host that is down may rot.
+    /// Lets the file of a stopped host rot, in some cases.
     pub(super) fn rot(&mut self, host: usize) {
         if !self.faults.has_rot || self.dice.chance(60) || !self.may_lose(host) {
             return;
         }
-        // The leader refuses a member whose identity is another one now: it must join anew.
+        // The leader refuses a member whose identity has changed; such a member must join anew.
         let ClusterHost { disk, identity, .. } = &self.hosts[host];
         let is_possible = |recovered: &Recovered| {
             recovered.server_id == identity.sid
@@ -58,7 +61,9 @@ impl ClusterRun {
         }
     }
 
-    /// A bit flips in the snapshot in the file of a member that runs. None is being sent or loaded, nor checked: that holds for some time.
+    /// Flips a bit of the snapshot in the file of a running member, unless a snapshot is being sent
+    /// or loaded somewhere, or this process has checked its own. The result of a check stays valid
+    /// for some time, so rot after it would go unnoticed.
     pub(super) fn rot_snapshot(&mut self, host: usize) {
         let now_ms = self.now_ms;
         let is_quiet = self.hosts.iter().all(|host| {
@@ -97,8 +102,9 @@ impl ClusterRun {
         }
     }
 
-    /// A member loses power and returns with less than its leader has counted, because its disk has lied, or because somebody has put a copy
-    /// of its file in place. It must be found out, or get everything again from the leader that has counted it.
+    /// A member loses power and returns with less than its leader has counted, because its disk has
+    /// lied, or because an operator has restored a copy of its file. The loss must be detected, or
+    /// the leader that has counted the entries must send everything again.
     pub(super) fn lie(&mut self, host: usize) -> Result<(), String> {
         if !self.may_lose(host) {
             return Ok(());
@@ -133,7 +139,9 @@ impl ClusterRun {
         Ok(())
     }
 
-    /// The last entry that the leader knows this member to have stored; both run, and so do most of the others. All that run follow it.
+    /// Returns the last entry that the leader knows this member to have stored. Returns `None`
+    /// unless the leader, this member and most others run, and all running members follow the
+    /// leader.
     pub(super) fn counted(&self, host: usize) -> Option<Index> {
         let sid = self.hosts[host].identity.sid;
         let running = self.hosts.iter();
@@ -159,8 +167,8 @@ impl ClusterRun {
         server.match_index.filter(|_| is_calm)
     }
 
-    /// A beginning of a member's file, or a copy, that ends before this entry. Its list has the leader: a server that is not in it is not
-    /// believed.
+    /// Returns a prefix of a member's file, or a copy, that ends before this entry. Its member list
+    /// contains the leader, because a member does not believe a server that is not in its list.
     fn draw_less(&mut self, host: usize, counted: Index) -> Option<Vec<u8>> {
         let process = self.hosts[host].process.as_ref()?;
         let leader = process.pump.member.status(0).leader?;
@@ -185,10 +193,11 @@ impl ClusterRun {
         cuts.next().map(<[u8]>::to_vec)
     }
 
-    /// A member loses power and returns with this file, in which entries are missing that its leader has counted.
+    /// A member loses power and returns with this file, which lacks entries that its leader has
+    /// counted.
     ///
     /// # Errors
-    /// It is not found out.
+    /// The loss is not detected.
     pub(super) fn lose_promises(
         &mut self,
         host: usize,
@@ -228,7 +237,7 @@ impl ClusterRun {
             }
             self.advance(100)?;
         }
-        // It is no use to anybody from here on.
+        // From here on, the member must not serve anyone.
         self.advance(2000)?;
         if let Some(process) = &self.hosts[host].process {
             let row = process.row.as_ref();

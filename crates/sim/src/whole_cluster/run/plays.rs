@@ -1,7 +1,8 @@
-//! Plays: the troubles that clusters of the reference had in production, each by its name, on whole servers. Time, disks and messages are as in
-//! every run, and so are the checks after each step; nothing else happens than the play says.
+//! Plays: troubles that clusters of the reference server had in production, each by its name, on
+//! whole servers. Time, disks, messages and the checks after each step are as in every run. Nothing
+//! happens apart from the script of the play.
 //!
-//! docs/internals/simulation.md lists them beside the scenarios.
+//! docs/internals/simulation.md lists the plays next to the scenarios.
 
 use corvid_consensus::member::{Command, Connected, Role, Status};
 use corvid_log::cluster::Index;
@@ -15,13 +16,14 @@ use crate::world::dice::Dice;
 use crate::world::disk::{Crash, Troubles};
 use crate::world::trace::{Trace, Tracing};
 
-/// Seeds of each play.
+/// Number of seeds of each play.
 const SEEDS: u64 = 5;
 
-/// Within this time anything that is awaited happens, ms.
+/// Any awaited event happens within this time, ms.
 const WAIT_MS: u64 = 30_000;
 
-/// Runs a play of so many servers and clients on several seeds; in the end everything must be well.
+/// Runs a play with these numbers of servers and clients on several seeds. At the end, everything
+/// must be well.
 fn play(servers: usize, clients: usize, act: impl Fn(&mut ClusterRun) -> Result<(), String>) {
     for seed in 0..SEEDS {
         println!("CORVID_SEED={seed}");
@@ -60,7 +62,7 @@ impl ClusterRun {
         leaders.next().filter(|_| leaders.next().is_none())
     }
 
-    /// Advances until something holds.
+    /// Advances until a condition holds.
     fn until(&mut self, what: &str, holds: impl Fn(&mut ClusterRun) -> bool) -> Result<(), String> {
         let until_ms = self.now_ms + WAIT_MS;
         while !holds(self) {
@@ -87,7 +89,8 @@ impl ClusterRun {
         row.is_some_and(|row| row.is_connected)
     }
 
-    /// Each client whose server is connected sends so many transactions. Returns their numbers.
+    /// Lets each client whose server is connected send this many transactions. Returns their
+    /// numbers.
     fn write(&mut self, count: usize) -> Vec<i64> {
         let mut numbers = Vec::new();
         for client in 0..self.clients.len() {
@@ -104,7 +107,7 @@ impl ClusterRun {
         numbers
     }
 
-    /// The same, and all of them are committed. There is at least one.
+    /// Does the same, and waits until all transactions are committed. There is at least one.
     fn commit(&mut self, count: usize) -> Result<(), String> {
         let is_there = |run: &mut ClusterRun| {
             let mut clients = run.clients.iter();
@@ -130,7 +133,7 @@ impl ClusterRun {
         self.until("a transfer", |run| run.leader() == Some(to))
     }
 
-    /// The machine of a host is gone until it is started.
+    /// Takes the machine of a host down until the play starts it again.
     fn take_down(&mut self, host: usize) {
         self.hosts[host].disk.crash();
         self.stop(host, Crash::PowerLoss);
@@ -174,7 +177,7 @@ fn a_server_that_has_just_joined_leads_and_commits() {
         run.commit(3)?;
         let joiner = run.join();
         run.until("the admission", |run| run.members().contains(&joiner))?;
-        // It may not know yet that it is a member.
+        // The joiner may not know yet that it is a member.
         let leader = run.await_leader()?;
         let sid = run.hosts[joiner].identity.sid.0.to_string();
         run.order(leader, Command::TransferLeadership(Some(sid)));
@@ -205,7 +208,7 @@ fn two_members_leave_while_a_third_is_down() {
             run.until("a leave", |run| run.hosts[leaving].ended.is_some())?;
         }
         run.commit(2)?;
-        // The next one would leave a single server of two: it stays.
+        // The next removal would leave a single running server of two, so this member stays.
         run.order(last, Command::Leave);
         run.advance(5000)?;
         if run.members().len() != 3 {
@@ -213,7 +216,7 @@ fn two_members_leave_while_a_third_is_down() {
         }
         run.commit(2)?;
         run.bring_up(down);
-        // Now it may go.
+        // Now the member may leave.
         run.until("the last leave", |run| run.hosts[last].ended.is_some())
     });
 }
@@ -225,7 +228,7 @@ fn the_leadership_is_not_handed_to_a_server_that_is_down() {
         let dead = (leader + 1) % 3;
         run.take_down(dead);
         let sid = run.hosts[dead].identity.sid.0.to_string();
-        // At once, while the leader does not know, and when it does.
+        // Once while the leader does not know yet that the server is dead, and once when it does.
         run.order(leader, Command::TransferLeadership(Some(sid.clone())));
         run.write(2);
         run.advance(3000)?;
@@ -247,10 +250,10 @@ fn a_member_with_an_old_log_disturbs_nobody() {
         let term = run.status(leader).map(|status| status.term);
         let old = (leader + 1) % 3;
         run.isolate(old);
-        // Its clients see that it has no leader.
+        // The isolated member's clients see that it has no leader.
         run.advance(5000)?;
         run.commit(1)?;
-        // Many election timeouts pass: it asks, and its term stays.
+        // Many election timeouts pass. The isolated member asks for prevotes, and its term stays.
         run.advance(30_000)?;
         run.wires.mend_all();
         run.advance(10_000)?;
@@ -299,7 +302,7 @@ fn a_second_snapshot_overtakes_the_first() {
     assert!(overtaken > 0, "no transfer was under way");
 }
 
-/// Whether a new snapshot was made while one was being sent.
+/// Returns whether a new snapshot was made while another was being sent.
 fn second_snapshot(run: &mut ClusterRun) -> Result<bool, String> {
     run.advance(5000)?;
     let joiner = {
@@ -319,7 +322,7 @@ fn second_snapshot(run: &mut ClusterRun) -> Result<bool, String> {
     let is_overtaken = !run.members().contains(&joiner);
     let leader = run.await_leader()?;
     let before = run.status(leader).map(|status| status.log_start);
-    // The peer stops in the middle.
+    // The peer stops in the middle of the transfer.
     run.isolate(joiner);
     run.commit(5)?;
     run.compact(leader);
@@ -365,13 +368,13 @@ fn a_disk_that_is_full_in_the_middle_of_a_record_stops_nobody() {
             ..Troubles::default()
         };
         run.hosts[host].disk.set_troubles(full);
-        // Its clients wait; the others do not.
+        // Clients of this server wait; the others do not.
         run.write(2);
         run.advance(5000)?;
         run.avoided = Some(Location::Member(host));
         run.clients_lose(Location::Member(host));
         run.commit(1)?;
-        // It starts again while the disk is full.
+        // The server restarts while the disk is full.
         run.take_down(host);
         run.bring_up(host);
         run.advance(5000)?;

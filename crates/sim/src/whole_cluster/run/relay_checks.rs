@@ -8,11 +8,12 @@ use crate::whole_cluster::host::ClusterHost;
 use crate::whole_cluster::location::Location;
 use crate::whole_cluster::sockets::Sockets;
 
-/// Contents that are older than what a relay has are kept back until that is 2 s old, by a clock that may run at 140 percent.
+/// A relay withholds contents older than its own until its own are 2 s old, by a clock that may run
+/// at 140 percent.
 const KEPT_BACK_MS: u64 = 1400;
 
 impl ClusterRun {
-    /// Judges what has happened at a relay since the last look.
+    /// Judges the events at a relay since the last check.
     pub(super) fn collect_relay(&mut self, number: usize) -> Result<(), String> {
         self.deliver(Location::Relay(number))?;
         self.check_relay(number)
@@ -68,8 +69,10 @@ impl ClusterRun {
         Ok(())
     }
 
-    /// Whether the source of a relay is a member that keeps up: the leader that it follows leads. Another one may be further behind than contents are kept
-    /// back for, while the leadership changes. One whose file takes no records is not connected while it is behind.
+    /// Whether the source of a relay is a member that keeps up, which means that the leader that it
+    /// follows does lead. While the leadership changes, any other member may fall behind by more
+    /// than the time for which contents are withheld. A member whose file takes no records is not
+    /// connected while it is behind.
     fn source_keeps_up(&self, relay: usize) -> bool {
         let Some(Location::Member(number)) = self.source_of(relay) else {
             return false;
@@ -89,7 +92,7 @@ impl ClusterRun {
         leader.is_some_and(leads)
     }
 
-    /// Faults of relays end.
+    /// Ends the faults of relays.
     pub(super) fn heal_relays(&mut self) {
         let wires = &mut self.relays.wires;
         wires.set_weather(super::faults::FAIR);
@@ -102,7 +105,7 @@ impl ClusterRun {
         }
     }
 
-    /// A relay that does not have what the cluster has, or says so.
+    /// Describes a relay that lacks contents of the cluster, or reports that it does.
     pub(super) fn relay_problem(&self) -> Option<String> {
         let mut problems = (0..self.relays.hosts.len()).filter_map(|number| {
             let problem = self.problem_of_relay(number).err()?;

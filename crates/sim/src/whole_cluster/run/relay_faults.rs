@@ -1,10 +1,10 @@
-//! The faults of relays, and how they come.
+//! The faults of relays, and how they occur.
 
 use super::ClusterRun;
 use crate::whole_cluster::location::Location;
 
 impl ClusterRun {
-    /// One of the faults of relays that this run can have, or an action of their clients.
+    /// Causes one of the faults of relays that this run can have, or an action of their clients.
     pub(super) fn do_something_to_relays(&mut self) -> Result<(), String> {
         let relay = self.dice.below(self.relays.hosts.len());
         let faults = self.faults.hosts;

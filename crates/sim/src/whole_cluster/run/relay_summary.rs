@@ -3,35 +3,35 @@
 use super::{Summary, run_relays};
 use crate::world::seeds::{Simulation, Tracing};
 
-/// Statistics about relays: they show whether runs reach the interesting situations.
+/// Statistics about relays, which show whether runs reach the interesting situations.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct RelayTally {
     /// Relays.
     pub relays: u64,
-    /// Ends of their processes.
+    /// Ends of relays' processes.
     pub kills: u64,
-    /// Pauses of them.
+    /// Pauses of relays.
     pub pauses: u64,
-    /// Transactions of their clients that were acknowledged.
+    /// Acknowledged transactions of relays' clients.
     pub acknowledged: u64,
-    /// Transactions of their clients that were canceled.
+    /// Canceled transactions of relays' clients.
     pub canceled: u64,
     /// Transactions that asserted a lock and whose tenure was judged.
     pub asserted: u64,
-    /// Relays that became older, because their source did.
+    /// Relays whose contents became older because the source's did.
     pub went_back: u64,
-    /// Whole contents that their sources have sent them.
+    /// Complete contents that sources have sent to relays.
     pub downloads: u64,
-    /// Connections between them and their sources that broke.
+    /// Broken connections between relays and their sources.
     pub broken_connections: u64,
 }
 
 /// Statistics of a run.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct RelaySummary {
-    /// About the cluster and the clients.
+    /// Statistics about the cluster and the clients.
     pub servers: Summary,
-    /// About the relays.
+    /// Statistics about the relays.
     pub relays: RelayTally,
 }
 

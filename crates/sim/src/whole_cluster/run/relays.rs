@@ -1,6 +1,7 @@
 //! Relays in a run: their hosts, the network between them and their sources, and their steps.
 //!
-//! Invariant: a relay reaches its source over sockets only, as any client does; nothing is done to it that a run does not do to a server of its own.
+//! Invariant: a relay reaches its source only over sockets, as any client does. A run does nothing
+//! to a relay that it does not do to other servers.
 
 use std::collections::BTreeMap;
 
@@ -20,17 +21,17 @@ use crate::whole_cluster::tenures::Tenures;
 use crate::world::clock::Clock;
 use crate::world::network::wires::Wires;
 
-/// See the module.
+/// The relays of a run.
 #[derive(Debug)]
 pub(super) struct Relays {
     pub(super) hosts: Vec<RelayHost>,
     /// The network between relays and their sources.
     pub(super) wires: Wires,
-    /// Sockets of servers that are up, at which relays are clients.
+    /// Sockets of running servers whose clients are relays.
     pub(super) sockets: BTreeMap<Location, Sockets>,
-    /// Which transactions may be canceled.
+    /// Determines which transactions may be canceled.
     pub(super) doubts: Doubts,
-    /// Which session owned a lock for which commits.
+    /// Tracks which session owned a lock at which commits.
     pub(super) tenures: Tenures,
     pub(super) tally: RelayTally,
 }
@@ -48,7 +49,7 @@ impl Default for Relays {
     }
 }
 
-/// The shards and databases of a server that is up.
+/// Returns the shards and databases of a running server.
 pub(super) fn machine_at<'m>(
     members: &'m mut [ClusterHost],
     relays: &'m mut [RelayHost],
@@ -61,7 +62,8 @@ pub(super) fn machine_at<'m>(
 }
 
 impl ClusterRun {
-    /// Adds relays: so many in each level, each of them a relay of all servers in the level before, or of some.
+    /// Adds relays: this many in each level. Each is a relay of all servers in the preceding level,
+    /// or of some of them.
     pub(super) fn add_relays(&mut self, levels: &[usize]) {
         self.relays.wires = Wires::new(self.dice.draw(), self.faults.weather);
         let mut sources: Vec<Location> = (0..self.hosts.len()).map(Location::Member).collect();
@@ -87,13 +89,13 @@ impl ClusterRun {
         !self.relays.hosts.is_empty()
     }
 
-    /// All servers.
+    /// Returns the locations of all servers.
     pub(super) fn locations(&self) -> impl Iterator<Item = Location> + use<> {
         let members = (0..self.hosts.len()).map(Location::Member);
         members.chain((0..self.relays.hosts.len()).map(Location::Relay))
     }
 
-    /// One of them; for clients of relays mostly a relay.
+    /// Draws a server; for clients of relays mostly a relay.
     pub(super) fn draw_location(&mut self, is_for_relays: bool) -> Location {
         let members = self.hosts.len();
         if is_for_relays && self.dice.chance(90) {
@@ -113,7 +115,7 @@ impl ClusterRun {
         }
     }
 
-    /// Judges what has happened at a server since the last look.
+    /// Judges the events at a server since the last check.
     pub(super) fn collect_at(&mut self, location: Location) -> Result<(), String> {
         match location {
             Location::Member(number) => self.collect(number),
@@ -121,7 +123,7 @@ impl ClusterRun {
         }
     }
 
-    /// Times of events of the network of relays, and of the probes of their sources.
+    /// Returns the times of events in the network of relays, and of the probes of their sources.
     pub(super) fn relays_next_ms(&self) -> impl Iterator<Item = u64> + '_ {
         let probes = self
             .relays
@@ -136,7 +138,7 @@ impl ClusterRun {
         self.relays.wires.next_ms().into_iter().chain(probes)
     }
 
-    /// Starts a relay that is to start; false if there is none.
+    /// Starts a relay whose start is due. Returns false if no start is due.
     pub(super) fn start_relay(&mut self) -> bool {
         let is_due = |host: &RelayHost| host.start_ms.is_some_and(|at_ms| at_ms <= self.now_ms);
         let Some(number) = self.relays.hosts.iter().position(is_due) else {
@@ -150,7 +152,8 @@ impl ClusterRun {
         true
     }
 
-    /// The process of a relay ends. `tells`: its system tells the other ends.
+    /// Ends the process of a relay. With `tells`, its operating system tells the other ends of its
+    /// connections.
     pub(super) fn stop_relay(&mut self, number: usize, tells: bool) {
         self.trace
             .line(format_args!("{} relay {number} is down", self.now_ms));
@@ -162,7 +165,7 @@ impl ClusterRun {
         self.relays.hosts[number].process = None;
     }
 
-    /// A server listens for relays.
+    /// A server begins to listen for relays.
     pub(super) fn open_sockets(&mut self, location: Location) {
         if self.relays.hosts.is_empty() {
             return;
@@ -173,7 +176,7 @@ impl ClusterRun {
         wires.start(location.listener(), &location.address());
     }
 
-    /// A server is gone.
+    /// A server has ended, and its sockets are closed.
     pub(super) fn close_sockets(&mut self, location: Location, tells: bool) {
         if self.relays.sockets.remove(&location).is_some() {
             let wires = &mut self.relays.wires;
@@ -181,7 +184,7 @@ impl ClusterRun {
         }
     }
 
-    /// Steps of relays, and of the sockets of their sources, that are possible now.
+    /// Lists the steps of relays, and of the sockets of their sources, that can be taken now.
     pub(super) fn relay_choices(&self, choices: &mut Vec<Choice>) {
         let wires = &self.relays.wires;
         for (number, host) in self.relays.hosts.iter().enumerate() {
@@ -210,7 +213,7 @@ impl ClusterRun {
         self.collect_relay(number)
     }
 
-    /// A shard of a server looks at the sockets of relays.
+    /// A shard of a server polls the sockets of relays.
     pub(super) fn look_at_sockets(&mut self, location: Location) -> Result<(), String> {
         let now = self.server(location).now(self.now_ms);
         let machine = machine_at(&mut self.hosts, &mut self.relays.hosts, location);
@@ -222,7 +225,7 @@ impl ClusterRun {
         self.collect_at(location)
     }
 
-    /// A message of a server goes to a relay; it is given back if it is for another client.
+    /// Delivers a message of a server to a relay. Returns the message if it is for another client.
     pub(super) fn deliver_to_relay(
         &mut self,
         location: Location,

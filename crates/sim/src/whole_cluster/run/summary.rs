@@ -3,7 +3,7 @@
 use super::run;
 use crate::world::seeds::{Simulation, Tracing};
 
-/// Statistics of a run: they show whether runs reach the interesting situations.
+/// Statistics of a run, which show whether runs reach the interesting situations.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Summary {
     /// Hash of the trace.
@@ -14,11 +14,11 @@ pub struct Summary {
     pub transactions: u64,
     /// Transactions committed.
     pub commits: u64,
-    /// Those of them whose clients know it.
+    /// Committed transactions whose clients know it.
     pub acknowledged: u64,
     /// Transactions that were answered with an error.
     pub refused: u64,
-    /// Transactions of sessions that had ended, committed twice.
+    /// Transactions that were committed twice after their sessions had ended.
     pub repeated: u64,
     /// Leaderships.
     pub leaderships: u64,
@@ -32,25 +32,27 @@ pub struct Summary {
     pub partitions: u64,
     /// Pauses.
     pub pauses: u64,
-    /// Servers that were to join.
+    /// Servers that tried to join.
     pub joins: u64,
-    /// Servers that were to leave.
+    /// Servers that tried to leave.
     pub removals: u64,
     /// Servers that have left.
     pub left: u64,
     /// Files, or snapshots in them, that have rotted.
     pub damages: u64,
-    /// Members whose file had less than they had promised, and which were found out.
+    /// Members whose file had less than they had promised, and whose loss was detected.
     pub found_out: u64,
-    /// Those that got everything again from the leader that had counted it, before they were told.
+    /// Members with such a file that got everything again from the leader that had counted it,
+    /// before they were told of the loss.
     pub refilled: u64,
     /// Compactions because of growth.
     pub growths: u64,
-    /// Snapshots of leaders, installed.
+    /// Snapshots received from leaders and installed.
     pub snapshots: u64,
-    /// Transactions in doubt of which a server learned whether an installed snapshot contains them.
+    /// Transactions in doubt for which a server learned whether an installed snapshot contains
+    /// them.
     pub found: u64,
-    /// Sessions that ended because no member knows the outcome of a transaction any more.
+    /// Sessions that ended because no member knows the outcome of a transaction.
     pub unknown: u64,
     /// Conversions that succeeded.
     pub conversions: u64,

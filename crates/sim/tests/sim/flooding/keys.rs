@@ -1,7 +1,8 @@
-//! Keys that collide under a public hash function, as an attacker makes them from its source.
+//! Keys that collide under a public hash function, as an attacker constructs them from its source.
 //!
-//! Foldhash multiplies two words of a key, each mixed with a word of its state, and folds the product. An attacker that knows the state of
-//! one factor chooses its word so that the factor is zero; the word of the other factor is then free:
+//! Foldhash multiplies two words of a key, each mixed with a word of its state, and folds the
+//! product. An attacker that knows the state word of one factor chooses the key word so that the
+//! factor is zero. The key word of the other factor is then free:
 //!
 //! ```text
 //! folded(word ^ state, other ^ other_state) = 0    for word = state and any other
@@ -12,7 +13,8 @@ use corvid_data::Uuid;
 /// Number of keys.
 pub(crate) const KEYS: usize = 100_000;
 
-/// The state that is the same for every hasher, word by word, and that of a hasher without a seed.
+/// The state that all hashers share, word by word; `FIRST` is the first word of a hasher without a
+/// seed.
 const SHARED: [u64; 2] = [0xc0ac_29b7_c97c_50dd, 0x3f84_d5b5_b547_0917];
 const FIRST: u64 = 0x082e_fa98_ec4e_6c89;
 
@@ -21,7 +23,8 @@ fn folded(a: u64, b: u64) -> u64 {
     product as u64 ^ (product >> 64) as u64
 }
 
-/// Identities: the high half makes the second factor zero, so they collide under any seed of the hasher.
+/// Returns UUIDs whose high half makes the second factor zero, so that they collide under any seed
+/// of the hasher.
 pub(crate) fn uuids() -> impl Iterator<Item = Uuid> {
     (0..KEYS as u64).map(|number| {
         let mut bytes = [0; 16];
@@ -31,11 +34,14 @@ pub(crate) fn uuids() -> impl Iterator<Item = Uuid> {
     })
 }
 
-/// The second column of an index over two integers, under which any first one collides with all others.
+/// The second column of an index over two integers. With this value, any first column collides with
+/// all others.
 pub(crate) const SECOND: i64 = SHARED[0].cast_signed();
 
-/// Strings of 60 letters that differ in four. Their hash has two rounds of two lanes; the first lane's word of the second round is the
-/// result of its first round, so its factor, letters 28 to 35, has no effect. The other lane does not read letters 32 to 35.
+/// Returns strings of 60 letters that differ in four. Their hash has two rounds of two lanes. In
+/// the first lane, letters 16 to 23 equal the result of the first round. That makes one factor of
+/// the second round zero, so the other factor, letters 28 to 35, has no effect. The other lane does
+/// not read letters 32 to 35.
 pub(crate) fn strings() -> impl Iterator<Item = String> {
     let (mut text, zero) = (0u32..)
         .map(|number| {
@@ -57,7 +63,7 @@ pub(crate) fn strings() -> impl Iterator<Item = String> {
     })
 }
 
-/// Four letters.
+/// Returns four letters.
 fn base32(number: usize) -> String {
     let letter = |place: u32| {
         let digit = number >> (5 * place) & 31;

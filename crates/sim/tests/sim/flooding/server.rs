@@ -1,4 +1,5 @@
-//! A shard and a database, the whole server except sockets, files and threads: requests go in as bytes.
+//! A shard and a database: the whole server except sockets, files and threads. Requests enter as
+//! bytes.
 
 use corvid_log::storage::{FileSize, StorageReply, StorageRequest};
 use std::mem;
@@ -74,7 +75,7 @@ impl Server {
         }
     }
 
-    /// Inserts rows, each with its own identity. Panics when one is refused.
+    /// Inserts rows with given UUIDs. Panics if a row is refused.
     pub(crate) fn insert(&mut self, rows: &[Row]) {
         let mut request = br#"{"id":0,"method":"transact","params":["D""#.to_vec();
         for Row { uuid, name, a, b } in rows {
@@ -137,7 +138,7 @@ impl Server {
         database.row_count(table)
     }
 
-    /// Pairs of entries whose look-ups begin at the same slot, in every table and index.
+    /// Number of pairs of entries whose look-ups begin at the same slot, in all tables and indexes.
     pub(crate) fn collisions(&self) -> u64 {
         self.pump.service().database().hash_collisions()
     }
