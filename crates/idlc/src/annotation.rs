@@ -1,8 +1,9 @@
-//! Annotations of a schema, added before code is generated from it (docs/spec/idl.md 7.1).
+//! Annotations of a schema, which are added before code is generated (docs/spec/idl.md 7.1).
 //!
-//! Annotations are either a JSON object that is merged into the schema (RFC 7386), or assignments
-//! as existing annotation files have them, `s["idlPrefix"] = "nbrec_"` ([`script`]). For Rust no
-//! annotation matters; they are carried through for readers of the result.
+//! Annotations are either a JSON object that is merged into the schema (RFC 7386), or a file of
+//! assignments such as `s["idlPrefix"] = "nbrec_"`, as Open vSwitch and OVN have them ([`script`]).
+//! Only the C generator uses annotations. The Rust and Python generators ignore those at the top of
+//! the schema and refuse `extensions`.
 
 mod script;
 mod token;
@@ -13,7 +14,7 @@ use corvid_json::Value;
 
 use crate::error::Error;
 
-/// Merges annotations into a schema; the result as JSON.
+/// Merges annotations into a schema, and returns the result as JSON text.
 ///
 /// ```
 /// let annotations = "# prefix\ns[\"idlPrefix\"] = \"zoorec_\"\n";
@@ -25,7 +26,8 @@ use crate::error::Error;
 /// ```
 ///
 /// # Errors
-/// Either is not what it should be.
+/// If the schema is not JSON, or if the annotations are neither a JSON object nor assignments that
+/// the generator understands.
 pub fn annotate(schema: &str, annotations: &str) -> Result<String, Error> {
     let parse =
         |text: &str| Value::parse(text.as_bytes()).map_err(|error| Error::Json(error.to_string()));
@@ -61,26 +63,27 @@ fn merge(target: &mut Value, patch: Value) {
     }
 }
 
-/// The members that annotations add to the top of a schema, for generators of C.
+/// The members that annotations add to the top of a schema for the C generator.
 const ADDED: [&str; 4] = ["cDecls", "hDecls", "idlHeader", "idlPrefix"];
 
-/// A column that the database does not have: code of the program computes it from the others.
+/// A synthetic column: the database does not have it; code in the program computes it from other
+/// columns.
 #[derive(Debug, Clone)]
 pub(crate) struct Synthetic {
     pub(crate) table: String,
     pub(crate) name: String,
     pub(crate) column_type: ColumnType,
-    /// The declaration that takes the place of the member's.
+    /// The declaration that replaces the usual struct member, if any.
     pub(crate) members: Option<String>,
-    /// Fills the member; the row is `row`.
+    /// C code that fills the member. The code finds its row in the variable `row`.
     pub(crate) parse: String,
-    /// Frees what `parse` has allocated.
+    /// C code that frees the memory that `parse` allocated.
     pub(crate) unparse: String,
-    /// Columns that are read before.
+    /// The columns that must be read before this one.
     pub(crate) dependencies: Vec<String>,
 }
 
-/// Takes the synthetic columns out of a schema.
+/// Removes the synthetic columns from a schema, and returns them.
 pub(crate) fn take_synthetic(json: &mut Value) -> Result<Vec<Synthetic>, Error> {
     let mut taken = Vec::new();
     for (table, json) in object_mut(json, "tables").into_iter().flatten() {
@@ -129,7 +132,7 @@ fn synthetic(table: &BStr, name: &BStr, column: &Value) -> Result<Synthetic, Err
     })
 }
 
-/// A member that is an object.
+/// Returns a member that is an object.
 fn object_mut<'a>(json: &'a mut Value, name: &str) -> Option<&'a mut corvid_json::Object> {
     let Value::Object(members) = json else {
         return None;
@@ -140,7 +143,8 @@ fn object_mut<'a>(json: &'a mut Value, name: &str) -> Option<&'a mut corvid_json
     }
 }
 
-/// Leaves the schema alone. Code that columns and tables bring along is for another language, and cannot be left out.
+/// Removes the annotations and leaves the plain schema. Extensions that remain are an error: they
+/// carry C code, which would silently be missing from the generated program.
 pub(crate) fn strip(json: &mut Value) -> Result<(), Error> {
     if let Value::Object(members) = json {
         for name in ADDED {
@@ -176,7 +180,8 @@ mod tests {
         assert!(error.contains("line 2"), "{error}");
     }
 
-    /// Comments, a function that adds a column with its code, declarations: what OVN's files have.
+    /// The parts of OVN's annotation files: comments, declarations, and a function that adds a
+    /// column with its code.
     #[test]
     fn a_file_as_ovn_writes_it() {
         let annotations = r##"

@@ -1,8 +1,11 @@
-//! Typed C for the tables of a schema: a header and a source over `corvid.h`, in the shape of the code that Open vSwitch's generator makes (docs/spec/idl.md 7).
+//! Generates C for the tables of a schema: a header and a source over `corvid.h`, in the shape of
+//! the code that Open vSwitch's generator makes (docs/spec/idl.md 7).
 //!
-//! The source has constants that describe the structs of rows, and functions that turn C values into atoms; everything else is in the library.
+//! The source contains constants that describe the row structs, and functions that turn C values
+//! into atoms. All other code is in the library.
 
-/// Writing to a string cannot fail.
+/// Appends formatted text and a newline to a string. Writing to a string cannot fail, so the result
+/// is ignored.
 macro_rules! put {
     ($out:expr, $($text:tt)*) => { let _ = writeln!($out, $($text)*); };
 }
@@ -22,14 +25,15 @@ use self::column::{Column, Shape, atom, is_identifier, member, shape_of};
 use crate::annotation::Synthetic;
 use crate::error::Error;
 
-/// One table.
+/// One table, with its names in C.
 struct Table<'a> {
     schema: &'a TableSchema,
-    /// `<p><t>`, and in capitals.
+    /// The name of the row struct: the prefix and the table's name in lower case. `capital` is the
+    /// same name in capitals.
     s: String,
     capital: String,
     columns: Vec<Column<'a>>,
-    /// Columns that code computes, those that others depend on first.
+    /// The synthetic columns of the table, each after those that it depends on.
     synthetic: Vec<&'a Synthetic>,
 }
 
@@ -62,7 +66,8 @@ fn tables<'a>(schema: &'a Schema, names: &'a Names) -> Vec<Table<'a>> {
     tables
 }
 
-/// Refuses names that are none in C, or that become one.
+/// Checks that all names are identifiers in C, and that no two names of the schema become one name
+/// in C.
 pub(crate) fn check(schema: &Schema, names: &Names) -> Result<(), Error> {
     let is_name = |text: &str| {
         text.chars()
@@ -78,7 +83,7 @@ pub(crate) fn check(schema: &Schema, names: &Names) -> Result<(), Error> {
             return Err(Error::Clash(format!("table {}", table.schema.name)));
         }
         for function in functions(names, &table) {
-            // A column `condition` asks for a second `TABLE_set_condition`.
+            // A column named `condition` would define `TABLE_set_condition` a second time.
             if !calls.insert(function.name().to_owned()) {
                 let (name, table) = (function.name(), &table.schema.name);
                 return Err(Error::Clash(format!("function {name} of table {table}")));
@@ -86,7 +91,8 @@ pub(crate) fn check(schema: &Schema, names: &Names) -> Result<(), Error> {
         }
         let mut members = BTreeSet::new();
         for column in &table.synthetic {
-            // The schema of the server, which would refuse such a name, does not have the column.
+            // Synthetic columns have been taken out of the schema, so the schema's parser has not
+            // checked their names.
             let is_free =
                 is_identifier(&column.name) && members.insert(member(&column.name).to_uppercase());
             if !is_free {
@@ -108,7 +114,7 @@ pub(crate) fn check(schema: &Schema, names: &Names) -> Result<(), Error> {
     Ok(())
 }
 
-/// The header.
+/// Generates the header.
 pub(crate) fn header(schema: &Schema, names: &Names) -> String {
     let tables = tables(schema, names);
     let p = &names.prefix;
@@ -121,7 +127,7 @@ pub(crate) fn header(schema: &Schema, names: &Names) -> String {
         schema.version
     );
     put!(out, "#ifndef {capital}IDL_H\n#define {capital}IDL_H 1\n");
-    // Structs of rows differ between the generators.
+    // The row structs of the two generators differ, so no file may use both headers.
     put!(
         out,
         "/* The header of Open vSwitch's generator, included later, adds nothing. */\n\
@@ -178,8 +184,9 @@ pub(crate) fn header(schema: &Schema, names: &Names) -> String {
     out
 }
 
-/// Names of the tables in object files, which differ if rows differ: rows contain the maps of Open
-/// vSwitch's library or ours, and libopenvswitch has code of its own generator for some schemas.
+/// Renames the tables in object files, so that files that were compiled with different row structs
+/// do not link. Rows contain either the map of Open vSwitch's library or that of `libcorvid`.
+/// libopenvswitch also contains code of its own generator under the usual names, for some schemas.
 fn modes(names: &Names) -> String {
     let p = &names.prefix;
     let mut out = String::new();
@@ -195,7 +202,7 @@ fn modes(names: &Names) -> String {
     out
 }
 
-/// Functions of the source that read maps of strings.
+/// The functions in the source that read maps of strings.
 const MAP_FUNCTIONS: &str = "\
 #ifdef CORVID_WITH_OPENVSWITCH
 #include <corvid-compat-smap.h>
@@ -219,7 +226,7 @@ map_atoms(const corvid_idl_smap *map, struct corvid_atom *keys, struct corvid_at
 #endif
 ";
 
-/// The functions of maps that a class names.
+/// The map functions that the database's class points to.
 const MAP_CLASS: &str = "\
 #ifdef CORVID_WITH_OPENVSWITCH
 static const struct corvid_idl_map_functions map_functions = {
@@ -285,7 +292,7 @@ fn table_header(out: &mut String, names: &Names, table: &Table<'_>) {
     }
 }
 
-/// The declarations of a column's members.
+/// Declares the struct members of a column.
 fn members(names: &Names, name: &str, column_type: &ColumnType) -> String {
     let mut out = String::new();
     let key = names.type_of(&column_type.key);
@@ -317,7 +324,7 @@ fn members(names: &Names, name: &str, column_type: &ColumnType) -> String {
     out
 }
 
-/// The body of `_init`: what a row without any values holds.
+/// Generates the body of `_init`, which fills a row with the defaults of its columns.
 fn init(table: &Table<'_>) -> String {
     let mut body = "    memset(row, 0, sizeof *row);\n".to_owned();
     for column in &table.columns {
@@ -348,14 +355,14 @@ fn init(table: &Table<'_>) -> String {
     body
 }
 
-/// A function of the generated code.
+/// A function of the generated code: its prototype and its body.
 struct Function {
     prototype: String,
     body: String,
 }
 
 impl Function {
-    /// Its name, which is the word before the parameters.
+    /// Returns the function's name: the last word before the parameters.
     fn name(&self) -> &str {
         let head = self.prototype.split('(').next().unwrap_or_default();
         head.rsplit([' ', '*']).next().unwrap_or_default()
@@ -367,7 +374,7 @@ fn function(prototype: String, body: impl Into<String>) -> Function {
     Function { prototype, body }
 }
 
-/// All functions of a table, in one list for both files.
+/// Lists all functions of a table. The header declares them and the source defines them.
 fn functions(names: &Names, table: &Table<'_>) -> Vec<Function> {
     let s = &table.s;
     let lower = table.schema.name.to_lowercase();
@@ -574,7 +581,7 @@ fn column_functions(names: &Names, table: &Table<'_>, column: &Column<'_>) -> Ve
     made
 }
 
-/// The source.
+/// Generates the source.
 pub(crate) fn source(schema: &Schema, names: &Names) -> String {
     let tables = tables(schema, names);
     let p = &names.prefix;

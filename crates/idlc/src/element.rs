@@ -1,4 +1,4 @@
-//! Types of elements and of whole columns.
+//! The Rust types of elements, and column types in words.
 
 use std::collections::BTreeMap;
 
@@ -7,7 +7,7 @@ use corvid_data::{AtomRef, AtomType, BaseType, ColumnType, TableId};
 
 use crate::names;
 
-/// The type of an element.
+/// The Rust type of a column's elements, of a map's keys, or of a map's values.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct ElementType {
     pub(crate) name: String,
@@ -15,7 +15,7 @@ pub(crate) struct ElementType {
 }
 
 impl ElementType {
-    /// The type of a function's argument for it.
+    /// Returns the type of a function argument that takes such an element.
     pub(crate) fn argument(&self) -> &str {
         if self.is_text() {
             "impl Into<Str>"
@@ -24,7 +24,7 @@ impl ElementType {
         }
     }
 
-    /// The conversion of the argument to an element.
+    /// Returns the code that converts such an argument to an element.
     pub(crate) fn conversion(&self) -> &'static str {
         if self.is_text() { ".into()" } else { "" }
     }
@@ -34,7 +34,8 @@ impl ElementType {
     }
 }
 
-/// The type of elements of a base type; `enumeration` is what it is called if it lists its values.
+/// Returns the Rust type of a base type's elements. `enumeration` is the name of the enum if the
+/// base type lists its strings.
 pub(crate) fn element(
     base: &BaseType,
     enumeration: &str,
@@ -64,7 +65,8 @@ pub(crate) fn element(
     }
 }
 
-/// The values of an enumeration with their names in Rust; `None` where there is none, or two would have the same name.
+/// Returns the strings that a base type lists, each with the name of its Rust variant. Returns
+/// `None` if it lists no strings, or if a variant's name is reserved or used twice.
 pub(crate) fn variants(base: &BaseType) -> Option<Vec<(String, String)>> {
     let values = base.enumeration.as_ref()?;
     let mut variants: Vec<(String, String)> = Vec::new();
@@ -83,7 +85,7 @@ pub(crate) fn variants(base: &BaseType) -> Option<Vec<(String, String)>> {
     Some(variants)
 }
 
-/// A type in words, for documentation.
+/// Describes a column's type in words, for the generated documentation.
 pub(crate) fn in_words(column: &ColumnType) -> String {
     let (one, many) = base_in_words(&column.key);
     match (&column.value, column.min, column.max) {
@@ -106,7 +108,7 @@ fn limit(column: &ColumnType) -> String {
     }
 }
 
-/// One value, and several.
+/// Describes a base type in words: one value, and several values.
 fn base_in_words(base: &BaseType) -> (String, String) {
     if let Some(reference) = &base.reference {
         let name = &reference.table_name;
@@ -144,7 +146,7 @@ fn text(atom: AtomRef<'_>) -> String {
     }
 }
 
-/// Bounds in words; those that are the type's own are none.
+/// Describes bounds in words. A bound that is the type's own limit is left out.
 fn between<T: Copy + PartialEq + std::fmt::Display>(
     what: &str,
     min: T,

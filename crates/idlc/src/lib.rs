@@ -1,7 +1,9 @@
-//! Typed Rust, typed Python and typed C for the tables of a schema.
+//! Generates typed Rust, Python and C for the tables of a database schema.
 //!
-//! A schema, as JSON and perhaps with annotations, becomes one module: a handle for the rows of each table, a constant for each column, an
-//! enumeration for each column with a list of values. It uses `corvid::typed`; the generated text is meant to be read.
+//! The input is a schema as JSON text, with or without annotations. In Rust it becomes one module,
+//! with a handle type for the rows of each table, a constant for each column, and an enum for each
+//! column that lists its values. The module uses `corvid::typed`. The generated text is meant to be
+//! read.
 //!
 //! ```
 //! let schema = r#"{"name":"Zoo","version":"1.0.0","tables":{"Keeper":{"isRoot":true,"columns":{
@@ -13,8 +15,9 @@
 //! # Ok::<(), corvid_idlc::Error>(())
 //! ```
 //!
-//! Called by the program `ovsdb-idlc` and by build scripts. Pure: text goes in and comes out, but for the command line of the program,
-//! which is here for the generator of manual pages (feature `program`).
+//! The program `ovsdb-idlc` and build scripts call this crate. The generators take text and return
+//! text, and do no input or output. The feature `program` adds the program's command line, which
+//! the generator of manual pages needs.
 
 mod annotation;
 mod c;
@@ -34,7 +37,7 @@ use corvid_json::Value;
 pub use annotation::annotate;
 pub use error::Error;
 
-/// The names that generated code may use; it imports those that it needs.
+/// The names that generated code may import. Each module imports only those that it uses.
 const VOCABULARY: [&str; 23] = [
     "Arc",
     "Atom",
@@ -61,10 +64,13 @@ const VOCABULARY: [&str; 23] = [
     "Uuid",
 ];
 
-/// The module for a schema, which may carry annotations (docs/spec/idl.md 7.1): one item, to be put into a file or included.
+/// Generates the Rust module for a schema, which may carry annotations (docs/spec/idl.md 7.1). The
+/// text is a single `pub mod` item. Put it in a file of its own, or `include!` it from a build
+/// script's output.
 ///
 /// # Errors
-/// The text is no schema, or asks for code in other languages.
+/// If the text is not a valid schema, if it carries extensions, whose code is in another language,
+/// or if two names in it become one in Rust.
 pub fn rust(text: &str) -> Result<String, Error> {
     let schema = parse(text)?;
     let types = names::types_of(&schema)?;
@@ -84,8 +90,9 @@ pub fn rust(text: &str) -> Result<String, Error> {
     Ok(prettyplease::unparse(&file))
 }
 
-/// The module of Python for a schema, which may carry annotations: a class for the rows of each table, clients that know the tables, `connect`. It uses
-/// the package `corvid`.
+/// Generates the Python module for a schema, which may carry annotations. The module contains a
+/// class for the rows of each table, client classes that know the types of the tables, and
+/// functions that connect. It uses the package `corvid`.
 ///
 /// ```
 /// let schema = r#"{"name":"Zoo","version":"1.0.0","tables":{"Keeper":{"isRoot":true,"columns":{
@@ -97,14 +104,17 @@ pub fn rust(text: &str) -> Result<String, Error> {
 /// ```
 ///
 /// # Errors
-/// As [`rust`].
+/// If the text is not a valid schema, or carries extensions, whose code is in another language.
 pub fn python(text: &str) -> Result<String, Error> {
     Ok(python::module(&parse(text)?))
 }
 
-/// The header and the source in C for a schema, which may carry annotations. They use `corvid.h`, and have the shape of the code that Open vSwitch's generator makes.
+/// Generates the C header and source for a schema, which may carry annotations. They use
+/// `corvid.h`, and have the shape of the code that Open vSwitch's generator makes.
 ///
-/// The names begin with the annotation `idlPrefix`, or with the name of the database. The source includes the annotation `idlHeader`, or `"NAME-idl.h"`.
+/// Names begin with the annotation `idlPrefix`, or with the database's name in lower case and an
+/// underscore. The source includes the header that the annotation `idlHeader` gives, or
+/// `"NAME-idl.h"`.
 ///
 /// ```
 /// let schema = r#"{"name":"Zoo","version":"1.0.0","idlPrefix":"zoorec_","tables":{"Keeper":{"isRoot":true,"columns":{
@@ -116,7 +126,9 @@ pub fn python(text: &str) -> Result<String, Error> {
 /// ```
 ///
 /// # Errors
-/// As [`rust`]; or two names become one in C.
+/// If the text is not a valid schema, if a table carries extensions, if an extension of a column
+/// does not describe a synthetic column, if a synthetic column depends on itself or on an unknown
+/// column, or if two names become one in C.
 pub fn c(text: &str) -> Result<C, Error> {
     let mut json = Value::parse(text.as_bytes()).map_err(|error| Error::Json(error.to_string()))?;
     let synthetic = annotation::take_synthetic(&mut json)?;
@@ -138,14 +150,14 @@ pub fn c(text: &str) -> Result<C, Error> {
     })
 }
 
-/// Typed C of a schema.
+/// The C code for a schema.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct C {
-    /// The name of the database in lower case, for names of files.
+    /// The database's name in lower case, from which the files get their names.
     pub name: String,
-    /// The header.
+    /// The text of the header.
     pub header: String,
-    /// The source.
+    /// The text of the source.
     pub source: String,
 }
 
@@ -153,13 +165,13 @@ fn parse(text: &str) -> Result<Schema, Error> {
     schema_of(Value::parse(text.as_bytes()).map_err(|error| Error::Json(error.to_string()))?)
 }
 
-/// The schema without what annotations add.
+/// Parses a schema after its annotations are removed.
 fn schema_of(mut json: Value) -> Result<Schema, Error> {
     annotation::strip(&mut json)?;
     Schema::from_json(&json).map_err(|error| Error::Schema(error.to_string()))
 }
 
-/// The imports that a module needs.
+/// Generates the imports that a module body needs.
 fn imports(body: &str) -> String {
     let is_named = |name: &&str| {
         body.split(|letter: char| !letter.is_alphanumeric() && letter != '_')

@@ -1,4 +1,4 @@
-//! `ovsdb-idlc`: prints typed Rust, Python or C for a schema, or a schema with its annotations.
+//! `ovsdb-idlc`: prints typed Rust, Python or C for a schema, and merges annotations into schemas.
 
 use std::path::Path;
 
@@ -13,7 +13,7 @@ fn main() {
     program::exit(0)
 }
 
-/// The text to print, or the error.
+/// Returns the text to print, or the error message.
 fn run(options: &Options) -> Result<String, String> {
     let read = |name: &str| {
         let path = Path::new(options.directory.as_deref().unwrap_or_default()).join(name);
@@ -48,7 +48,7 @@ fn c(text: &str, idl: &str) -> Result<corvid_idlc::C, String> {
     corvid_idlc::c(text).map_err(|error| format!("{idl}: {error}"))
 }
 
-/// Writes the header and the source, and prints their names.
+/// Writes the header and the source into `directory`, and returns the names of the files.
 fn write_c(code: &corvid_idlc::C, directory: &str) -> Result<String, String> {
     let mut names = String::new();
     for (text, suffix) in [(&code.header, "h"), (&code.source, "c")] {

@@ -1,12 +1,12 @@
-//! The manual of `ovsdb-idlc`: source of `--help`, the manual page, completions.
+//! The manual of `ovsdb-idlc`. `--help`, the manual page and shell completions are made from it.
 //!
-//! Options come from the table in [`crate::options`].
+//! The options come from the table in [`crate::options`].
 
 use corvid_shell::manual::{Chapter, Manual};
 
 use crate::options;
 
-/// All of it.
+/// Returns the whole manual.
 #[must_use]
 pub fn manual() -> Manual {
     Manual {

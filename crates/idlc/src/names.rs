@@ -1,4 +1,4 @@
-//! Names of a schema as names of Rust.
+//! Turns names in a schema into names in Rust.
 
 use std::collections::BTreeMap;
 
@@ -7,7 +7,7 @@ use corvid_data::{Schema, TableId};
 use crate::VOCABULARY;
 use crate::error::Error;
 
-/// Words that no function may be called.
+/// The keywords of Rust, which no function can have as its name.
 const KEYWORDS: [&str; 52] = [
     "abstract", "as", "async", "await", "become", "box", "break", "const", "continue", "crate",
     "do", "dyn", "else", "enum", "extern", "false", "final", "fn", "for", "gen", "if", "impl",
@@ -16,17 +16,18 @@ const KEYWORDS: [&str; 52] = [
     "union", "unsafe", "unsized", "use", "virtual", "where", "while", "yield",
 ];
 
-/// Methods of every row, so columns get other names.
+/// The methods that every row type has. A column with such a name gets another method name.
 const METHODS: [&str; 9] = [
     "all", "changes", "delete", "get", "id", "insert", "is_there", "of", "uuid",
 ];
 
-/// Types that generated code counts on beside its vocabulary.
+/// The types of the prelude that generated code uses, in addition to its vocabulary.
 const TYPES: [&str; 8] = [
     "Box", "Default", "None", "Option", "Result", "Self", "Some", "String",
 ];
 
-/// `Logical_Switch` and `logicalSwitch` as `LogicalSwitch`; what is all capitals becomes a word: `ACL` is `Acl`.
+/// Converts a name to camel case: `Logical_Switch` and `logicalSwitch` become `LogicalSwitch`. A
+/// part in capitals becomes a word: `ACL` is `Acl`.
 pub(crate) fn camel(name: &str) -> String {
     let mut camel = String::new();
     for part in name.split(|letter: char| !letter.is_ascii_alphanumeric()) {
@@ -47,7 +48,7 @@ pub(crate) fn camel(name: &str) -> String {
     camel
 }
 
-/// A name in lower case that is no keyword.
+/// Converts a name to lower case, with an underscore at its end if it is a keyword.
 pub(crate) fn snake(name: &str) -> String {
     let mut snake = name.to_ascii_lowercase();
     if KEYWORDS.contains(&snake.as_str()) {
@@ -56,7 +57,7 @@ pub(crate) fn snake(name: &str) -> String {
     snake
 }
 
-/// The name of a column's functions.
+/// Returns the name of a column's getter, from which its other functions get their names.
 pub(crate) fn method(column: &str) -> String {
     let mut name = snake(column);
     if METHODS.contains(&name.as_str()) {
@@ -65,7 +66,7 @@ pub(crate) fn method(column: &str) -> String {
     name
 }
 
-/// The name of a column's constant.
+/// Returns the name of a column's constant.
 pub(crate) fn constant(column: &str) -> String {
     let mut name = column.to_ascii_uppercase();
     if name == "TABLE" {
@@ -74,7 +75,7 @@ pub(crate) fn constant(column: &str) -> String {
     name
 }
 
-/// The type of each table's rows.
+/// Returns the name of each table's row type.
 pub(crate) fn types_of(schema: &Schema) -> Result<BTreeMap<TableId, String>, Error> {
     let mut types = BTreeMap::new();
     let mut taken = BTreeMap::new();

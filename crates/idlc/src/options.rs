@@ -1,4 +1,4 @@
-//! The command line: options anywhere, a command and its arguments.
+//! The command line of `ovsdb-idlc`: a command and its arguments, with options anywhere.
 
 use corvid_shell::args::{Arg, Args, Item, OptionEntry, Spec};
 use corvid_shell::manual::{Manual, Placeholders, help};
@@ -9,7 +9,7 @@ use crate::manual;
 /// The parsed command line.
 #[derive(Debug)]
 pub struct Options {
-    /// Where relative names of files begin.
+    /// The directory that relative file names start from.
     pub directory: Option<String>,
     /// The command and its arguments.
     pub words: Vec<String>,
@@ -31,13 +31,14 @@ fn specs() -> [Spec<Id>; 3] {
     ]
 }
 
-/// The options, as people read of them.
+/// Returns the options with their descriptions, for the manual.
 pub(crate) fn entries() -> Vec<OptionEntry> {
     Manual::entries(&specs())
 }
 
 impl Options {
-    /// Reads a command line, `argv[0]` included. Ends the process after `--help` and the like, and on errors.
+    /// Parses a command line, `argv[0]` included. Ends the process after `--help` and `--version`,
+    /// and on errors.
     #[must_use]
     pub fn parse(line: &[String]) -> Options {
         let specs = specs();

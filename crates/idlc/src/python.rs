@@ -1,5 +1,5 @@
-//! Typed Python for the tables of a schema: classes for rows, whose columns type checkers and
-//! editors know, and clients that know the tables.
+//! Generates Python for the tables of a schema: row classes whose columns type checkers and editors
+//! know, and client classes that know the tables.
 
 mod names;
 mod signatures;
@@ -11,7 +11,7 @@ use corvid_data::{Schema, TableSchema};
 
 use self::names::{class_name, is_client_attribute, is_row_attribute, row_alias};
 
-/// The module for a schema.
+/// Generates the module for a schema.
 pub(crate) fn module(schema: &Schema) -> String {
     let name = schema.name.as_str();
     let version = &schema.version;
@@ -66,7 +66,7 @@ pub(crate) fn module(schema: &Schema) -> String {
     out
 }
 
-/// The functions that connect.
+/// Generates the functions that connect to the database.
 fn connect(name: &str) -> String {
     let arguments = "remotes: _b.str, tables: _Chosen = None, *, schema: _t.Optional[_corvid.Schema] = None, \
          timeout: _t.Optional[_b.float] = 60, **settings: _Unpack[_corvid.Settings]";

@@ -1,4 +1,4 @@
-//! The code for one table.
+//! Generates the Rust code for one table.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
@@ -9,7 +9,7 @@ use crate::element::{self, ElementType};
 use crate::error::Error;
 use crate::names;
 
-/// One column, by the names and types that it has in Rust.
+/// One column, with its names and types in Rust.
 struct Column<'a> {
     schema: &'a ColumnSchema,
     number: u16,
@@ -30,7 +30,7 @@ enum Shape {
 }
 
 impl Column<'_> {
-    /// The kind, as `corvid::typed` calls it.
+    /// Returns the column's kind as a type of `corvid::typed`.
     fn kind(&self) -> String {
         let key = &self.key.name;
         match (self.shape, &self.value) {
@@ -42,7 +42,7 @@ impl Column<'_> {
         }
     }
 
-    /// The type of its values.
+    /// Returns the type of the values that the getter returns.
     fn shown(&self) -> String {
         let key = &self.key.name;
         match (self.shape, &self.value) {
@@ -53,7 +53,8 @@ impl Column<'_> {
         }
     }
 
-    /// The type of its setter's argument, and the conversion to a value.
+    /// Returns the type of the setter's argument, and the expression that converts the argument to
+    /// a value.
     fn taken(&self) -> (String, String) {
         let (key, convert) = (self.key.argument(), self.key.conversion());
         match (self.shape, &self.value) {
@@ -88,7 +89,7 @@ impl Column<'_> {
     }
 }
 
-/// Everything about one table.
+/// Generates all code for one table.
 pub(crate) fn table(
     schema: &Schema,
     id: TableId,
@@ -173,7 +174,7 @@ pub(crate) fn table(
     Ok(out)
 }
 
-/// Writing to a string cannot fail.
+/// Appends text to a string. Writing to a string cannot fail, so the result is ignored.
 fn write_out(out: &mut String, text: &str) {
     let _ = out.write_str(text);
 }

@@ -1,9 +1,10 @@
-//! Annotation files as Open vSwitch and OVN write them: a small part of Python.
+//! Interprets annotation files as Open vSwitch and OVN write them: a small part of Python.
 //!
-//! Understood are comments, assignments to members of the schema `s` and to names, functions
-//! without results and their calls, and values of strings, integers, truths, lists and objects. A
-//! name that is set to a member of the schema stands for that member, as in Python. Anything else
-//! is an error that names its line. Nothing is executed but these assignments.
+//! A file may contain comments, assignments to members of the schema `s` and to names, functions
+//! that return nothing, and calls of these functions. Values are strings, integers, booleans,
+//! `None`, lists and objects. A name that is assigned a member of the schema refers to that member,
+//! as in Python. Any other code is an error that gives its line. No code runs other than these
+//! assignments and calls.
 
 use std::collections::{HashMap, HashSet};
 
@@ -12,10 +13,10 @@ use corvid_json::Value;
 
 use super::token::{Kind, Token, tokens};
 
-/// Calls within one another.
+/// The deepest nesting of calls.
 const DEPTH_MAX: usize = 32;
 
-/// Changes a schema by annotations; the number of the line that is not understood.
+/// Applies annotations to a schema. The error is the number of the line that was not understood.
 pub(super) fn apply(schema: &mut Value, text: &str) -> Result<(), usize> {
     let tokens = tokens(text)?;
     let mut script = Script {
@@ -37,17 +38,17 @@ pub(super) fn apply(schema: &mut Value, text: &str) -> Result<(), usize> {
     Ok(())
 }
 
-/// The meaning of a name.
+/// The meaning of a name or an expression.
 #[derive(Clone)]
 enum Bound {
-    /// A member of the schema, by its path.
+    /// The member of the schema at this path.
     Member(Vec<Step>),
-    /// A value of its own.
+    /// A value that is not part of the schema.
     Own(Value),
 }
 
 impl Bound {
-    /// Whether it is a list or an object of its own.
+    /// Returns whether this is a list or an object outside the schema.
     fn is_container(&self) -> bool {
         matches!(self, Bound::Own(Value::Array(_) | Value::Object(_)))
     }
@@ -70,13 +71,14 @@ struct Script<'s, 't> {
     schema: &'s mut Value,
     functions: HashMap<String, Function<'t>>,
     globals: Names,
-    /// Names of lists and objects that are somewhere else too. In Python both places are one value,
-    /// and here they are not, so such a value is not changed any more.
+    /// The names of lists and objects that another name or container also holds. In Python both
+    /// hold the same object, here each holds a copy. A change to such a value would be lost in the
+    /// other copy, so it is an error.
     shared: HashSet<String>,
     depth: usize,
 }
 
-/// A place among tokens.
+/// A position in a sequence of tokens.
 struct Cursor<'t> {
     tokens: &'t [Token],
     at: usize,
@@ -104,7 +106,7 @@ impl<'t> Cursor<'t> {
         self.peek() == Some(&Kind::Sign(sign))
     }
 
-    /// Takes a sign if it is there.
+    /// Consumes the next token if it is the sign, and returns whether it was.
     fn takes(&mut self, sign: char) -> bool {
         let is_there = self.is(sign);
         self.at += usize::from(is_there);
@@ -129,7 +131,7 @@ impl<'t> Cursor<'t> {
 }
 
 impl<'t> Script<'_, 't> {
-    /// Runs one statement. `locals` are the names of the function that it is in.
+    /// Runs one statement. Inside a function, `locals` holds the function's names.
     fn statement(
         &mut self,
         cursor: &mut Cursor<'t>,
@@ -148,12 +150,12 @@ impl<'t> Script<'_, 't> {
                 cursor.at = cursor.tokens.len();
                 return Ok(());
             }
-            // Lines of a file may all be indented.
+            // A file may be indented as a whole.
             Some(Kind::Indent | Kind::Dedent) => {
                 cursor.at += 1;
                 return Ok(());
             }
-            // A text alone is a comment.
+            // A string alone is a documentation comment.
             Some(Kind::Text(_)) => {
                 cursor.at += 1;
                 return cursor.expect(&Kind::Newline);
@@ -252,7 +254,8 @@ impl<'t> Script<'_, 't> {
         for ((parameter, argument), is_named) in
             function.parameters.iter().zip(&arguments).zip(are_named)
         {
-            // A value that has no other name is the function's alone.
+            // A list or object that was written in the call has no other name, so the function may
+            // change it.
             if is_named && argument.is_container() {
                 self.shared.insert(parameter.clone());
             } else {
@@ -284,7 +287,7 @@ impl<'t> Script<'_, 't> {
         }
     }
 
-    /// Values with `+` between them: texts, or lists.
+    /// Evaluates operands joined by `+`, which must be strings or lists.
     fn expression(
         &mut self,
         cursor: &mut Cursor<'t>,
@@ -387,7 +390,7 @@ impl<'t> Script<'_, 't> {
         Ok(Bound::Own(value))
     }
 
-    /// The value that an expression has, as a copy.
+    /// Returns a copy of the value that an expression has.
     fn own(&self, bound: Bound, line: usize) -> Result<Value, usize> {
         match bound {
             Bound::Own(value) => Ok(value),
@@ -408,7 +411,7 @@ fn get(value: &Value, path: &[Step]) -> Option<Value> {
     Some(value.clone())
 }
 
-/// Sets a member, whose object must be there.
+/// Sets a member. The object or list that contains it must exist.
 fn set(value: &mut Value, path: &[Step], new: Value) -> Option<()> {
     let (last, path) = path.split_last()?;
     let mut value = value;

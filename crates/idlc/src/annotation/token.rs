@@ -1,10 +1,9 @@
-//! Words of annotation files, which have the syntax of Python: lines, blocks by indentation,
-//! strings.
+//! Splits annotation files into tokens, as Python does: lines, indented blocks, strings.
 
-/// Brackets within one another.
+/// The deepest nesting of brackets.
 const BRACKETS_MAX: usize = 100;
 
-/// A token, and the number of its line.
+/// A token with its line number, counted from 1.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Token {
     pub(super) kind: Kind,
@@ -19,13 +18,13 @@ pub(super) enum Kind {
     Sign(char),
     /// The end of a statement.
     Newline,
-    /// A block begins.
+    /// The start of an indented block.
     Indent,
-    /// A block ends.
+    /// The end of an indented block.
     Dedent,
 }
 
-/// The tokens of a file; the number of the line where it cannot be read.
+/// Splits a file into tokens. The error is the number of the line that cannot be read.
 pub(super) fn tokens(text: &str) -> Result<Vec<Token>, usize> {
     let mut reader = Reader {
         rest: text,
@@ -48,7 +47,7 @@ struct Reader<'a> {
     rest: &'a str,
     line: usize,
     tokens: Vec<Token>,
-    /// The indentations of the open blocks.
+    /// The indentation of each open block, in bytes.
     blocks: Vec<usize>,
     brackets: usize,
 }
@@ -59,13 +58,14 @@ impl Reader<'_> {
         self.tokens.push(Token { kind, line });
     }
 
-    /// Moves on by some bytes.
+    /// Skips some bytes, and counts the lines in them.
     fn skip(&mut self, n: usize) {
         self.line += self.rest[..n].matches('\n').count();
         self.rest = &self.rest[n..];
     }
 
-    /// Reads a statement with the lines that brackets, long strings and backslashes join to it.
+    /// Reads one logical line: brackets, triple-quoted strings and backslashes join several lines
+    /// of the file to one statement.
     fn logical_line(&mut self) -> Result<(), usize> {
         let spaces = self.rest.len() - self.rest.trim_start_matches([' ', '\t']).len();
         self.skip(spaces);
@@ -112,7 +112,8 @@ impl Reader<'_> {
                     match letter {
                         '[' | '(' | '{' => {
                             self.brackets += 1;
-                            // Each is a call of the parser.
+                            // The parser recurses once per open bracket, so the depth bounds its
+                            // stack.
                             if self.brackets > BRACKETS_MAX {
                                 return Err(self.line);
                             }
@@ -151,7 +152,7 @@ impl Reader<'_> {
         }
     }
 
-    /// Reads a string, with three quotes over several lines.
+    /// Reads a string literal. Triple quotes let it span several lines.
     fn string(&mut self, quote: char, is_raw: bool) -> Result<(), usize> {
         let begun = self.line;
         let triple: String = [quote; 3].iter().collect();
@@ -189,9 +190,9 @@ impl Reader<'_> {
                 't' => text.push('\t'),
                 'r' => text.push('\r'),
                 '\\' | '\'' | '"' => text.push(escaped),
-                // Python makes other letters of these.
+                // In Python these escapes stand for other characters, which are not supported.
                 'x' | 'u' | 'U' | 'N' | '0'..='7' | 'a' | 'b' | 'f' | 'v' => return Err(begun),
-                // As in Python, another backslash is itself.
+                // As in Python, the backslash of an unknown escape stays.
                 other => text.extend(['\\', other]),
             }
         }

@@ -1,45 +1,48 @@
-//! Columns in C: types of members and arguments, and the statements that turn arguments into atoms (docs/spec/idl.md 7.3).
+//! Columns in C: the types of members and arguments, and the statements that turn arguments into
+//! atoms (docs/spec/idl.md 7.3).
 //!
-//! It knows one column at a time; files and tables are the business of the module above.
+//! This module handles one column at a time; [`super`] builds tables and files from its results.
 
 use corvid_data::{AtomType, BaseType, ColumnSchema, ColumnType};
 
 use crate::annotation::Synthetic;
 
-/// Words that no member may be called: those of C and C++ (docs/spec/idl.md 7.2).
+/// The keywords of C and C++, which no struct member can have as its name (docs/spec/idl.md 7.2),
+/// and `header_`, which every row struct uses.
 const KEYWORDS: &str = " alignas alignof and and_eq asm auto bitand bitor bool break case catch char char8_t char16_t char32_t class compl concept const \
     consteval constexpr constinit const_cast continue co_await co_return co_yield decltype default delete do double dynamic_cast else enum explicit export \
     extern false float for friend goto if inline int long mutable namespace new noexcept not not_eq nullptr operator or or_eq private protected public \
     register reinterpret_cast requires restrict return short signed sizeof static static_assert static_cast struct switch template this thread_local throw \
     true try typedef typeid typename typeof union unsigned using virtual void volatile wchar_t while xor xor_eq header_ ";
 
-/// Names that no parameter of a setter may have: those of the others, and what the bodies use.
+/// The names that the parameter of a setter must not have: those of its other parameters, and those
+/// that its body uses.
 const TAKEN: &str = " row condition function keys values n i calloc free map_count map_atoms size_t int64_t corvid_atom_integer corvid_atom_real corvid_atom_boolean \
     corvid_atom_string corvid_atom_uuid corvid_idl_txn_write corvid_idl_index_write corvid_idl_condition_add_clause ";
 
-/// The names that the code begins with, and the operand of its include.
+/// The prefix and the texts that annotations give for the generated code.
 pub(crate) struct Names {
-    /// For example `ovsrec_`.
+    /// The prefix of all names, such as `ovsrec_`.
     pub(crate) prefix: String,
-    /// For example `"vswitch-idl.h"`, with its quotes.
+    /// The operand of `#include` in the source, such as `"vswitch-idl.h"` with its quotes.
     pub(crate) header: String,
-    /// `hDecls`: text for the header.
+    /// The annotation `hDecls`: text for the header.
     pub(crate) header_text: String,
-    /// `cDecls`: text for the source.
+    /// The annotation `cDecls`: text for the source.
     pub(crate) source_text: String,
-    /// Columns that code computes.
+    /// The columns that C code of the annotations computes.
     pub(crate) synthetic: Vec<Synthetic>,
 }
 
-/// One column.
+/// One column of a table.
 pub(super) struct Column<'a> {
     pub(super) schema: &'a ColumnSchema,
-    /// Its name in C.
+    /// The name of the struct member in C.
     pub(super) name: String,
     pub(super) shape: Shape,
 }
 
-/// How a column is shown (docs/spec/idl.md 7.3).
+/// The form in which the struct shows a column (docs/spec/idl.md 7.3).
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Shape {
     Scalar,
@@ -67,12 +70,12 @@ pub(super) fn shape_of(column_type: &ColumnType) -> Shape {
     }
 }
 
-/// A text as a literal of C.
+/// Writes a string as a C literal.
 pub(super) fn quoted(text: &str) -> String {
     let mut quoted = "\"".to_owned();
     for letter in text.chars() {
         match letter {
-            // Trigraphs of old C are none without their question marks in a row.
+            // Escaped question marks cannot form trigraphs, which begin with two of them.
             '"' | '\\' | '?' => quoted.extend(['\\', letter]),
             letter if letter.is_control() => {
                 let mut bytes = [0; 4];
@@ -86,7 +89,7 @@ pub(super) fn quoted(text: &str) -> String {
     quoted + "\""
 }
 
-/// Whether C takes a name as an identifier.
+/// Returns whether C accepts a name as an identifier.
 pub(super) fn is_identifier(name: &str) -> bool {
     !name.starts_with(|first: char| first.is_ascii_digit())
         && !name.is_empty()
@@ -95,7 +98,7 @@ pub(super) fn is_identifier(name: &str) -> bool {
             .all(|byte| byte == b'_' || byte.is_ascii_alphanumeric())
 }
 
-/// A name of a column as an identifier.
+/// Returns the name of a column's struct member, which must not be a keyword.
 pub(super) fn member(name: &str) -> String {
     if KEYWORDS.contains(&format!(" {name} ")) {
         format!("{name}_")
@@ -104,7 +107,7 @@ pub(super) fn member(name: &str) -> String {
     }
 }
 
-/// The parameter of a setter for a column with this name in C.
+/// Returns the parameter's name in a setter of the column with this name in C.
 pub(super) fn parameter(name: &str) -> String {
     if TAKEN.contains(&format!(" {name} ")) {
         format!("{name}_")
@@ -114,7 +117,7 @@ pub(super) fn parameter(name: &str) -> String {
 }
 
 impl Names {
-    /// The struct that a reference points to.
+    /// Returns the name of the struct that a reference points to.
     pub(super) fn target(&self, base: &BaseType) -> Option<String> {
         let reference = base.reference.as_ref()?;
         Some(format!(
@@ -124,7 +127,7 @@ impl Names {
         ))
     }
 
-    /// The type of a member.
+    /// Returns the type of a struct member.
     pub(super) fn type_of(&self, base: &BaseType) -> String {
         match (base.atom, self.target(base)) {
             (_, Some(target)) => format!("struct {target} *"),
@@ -136,7 +139,7 @@ impl Names {
         }
     }
 
-    /// The type of an argument with one value.
+    /// Returns the type of an argument with one value.
     pub(super) fn argument(&self, base: &BaseType, is_clause: bool) -> String {
         match (base.atom, base.reference.is_some()) {
             (_, true) if is_clause => "const corvid_uuid *".to_owned(),
@@ -145,7 +148,7 @@ impl Names {
         }
     }
 
-    /// The type of an argument that is an array.
+    /// Returns the type of an argument that is an array.
     pub(super) fn array(&self, base: &BaseType, is_clause: bool) -> String {
         match (base.atom, base.reference.is_some()) {
             (_, true) if is_clause => "corvid_uuid **".to_owned(),
@@ -155,7 +158,7 @@ impl Names {
         }
     }
 
-    /// The arguments of a setter behind the row.
+    /// Returns the parameters of a setter that follow the row.
     pub(super) fn arguments(&self, column: &Column<'_>, is_clause: bool) -> String {
         let (name, column_type) = (parameter(&column.name), &column.schema.column_type);
         let key = &column_type.key;
@@ -177,7 +180,8 @@ impl Names {
         }
     }
 
-    /// The statements that make atoms of the arguments of a setter and call a function with them.
+    /// Generates the statements that make atoms of a setter's arguments and pass them to a
+    /// function.
     pub(super) fn conversion(&self, column: &Column<'_>, is_clause: bool, call: &str) -> String {
         let (name, column_type) = (parameter(&column.name), &column.schema.column_type);
         let key = &column_type.key;
@@ -229,11 +233,12 @@ impl Names {
     }
 }
 
-/// An atom of an expression.
+/// Generates the expression that makes an atom.
 pub(super) fn atom(base: &BaseType, expression: &str, is_clause: bool) -> String {
     match (base.atom, base.reference.is_some()) {
         (_, true) if is_clause => format!("corvid_atom_uuid(*{expression})"),
-        // A row that could not be inserted is null; an atom of another type makes the commit fail.
+        // The pointer is null if the row could not be inserted. An atom of the wrong type then
+        // makes the commit fail.
         (_, true) => format!(
             "{expression} ? corvid_atom_uuid({expression}->header_.uuid) : corvid_atom_integer(0)"
         ),
@@ -245,7 +250,8 @@ pub(super) fn atom(base: &BaseType, expression: &str, is_clause: bool) -> String
     }
 }
 
-/// Atoms of arrays. Memory that is not there is reported by the library, as a null pointer.
+/// Generates the statements that make atoms of arrays. If memory runs out, the library gets a null
+/// pointer and reports it.
 pub(super) fn arrays(count: &str, key: &str, value: Option<&str>, call: &str) -> String {
     let halves = if value.is_some() { 2 } else { 1 };
     let (values, put) = match value {

@@ -1,7 +1,7 @@
-//! Types of columns as initializers in C, for the member `type` of `struct corvid_idl_column`.
+//! Column types as C initializers, for the member `type` of `struct corvid_idl_column`.
 //!
-//! Members have their names, and types of atoms are numbers, because a program that links Open
-//! vSwitch's library compiles the same text with that library's structs.
+//! Initializers name the struct members, and give atomic types as numbers, so that a program that
+//! links Open vSwitch's library can compile the same text with that library's structs.
 
 use std::fmt::Write as _;
 
@@ -10,7 +10,7 @@ use corvid_data::{AtomRef, AtomType, BaseType, ColumnType, RefType};
 
 use super::column::quoted;
 
-/// Definitions that initializers use. The strings of Open vSwitch's library are made when the
+/// The macros that the initializers use. With Open vSwitch's library, the strings are made when the
 /// program starts ([`constructor`]).
 pub(super) const MACROS: &str = "\
 #ifdef CORVID_OVSDB_TYPES
@@ -23,7 +23,7 @@ pub(super) const MACROS: &str = "\
 #endif
 ";
 
-/// The strings that a column lists, by the name of the datum that has them.
+/// Lists the strings that a column's type enumerates, by the name of the datum that holds them.
 pub(super) fn enumerations(column: &str, column_type: &ColumnType) -> Vec<(String, Vec<String>)> {
     let bases = [Some(&column_type.key), column_type.value.as_ref()];
     let named = bases.into_iter().zip(["key", "value"]);
@@ -37,7 +37,7 @@ pub(super) fn enumerations(column: &str, column_type: &ColumnType) -> Vec<(Strin
         .collect()
 }
 
-/// The function that makes the strings for Open vSwitch's library.
+/// Generates the function that makes the strings for Open vSwitch's library.
 pub(super) fn constructor(prefix: &str, enumerations: &[(String, Vec<String>)]) -> String {
     let mut out = String::new();
     if enumerations.is_empty() {
@@ -59,7 +59,7 @@ pub(super) fn constructor(prefix: &str, enumerations: &[(String, Vec<String>)]) 
     out
 }
 
-/// The initializer of the type of a column, whose names in C begin with `column`.
+/// Generates the initializer of a column's type. `column` is the prefix of the column's names in C.
 pub(super) fn initializer(column: &str, column_type: &ColumnType) -> String {
     let value = match &column_type.value {
         Some(value) => base(value, &format!("{column}_value_values")),
@@ -131,7 +131,7 @@ fn integer(number: i64) -> String {
     }
 }
 
-/// An atom of a list of values.
+/// Generates the initializer of one atom in an enumeration.
 fn atom(atom: AtomRef<'_>) -> String {
     match atom {
         AtomRef::Integer(number) => format!("{{.integer = {}}}", integer(number)),
@@ -141,7 +141,7 @@ fn atom(atom: AtomRef<'_>) -> String {
             "{{.s = &(struct corvid_idl_string) {{(char *) {}}}}}",
             quoted(text)
         ),
-        // No schema lists UUIDs that a user would type.
+        // No schema in use enumerates UUIDs, so the value is left out.
         AtomRef::Uuid(_) => "{.integer = 0}".to_owned(),
     }
 }

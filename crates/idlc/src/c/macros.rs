@@ -1,10 +1,10 @@
-//! Macros of the generated header: walks over rows, and names that need types of other headers.
+//! Macros of the generated header: loops over rows, and names that need types of other headers.
 
 use std::fmt::Write as _;
 
 use super::Table;
 
-/// Walks over the rows of a table.
+/// Generates the loops over the rows of a table.
 pub(super) fn of_table(out: &mut String, s: &str, capital: &str) {
     let walk = |suffix: &str, argument: &str, first: &str, next: &str| {
         format!(
@@ -58,7 +58,8 @@ pub(super) fn of_table(out: &mut String, s: &str, capital: &str) {
     );
 }
 
-/// Names for programs that include corvid-idl-compat.h, where the types of their results are.
+/// Generates names for programs that include corvid-idl-compat.h, which declares their result
+/// types.
 pub(super) fn of_columns(out: &mut String, table: &Table<'_>) {
     let s = &table.s;
     for column in &table.columns {
@@ -67,7 +68,7 @@ pub(super) fn of_columns(out: &mut String, table: &Table<'_>) {
             Some(_) => ("ROW, KEY_TYPE, VALUE_TYPE", "VALUE_TYPE"),
             None => ("ROW, KEY_TYPE", "OVSDB_TYPE_VOID"),
         };
-        // Functions of the table have these names.
+        // The table already has functions with these names.
         if name != "seqno" && name != "for_uuid" {
             put!(
                 out,

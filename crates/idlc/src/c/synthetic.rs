@@ -1,8 +1,8 @@
-//! Synthetic columns: members that code of the annotations computes, and that code
-//! (docs/spec/idl.md 7.1).
+//! Synthetic columns: struct members that C code of the annotations computes (docs/spec/idl.md
+//! 7.1).
 //!
-//! They are the last columns of their table, because the library reads descriptions of columns up
-//! to the first of them.
+//! They are the last columns of their table, because the library reads column descriptions only up
+//! to the first synthetic one.
 
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
@@ -14,7 +14,7 @@ use super::{Table, column_type};
 use crate::annotation::Synthetic;
 use crate::error::Error;
 
-/// The columns of a table, those that others depend on first.
+/// Returns the synthetic columns of a table, each after those that it depends on.
 pub(super) fn of_table<'a>(all: &'a [Synthetic], table: &str) -> Vec<&'a Synthetic> {
     let mut left: Vec<&Synthetic> = all.iter().filter(|column| column.table == table).collect();
     let mut ordered = Vec::new();
@@ -26,7 +26,7 @@ pub(super) fn of_table<'a>(all: &'a [Synthetic], table: &str) -> Vec<&'a Synthet
         };
         let (later, now): (Vec<_>, Vec<_>) = left.into_iter().partition(waits);
         if now.is_empty() {
-            // A circle, which `check` refuses.
+            // The rest depend on one another. `check` refuses such a schema.
             return ordered;
         }
         ordered.extend(now);
@@ -35,7 +35,7 @@ pub(super) fn of_table<'a>(all: &'a [Synthetic], table: &str) -> Vec<&'a Synthet
     ordered
 }
 
-/// Refuses unknown dependencies and circles.
+/// Refuses unknown and circular dependencies.
 pub(super) fn check(schema: &Schema, all: &[Synthetic]) -> Result<(), Error> {
     for column in all {
         let subject = format!("column {} of table {}", column.name, column.table);
@@ -59,7 +59,7 @@ pub(super) fn check(schema: &Schema, all: &[Synthetic]) -> Result<(), Error> {
     Ok(())
 }
 
-/// The members of the struct.
+/// Declares the struct members of the synthetic columns.
 pub(super) fn members(out: &mut String, names: &Names, table: &Table<'_>) {
     for column in &table.synthetic {
         put!(out, "\n    /* {}: computed by the program. */", column.name);
@@ -72,7 +72,7 @@ pub(super) fn members(out: &mut String, names: &Names, table: &Table<'_>) {
     }
 }
 
-/// The descriptions of the columns.
+/// Generates the descriptions of the synthetic columns.
 pub(super) fn columns(out: &mut String, table: &Table<'_>) {
     for column in &table.synthetic {
         put!(
@@ -84,7 +84,7 @@ pub(super) fn columns(out: &mut String, table: &Table<'_>) {
     }
 }
 
-/// The functions that compute the columns of a row, and that free them.
+/// Generates the functions that compute the synthetic columns of a row, and that free them.
 pub(super) fn functions(out: &mut String, table: &Table<'_>) {
     if table.synthetic.is_empty() {
         return;
@@ -108,7 +108,7 @@ pub(super) fn functions(out: &mut String, table: &Table<'_>) {
     }
 }
 
-/// The pointers to these functions in the description of the table.
+/// Returns the initializers that point to these two functions in the description of the table.
 pub(super) fn pointers(table: &Table<'_>) -> String {
     match table.synthetic.is_empty() {
         true => "NULL, NULL".to_owned(),

@@ -1,6 +1,6 @@
-//! Names of a schema as names of Python.
+//! Turns names in a schema into names in Python.
 
-/// Words that no attribute may be called.
+/// The keywords of Python, which no attribute can have as its name.
 const KEYWORDS: [&str; 35] = [
     "False", "None", "True", "and", "as", "assert", "async", "await", "break", "class", "continue",
     "def", "del", "elif", "else", "except", "finally", "for", "from", "global", "if", "import",
@@ -8,7 +8,8 @@ const KEYWORDS: [&str; 35] = [
     "with", "yield",
 ];
 
-/// Names of clients, which those of tables must not hide: such tables are items only.
+/// The attributes of clients. A table with such a name is available only as an item,
+/// `client["name"]`.
 const CLIENT_NAMES: [&str; 23] = [
     "changes",
     "close",
@@ -35,10 +36,11 @@ const CLIENT_NAMES: [&str; 23] = [
     "wait_until",
 ];
 
-/// Names of rows, which hide columns: such columns are items only.
+/// The attributes of rows. A column with such a name is available only as an item, `row["name"]`.
 const ROW_NAMES: [&str; 2] = ["as_dict", "uuid"];
 
-/// Names that the module has for itself, with and without the underscore of an alias.
+/// The names that the module defines for itself, without a leading underscore. A class with such a
+/// name, or its alias with an underscore, would hide one of them.
 const MODULE_NAMES: [&str; 20] = [
     "AioClient",
     "Chosen",
@@ -62,32 +64,32 @@ const MODULE_NAMES: [&str; 20] = [
     "uuid",
 ];
 
-/// Whether Python can spell a name.
+/// Returns whether Python accepts a name as an identifier.
 fn is_name(name: &str) -> bool {
     !KEYWORDS.contains(&name)
 }
 
-/// Whether a table is an attribute of clients.
+/// Returns whether a table is an attribute of clients.
 pub(super) fn is_client_attribute(table: &str) -> bool {
     is_name(table) && !CLIENT_NAMES.contains(&table)
 }
 
-/// Whether a column is an attribute of rows.
+/// Returns whether a column is an attribute of rows.
 pub(super) fn is_row_attribute(column: &str) -> bool {
     is_name(column) && !ROW_NAMES.contains(&column)
 }
 
-/// Whether a column is an attribute of the columns of a table.
+/// Returns whether a column is an attribute of its table's `Columns` class.
 pub(super) fn is_column_attribute(column: &str) -> bool {
     is_name(column)
 }
 
-/// Whether a column can be a keyword of a method.
+/// Returns whether a column can be a keyword argument of a method.
 pub(super) fn is_keyword(column: &str) -> bool {
     is_name(column) && column != "self"
 }
 
-/// The class for a table's rows.
+/// Returns the name of the class for a table's rows.
 pub(super) fn class_name(table: &str) -> String {
     if MODULE_NAMES.contains(&table) || !is_name(table) || table.starts_with("__") {
         format!("{table}_")
@@ -96,7 +98,7 @@ pub(super) fn class_name(table: &str) -> String {
     }
 }
 
-/// A second name of that class, for scopes in which the first one is an attribute.
+/// Returns a second name of the row class, for scopes in which an attribute hides the first one.
 pub(super) fn row_alias(table: &str) -> String {
     format!("_{}", class_name(table))
 }

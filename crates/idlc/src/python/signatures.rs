@@ -1,5 +1,5 @@
-//! Signatures that type checkers see and no program runs: the methods of tables, transactions and
-//! clients, narrowed to the names of a schema.
+//! Signatures that only type checkers see: the methods of tables, transactions and clients,
+//! narrowed to the names in a schema.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -9,19 +9,19 @@ use corvid_data::{AtomType, ColumnSchema, Schema, TableSchema};
 use super::names::{class_name, is_column_attribute, is_keyword, row_alias};
 use super::types;
 
-/// A front of the package.
+/// One of the two programming interfaces of the Python package.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Front {
-    /// `corvid`.
+    /// The blocking interface, `corvid`.
     Blocking,
-    /// `corvid.aio`.
+    /// The interface for asyncio, `corvid.aio`.
     Aio,
 }
 
 impl Front {
     pub(super) const ALL: [Front; 2] = [Front::Blocking, Front::Aio];
 
-    /// The class that is generated.
+    /// Returns the name of the generated client class.
     pub(super) fn class(self) -> &'static str {
         match self {
             Front::Blocking => "Client",
@@ -29,7 +29,7 @@ impl Front {
         }
     }
 
-    /// The class that it is derived of.
+    /// Returns the client class of the package from which the generated class is derived.
     pub(super) fn base(self) -> &'static str {
         match self {
             Front::Blocking => "_corvid.Client",
@@ -37,7 +37,7 @@ impl Front {
         }
     }
 
-    /// The word before `def` of a method that waits.
+    /// Returns the word before the `def` of a method that waits.
     fn prefix(self) -> &'static str {
         match self {
             Front::Blocking => "",
@@ -45,7 +45,7 @@ impl Front {
         }
     }
 
-    /// The type of a block, of the changes.
+    /// Returns the types of a transaction block and of the iterator over changes.
     fn types(self) -> (&'static str, &'static str) {
         match self {
             Front::Blocking => ("_t.ContextManager", "_t.Iterator"),
@@ -54,12 +54,12 @@ impl Front {
     }
 }
 
-/// Accepts no name that a class does not have, although a base class accepts all.
+/// Makes type checkers reject names that a class does not have. Its base class accepts every name.
 const NO_OTHER_NAMES: &str = "__getattr__: None  # type: ignore[assignment, misc]\n";
 
 const LIMIT: &str = "timeout: _t.Optional[_b.float] = None";
 
-/// Writes the variants of a method. One alone is no overload.
+/// Writes the variants of a method. A single variant must not be marked as an overload.
 fn overloads(out: &mut String, variants: &[String], indent: &str) {
     for variant in variants {
         if variants.len() > 1 {
@@ -77,7 +77,7 @@ fn column_names(table: &TableSchema) -> String {
     types::names(table.columns().iter().map(|column| &*column.name))
 }
 
-/// The classes for columns, tables and transactions, and the types of names.
+/// Generates the classes for columns, tables and transactions, and the types of their names.
 pub(super) fn tables(schema: &Schema) -> String {
     let mut out = "_Result = _t.TypeVar(\"_Result\")\n\nif _t.TYPE_CHECKING:\n".to_owned();
     let names = types::names(schema.tables().iter().map(|table| &*table.name));
@@ -96,7 +96,7 @@ pub(super) fn tables(schema: &Schema) -> String {
     out
 }
 
-/// The argument that says which tables and columns are replicated.
+/// Generates the type of the argument that selects the replicated tables and columns.
 fn chosen(schema: &Schema) -> String {
     let mut members = String::new();
     for table in schema.tables() {
@@ -115,8 +115,8 @@ fn chosen(schema: &Schema) -> String {
     )
 }
 
-/// A collection of names. Not any iterable: that would be a dict too, whose values nobody would
-/// check.
+/// Returns the type of a collection of names. It is not `Iterable`, which would also accept a dict
+/// and leave its values unchecked.
 fn several(name: &str) -> String {
     format!("_t.List[{name}], _t.Tuple[{name}, ...], _t.AbstractSet[{name}]")
 }
@@ -139,7 +139,7 @@ fn columns(table: &TableSchema) -> String {
     out
 }
 
-/// The keywords for columns: all of them may be left out.
+/// Generates the keyword parameters for a table's columns, which are all optional.
 fn keywords(table: &TableSchema) -> String {
     let columns = table.columns().iter();
     let shown = columns.filter(|column| is_keyword(&column.name));
@@ -150,7 +150,7 @@ fn keywords(table: &TableSchema) -> String {
     })
 }
 
-/// `keywords` after a star, which must not come alone.
+/// Puts a `*` before keyword parameters. Python does not allow a `*` without parameters after it.
 fn starred(keywords: &str) -> String {
     if keywords.is_empty() {
         String::new()
@@ -174,7 +174,7 @@ fn table(table: &TableSchema) -> String {
     )
 }
 
-/// Columns of a table that take the same arguments, by those arguments.
+/// Groups the columns of a table by the arguments that a method takes for them.
 fn grouped(
     table: &TableSchema,
     arguments: impl Fn(&ColumnSchema) -> Option<String>,
@@ -188,7 +188,7 @@ fn grouped(
     groups
 }
 
-/// The variants of a method for a row and a column of it.
+/// Lists the variants of a method that takes a row and one of its columns.
 fn for_columns(
     schema: &Schema,
     method: &str,
@@ -250,7 +250,7 @@ fn transaction(schema: &Schema) -> String {
     out
 }
 
-/// The methods of a client.
+/// Generates the methods of a client class.
 pub(super) fn client(schema: &Schema, front: Front) -> String {
     let mut out = format!("\n    if _t.TYPE_CHECKING:\n        {NO_OTHER_NAMES}");
     let indent = "        ";

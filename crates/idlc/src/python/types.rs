@@ -1,11 +1,12 @@
-//! The types of columns, as annotations of Python.
+//! The types of columns as Python annotations.
 
 use corvid_data::{AtomRef, AtomType, BaseType, ColumnType};
 use corvid_json::write;
 
 use super::names::row_alias;
 
-/// The type of a column that is read, and of one that is assigned.
+/// Returns the type of a column that is read from a row. A reference may be `None`, because its
+/// target may be missing from the replica.
 pub(super) fn read(column: &ColumnType) -> String {
     let key = element(&column.key);
     let is_row = column.key.reference.is_some();
@@ -17,8 +18,8 @@ pub(super) fn read(column: &ColumnType) -> String {
     }
 }
 
-/// The type of an argument for a column: any collection for a set, and never `None` for a reference
-/// that is required.
+/// Returns the type of an argument for a column. A set takes any iterable, and a required reference
+/// is never `None`.
 pub(super) fn write(column: &ColumnType) -> String {
     let key = element(&column.key);
     match &column.value {
@@ -29,7 +30,7 @@ pub(super) fn write(column: &ColumnType) -> String {
     }
 }
 
-/// The type of one element, key or value.
+/// Returns the type of one element, key or value.
 pub(super) fn element(base: &BaseType) -> String {
     if let Some(reference) = &base.reference {
         return row_alias(&reference.table_name);
@@ -52,7 +53,7 @@ pub(super) fn element(base: &BaseType) -> String {
     .to_owned()
 }
 
-/// `Literal` of some names.
+/// Returns the `Literal` type of some names.
 pub(super) fn names<'a>(names: impl IntoIterator<Item = &'a str>) -> String {
     let quoted: Vec<String> = names
         .into_iter()
@@ -61,7 +62,7 @@ pub(super) fn names<'a>(names: impl IntoIterator<Item = &'a str>) -> String {
     format!("_t.Literal[{}]", quoted.join(", "))
 }
 
-/// A text as Python spells it; strings of JSON are strings of Python.
+/// Writes a string as a Python literal, for which its JSON form is valid.
 fn literal(atom: AtomRef<'_>) -> Option<String> {
     let AtomRef::String(text) = atom else {
         return None;
