@@ -1,10 +1,12 @@
-//! Generates typed rows: of the tables that the programs here use, of the database of the tutorial, and of the schemas that the system's
-//! packages bring, where they are. And a function of all code that the tutorial shows, and one of the example on the front page of `corvid`.
+//! Generates typed rows for the tables that the examples use, for the database of the tutorial, and
+//! for the schemas of installed packages. Also makes one function of all code in the tutorial, and
+//! one of the example on the front page of `corvid`.
 
 use std::path::{Path, PathBuf};
 use std::{env, fs};
 
-/// Schemas of packages, with the names that tests know them by. That of the last package is fetched alone (`tests/setup/vtep.sh`).
+/// The `cfg` flag of each packaged schema, and the places where the schema may be.
+/// `tests/setup/vtep.sh` fetches the schema of the last package without its package.
 const PACKAGED: [(&str, &[&str]); 4] = [
     ("has_northbound", &["/usr/share/ovn/ovn-nb.ovsschema"]),
     ("has_southbound", &["/usr/share/ovn/ovn-sb.ovsschema"]),
@@ -46,7 +48,7 @@ fn main() {
     }
 }
 
-/// The code of a text, in the order in which it is read, as a function that takes a remote.
+/// Writes a function that takes a remote and runs all code blocks of a document, in their order.
 fn chain(document: &Path, code: &Path) {
     println!("cargo:rerun-if-changed={}", document.display());
     let text = fs::read_to_string(document).expect("it is there");
@@ -58,7 +60,8 @@ fn chain(document: &Path, code: &Path) {
     fs::write(code, function).expect("written");
 }
 
-/// The first example of a crate's documentation as a function that takes a remote, in place of the one that the text names.
+/// Writes a function that runs the first example of a crate's documentation. The function's remote
+/// replaces the one in the text.
 fn front_page(source: &Path, code: &Path) {
     println!("cargo:rerun-if-changed={}", source.display());
     let text = fs::read_to_string(source).expect("it is there");

@@ -1,10 +1,13 @@
-//! A controller: every logical switch port that names a group in `external_ids:group` is in the port group of that name.
+//! A controller that keeps port groups in step with logical switch ports: a port that names a group
+//! in `external_ids:group` is a member of the port group with that name.
 //!
-//! It works by what changed: a port that changes is looked at, and put into or taken from one group each, by a change of one element that
-//! costs the same in a group of ten thousand ports. Ports whose group could not be written yet stay on the list, so nothing is lost when
-//! a transaction has to be made again. Groups are found by an index on their names; those that are missing are made.
+//! The controller works incrementally. It looks only at ports that changed. To move a port it
+//! removes one element from a group and adds one element to another, which costs the same in a
+//! group of ten thousand ports. A port stays on the list until the transaction with its group is
+//! committed, so a failed transaction loses nothing. An index finds groups by name, and the
+//! controller creates missing groups.
 //!
-//! It requires that no other program writes its groups.
+//! No other program may write the groups of this controller.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
@@ -18,21 +21,21 @@ use crate::ovn_northbound::{LogicalSwitchPort, PortGroup, class};
 /// The key of `external_ids` that names a port's group.
 pub const GROUP_KEY: &str = "group";
 
-/// The controller.
+/// A controller of port groups.
 #[derive(Debug)]
 pub struct Controller {
     by_name: TypedIndex<PortGroup>,
-    /// Ports to be looked at.
+    /// Ports that changed and are not yet in the right group.
     dirty: BTreeSet<LogicalSwitchPort>,
-    /// The group that each port is in, as far as we put it there or found it there.
+    /// The group of each port, as far as the controller has read or written it.
     placed: BTreeMap<LogicalSwitchPort, Str>,
 }
 
 impl Controller {
-    /// A controller, and the class of the client that it is to be run with.
+    /// Makes a controller, and the class that its client must use.
     ///
     /// # Errors
-    /// The index cannot be made, which would be a mistake here.
+    /// If the class refuses the index, which would be a bug of this example.
     pub fn new() -> Result<(Controller, Class), ClassError> {
         let mut class = class();
         class.track(LogicalSwitchPort::EXTERNAL_IDS);
@@ -49,7 +52,8 @@ impl Controller {
         Ok((controller, class))
     }
 
-    /// Reads which ports are in which groups: once, when the initial contents are there.
+    /// Learns which ports are in which groups. Call it once, when the client has the initial
+    /// contents.
     pub fn learn(&mut self, idl: &Idl) {
         for group in PortGroup::all(idl) {
             let ports = group.ports(idl).into_iter();
@@ -58,15 +62,17 @@ impl Controller {
         }
     }
 
-    /// Brings the groups in step with what changed since the last time; how many ports were moved.
+    /// Moves the ports that changed since the last call, and returns how many were moved.
     ///
     /// # Errors
-    /// As [`Client::transact`]. The next call does the remaining work.
+    /// The errors of [`Client::transact`]. Ports that could not be moved stay on the list, and the
+    /// next call tries them again.
     pub fn step(&mut self, client: &mut Client, timeout: Option<Duration>) -> Result<usize, Error> {
         let idl = client.idl_mut();
         self.dirty
             .extend(LogicalSwitchPort::changes(idl).map(|(port, _)| port));
         idl.clear_changes();
+        // `dirty` has the ports now, and keeps them if the transaction fails.
         if self.dirty.is_empty() {
             return Ok(0);
         }
@@ -82,6 +88,7 @@ impl Controller {
             }
             Ok(moved)
         })?;
+        // Only a committed transaction has moved ports.
         let count = moved.value.len();
         for (port, group) in moved.value {
             match group {
@@ -94,7 +101,7 @@ impl Controller {
     }
 }
 
-/// The group that a port is to be in; `None` also for one that is gone.
+/// Returns the group that a port should be in; `None` if it names none, or if it was deleted.
 fn wanted(idl: &Idl, port: LogicalSwitchPort) -> Option<Str> {
     let group = port.external_ids(idl).remove(GROUP_KEY);
     group.filter(|group| !group.is_empty())

@@ -1,7 +1,9 @@
-//! Two small clients on typed rows: [`watcher`] shows what happens to logical switch ports, [`groups`] keeps port groups in step with them.
+//! Two small clients that use typed rows. [`watcher`] prints the changes of logical switch ports.
+//! [`groups`] keeps port groups in step with these ports.
 //!
-//! The rows that they need are generated when this crate is built, from a schema that names their columns only
-//! (`schemas/northbound.ovsschema`): a client monitors only what its own schema has; the server's schema may have more.
+//! The row types are generated when this crate is built, from a schema that has only the columns
+//! they need (`schemas/northbound.ovsschema`). A client monitors only the columns in its own
+//! schema; the server's schema may have more.
 
 pub mod groups;
 pub mod watcher;

@@ -1,9 +1,9 @@
-//! Prints changes of logical switch ports, one line for each.
+//! Prints the changes of logical switch ports, one line for each change.
 //!
 //! ```text
-//! + lsp1 ["0a:00:00:00:00:01 10.0.0.1"]     it came
-//! ~ lsp1 up: true                           a column of it changed
-//! - lsp1                                    it went
+//! + lsp1 ["0a:00:00:00:00:01 10.0.0.1"]     the port appeared
+//! ~ lsp1 up: true                           a column changed
+//! - lsp1                                    the port was deleted
 //! ```
 
 use std::io::{self, Write};
@@ -14,7 +14,7 @@ use corvid::typed::{Row, Tracked};
 
 use crate::ovn_northbound::{LogicalSwitchPort, class};
 
-/// The columns that are shown, and that changes are told of.
+/// Returns a class that replicates and tracks the printed columns.
 #[must_use]
 pub fn watched() -> Class {
     let mut class = class();
@@ -24,10 +24,10 @@ pub fn watched() -> Class {
     class
 }
 
-/// Shows what changed since the last time.
+/// Prints the changes since the last call.
 ///
 /// # Errors
-/// `out` does not take it.
+/// If `out` cannot be written.
 pub fn show(idl: &mut Idl, out: &mut impl Write) -> io::Result<()> {
     for (port, change) in LogicalSwitchPort::changes(idl) {
         show_port(idl, port, change, out)?;

@@ -1,9 +1,9 @@
-//! The program: commands, options, and what it says when it cannot.
+//! Tests the program `ovsdb-idlc`: its commands, options and error messages.
 
 use std::path::PathBuf;
 use std::process::{Command, Output};
 
-/// A folder with files, gone with its handle.
+/// A directory with files, which is removed when this is dropped.
 struct Folder(PathBuf);
 
 impl Folder {

@@ -1,8 +1,12 @@
-//! Figures of the client for Rust on a server with an empty zoo: loading, reading, looking up, changing. `crates/capi/bench/figures.c` measures the same in C, and `make bench-c` prints both.
+//! Measures the Rust client on a server with an empty zoo: loading, reading, looking up and
+//! changing rows. `crates/capi/bench/figures.c` measures the same in C, and `make bench-c` prints
+//! both.
 //!
-//! Reading and looking up need no waiting, so they are measured by the clock; the system counts the CPU time of others in steps.
+//! Reading and looking up never wait, so they are measured in wall-clock time; the kernel counts
+//! CPU time in coarser steps.
 //!
-//! Arguments: the schema, the remote, the number of rows. It prints lines with the name of a figure, a tab and the value; the names are those of the program in C.
+//! Arguments: the schema, the remote, the number of rows. Each output line has the name of a
+//! figure, a tab and its value. The names are those of the program in C.
 
 use std::error::Error;
 use std::time::Instant;
@@ -17,7 +21,7 @@ const BATCH: usize = 1000;
 
 type Outcome<T = ()> = Result<T, Box<dyn Error>>;
 
-/// CPU time of the only thread, in seconds.
+/// Returns the CPU time of the only thread, in seconds.
 fn cpu() -> Outcome<f64> {
     let text = std::fs::read_to_string("/proc/self/schedstat")?;
     let nanos: f64 = text.split_whitespace().next().ok_or("no time")?.parse()?;
@@ -81,7 +85,7 @@ fn fill(client: &mut Client, columns: &Columns, count: usize) -> Outcome {
 fn read_all(client: &Client, columns: &Columns, count: usize) -> Outcome {
     let begun = Instant::now();
     let (mut sum, mut letters) = (0, 0);
-    // As C does it: the list first, then each column by its row.
+    // The program in C also lists the rows first, and then reads the columns of each row.
     let rows: Vec<RowId> = client.rows(columns.name.table).collect();
     for row in rows {
         let name = client.read(row, columns.name).ok_or("no row")?;

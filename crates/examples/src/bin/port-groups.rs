@@ -1,4 +1,5 @@
-//! Keeps port groups in step with logical switch ports: `port-groups REMOTES`. The work is in `corvid_examples::groups`.
+//! Keeps port groups in step with logical switch ports: `port-groups REMOTES`. The code is in
+//! `corvid_examples::groups`.
 
 use corvid::blocking::Client;
 use corvid_examples::groups::Controller;

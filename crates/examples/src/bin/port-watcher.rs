@@ -1,4 +1,5 @@
-//! Prints what happens to logical switch ports: `port-watcher REMOTES`, for example `unix:/var/run/ovn/ovnnb_db.sock`.
+//! Prints the changes of logical switch ports: `port-watcher REMOTES`, for example
+//! `port-watcher unix:/var/run/ovn/ovnnb_db.sock`.
 
 use std::io;
 

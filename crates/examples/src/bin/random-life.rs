@@ -1,7 +1,10 @@
-//! A client that lives at random beside those of the Python package, for their test (`crates/python/tests/test_random.py`).
+//! A client that acts at random, next to the Python clients of the test
+//! `crates/python/tests/test_random.py`.
 //!
-//! Arguments: the schema, the remote, a seed. It changes rows of the table `Cage`, moves its condition and ends its connections, until a keeper with the name `end SEED` comes. Then it prints its
-//! replica as JSON, `{TABLE: {UUID: {COLUMN: VALUE}}}`, with values as on the wire. Since commits come in their order, that is all that was there when the keeper came.
+//! Arguments: the schema, the remote, a seed. The client changes rows of the table `Cage`, moves
+//! its condition and drops its connections, until a keeper named `end SEED` appears. Then it prints
+//! its replica as JSON, `{TABLE: {UUID: {COLUMN: VALUE}}}`, with values as on the wire. Commits
+//! arrive in order, so the replica contains everything that was committed before the keeper.
 
 use std::error::Error;
 use std::time::Duration;
@@ -11,12 +14,12 @@ use corvid::data::{Arc, wire};
 use corvid::json::Value;
 use corvid::{Atom, Class, Clause, Column, Condition, Datum, Function, Idl, Misuse, RowId, Schema};
 
-/// No wait is longer.
+/// The time-out of every wait.
 const TIMEOUT: Option<Duration> = Some(Duration::from_secs(60));
 
 type Outcome<T = ()> = Result<T, Box<dyn Error>>;
 
-/// Numbers from a seed (xorshift64*).
+/// A random number generator (xorshift64*).
 struct Dice(u64);
 
 impl Dice {
@@ -66,7 +69,7 @@ fn class(schema: &Arc<Schema>) -> Outcome<(Class, Columns)> {
     Ok((class, columns))
 }
 
-/// Changes a cage in the open transaction.
+/// Makes one random change to a cage in the open transaction.
 fn step(idl: &mut Idl, columns: &Columns, dice: &mut Dice) -> Result<(), Misuse> {
     let mut cages: Vec<RowId> = idl.rows(columns.name.table).collect();
     cages.sort();
@@ -116,7 +119,7 @@ fn is_over(idl: &Idl, columns: &Columns, end: &Datum) -> bool {
     keepers.any(|row| idl.read(row, columns.keeper_name).as_ref() == Some(end))
 }
 
-/// Prints the replica.
+/// Prints the replica as JSON.
 fn print(idl: &Idl) {
     let schema = idl.schema().clone();
     let mut text = Vec::new();
@@ -175,7 +178,8 @@ fn main() -> Outcome {
             }
             2 => client.set_condition((columns.number.table, Condition::all()), TIMEOUT)?,
             _ => {
-                // Another client may have deleted the row, or have taken its name.
+                // The transaction may fail: another client may have deleted the row, or taken its
+                // name.
                 let steps = 1 + dice.below(4);
                 let _ = client.transact(TIMEOUT, |idl| {
                     (0..steps).try_for_each(|_| step(idl, &columns, &mut dice))

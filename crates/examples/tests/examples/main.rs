@@ -1,4 +1,5 @@
-//! The examples against servers: programs, the tutorial, typed rows of packaged schemas.
+//! Tests of the examples with real servers: the programs, the tutorial, and typed rows of packaged
+//! schemas.
 
 mod programs;
 mod schemas;

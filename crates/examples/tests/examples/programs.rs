@@ -1,4 +1,5 @@
-//! The programs, on our server and on the reference's where it is installed, while a third client changes things.
+//! Tests the example programs while a third client changes rows, on Corvid's server and on the
+//! reference server if it is installed.
 
 use std::io::{BufRead, BufReader};
 use std::process::{Child, Command, Stdio};
@@ -12,10 +13,10 @@ use corvid_examples::ovn_northbound::{self, LogicalSwitch, LogicalSwitchPort, Po
 use corvid_tests::binary;
 use corvid_tests::server::{Implementation, Server, Setup};
 
-/// Longer than anything takes, even on a busy machine.
+/// Longer than any wait takes, even on a busy machine.
 const TIMEOUT: Duration = Duration::from_secs(60);
 
-/// A program under test, ended with its handle.
+/// A program under test, which is killed when this is dropped.
 struct Program {
     process: Child,
     lines: Receiver<String>,
@@ -79,7 +80,7 @@ fn on_each(play: impl Fn(&str, &mut Client)) {
     }
 }
 
-/// Adds a port to the only switch, which is made if need be.
+/// Adds a port to the only switch, and creates the switch if it is missing.
 fn add_port(client: &mut Client, name: &str, group: &str) -> LogicalSwitchPort {
     let made = client.transact(Some(TIMEOUT), |idl| -> Result<_, corvid::Misuse> {
         let there = LogicalSwitch::all(idl).next();
@@ -136,7 +137,8 @@ fn a_client_prints_nothing_by_itself() {
         add_port(client, "old", "");
         let errors = tempfile::NamedTempFile::new().expect("a file");
         let stderr = errors.reopen().expect("a file").into();
-        // Most remotes cannot be reached, so there is something that it could tell, whichever it tries first.
+        // Most remotes cannot be reached, so whichever remote it tries first, the client has
+        // something that it could print.
         let hosts = ["a", "b", "c", "d"].map(|host| format!("tcp:{host}.host.invalid:6640"));
         let remotes = format!("unix:/nonexistent,{},{remote}", hosts.join(","));
         let watcher = Program::start_with(env!("CARGO_BIN_EXE_port-watcher"), &remotes, stderr);
@@ -147,7 +149,7 @@ fn a_client_prints_nothing_by_itself() {
     });
 }
 
-/// The groups by name, with the names of their ports.
+/// Lists the groups by name, with the names of their ports.
 fn groups(idl: &corvid::Idl) -> Vec<(String, Vec<String>)> {
     let groups = PortGroup::all(idl).map(|group| {
         let ports = group.ports(idl).into_iter();
@@ -194,7 +196,7 @@ fn the_controller_keeps_groups_in_step() {
             b.remove_external_ids_key(idl, "group").map(drop)
         });
         expect_groups(client, &[("db", &["a", "c"]), ("web", &[])]);
-        // One that takes over finds what its predecessor did.
+        // A new controller finds the groups that the old one wrote.
         drop(controller);
         change(client, |idl| {
             a.set_external_ids_key(idl, "group", "web").map(drop)

@@ -1,9 +1,11 @@
-//! Typed rows for the schemas of the system's packages: generated when this crate was built, compiled here, and each constant where its
-//! name says. A schema that the machine lacks is passed over with a word.
+//! Tests typed rows for the schemas of installed packages. The rows were generated when this crate
+//! was built, and are compiled here; each constant must be where its name says. If a schema is not
+//! installed, its test prints so and passes.
 
 use corvid::typed::Schema;
 
-/// Whether ids and names agree, for every table and column of a generated module, by its text; and whether that can be read.
+/// Checks the ids and names of every table and column against the text of a generated module, and
+/// checks that the text has no overlong lines.
 fn check(schema: &Schema, code: &str) {
     for (id, table) in schema.iter() {
         let head = format!("/// A row of `{}`.", table.name);

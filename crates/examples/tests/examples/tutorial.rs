@@ -1,5 +1,5 @@
-//! The tutorial (`docs/clients/rust.md`) does what it says: on what `make run` serves, and on the reference's server with the same database
-//! where it is installed.
+//! Tests that the code of the tutorial (`docs/clients/rust.md`) runs: on the database that
+//! `make run` serves, and on the reference server with the same database if it is installed.
 
 use std::os::unix::net::UnixStream;
 use std::path::Path;
@@ -13,12 +13,12 @@ include!(concat!(env!("OUT_DIR"), "/inventory.rs"));
 include!(concat!(env!("OUT_DIR"), "/tutorial.rs"));
 include!(concat!(env!("OUT_DIR"), "/front_page.rs"));
 
-/// Longer than anything takes, even on a busy machine.
+/// Longer than any wait takes, even on a busy machine.
 const TIMEOUT: Duration = Duration::from_secs(60);
 
 const TUTORIAL: &str = include_str!("../../../../docs/clients/rust.md");
 
-/// The program behind `make run`, ended with its handle.
+/// The program that `make run` starts, which is killed when this is dropped.
 struct Demo(Child);
 
 impl Demo {
@@ -70,7 +70,8 @@ fn the_tutorial_is_true() {
     run(folder.path());
 }
 
-/// The first code that a reader of the crate's documentation sees, on the server that the text names.
+/// The first code that a reader of the crate's documentation sees must run on the database that it
+/// names.
 #[test]
 fn the_example_of_the_front_page_runs() {
     let folder = tempfile::tempdir().expect("a folder");
@@ -114,7 +115,7 @@ fn the_tutorial_names_the_crates_as_they_are() {
         ("corvid-idlc", "idlc", ", default-features = false"),
     ] {
         let dependency = format!("{package} = {{ path = \"…/crates/{folder}\"{rest} }}");
-        // A version would name the crate of another project in the public registry.
+        // A dependency with a version would name another project's crate in the public registry.
         let versions = [format!("{package} = \""), format!("{package} = {{ version")];
         for text in [TUTORIAL, &readme, &front_page] {
             assert!(text.contains(&dependency), "{dependency}");
