@@ -1,14 +1,17 @@
-//! Where the programs under test are: ours in a build directory, the reference's in the system directories.
+//! The paths of the programs under test. Ours are in a build directory; the reference's are in the
+//! system directories.
 //!
-//! Called by everything that starts a process. It only computes paths; whether a file exists is the caller's question.
+//! Everything that starts a process calls this module. It only computes paths; the caller checks
+//! whether a file exists.
 
 use std::env;
 use std::path::{Path, PathBuf};
 
-/// The path of one of our binaries, such as `ovsdb-server`.
+/// Returns the path of one of our binaries, such as `ovsdb-server`.
 ///
-/// The directory is that of the environment variable `CORVID_BIN_DIR`, or `target/release` of this repository, or, when that has no
-/// such file, the build directory that the running test came from.
+/// The directory is the value of the environment variable `CORVID_BIN_DIR`. If it is not set, the
+/// directory is `target/release` of this repository or, if that does not contain the file, the
+/// build directory of the running test.
 ///
 /// # Examples
 ///
@@ -28,10 +31,11 @@ pub fn bin(name: &str) -> PathBuf {
     }
 }
 
-/// A file in the directory above that of the running test, where Cargo puts what it makes in the same profile.
+/// Returns the path of a file in the parent of the directory of the running test, where Cargo puts
+/// what it builds with the same profile.
 ///
 /// # Panics
-/// The test's own program has no path.
+/// If the test's own program has no path.
 pub fn beside_tests(name: &str) -> PathBuf {
     let test = env::current_exe().expect("a path");
     let directory = test.parent().and_then(Path::parent).expect("a directory");
@@ -43,10 +47,11 @@ fn beside_this_test(name: &str) -> Option<PathBuf> {
     path.is_file().then_some(path)
 }
 
-/// The path of a program of the reference implementation, or `None` when it is not installed.
+/// Returns the path of a program of the reference implementation, or `None` if the program is not
+/// installed.
 ///
-/// Only the system directories are searched, never `PATH`, so that a Corvid build earlier in `PATH` cannot stand in
-/// for the program it is measured against.
+/// Only the system directories are searched, never `PATH`. Otherwise a Corvid build in `PATH` could
+/// be mistaken for the program with which it is compared.
 pub fn reference(name: &str) -> Option<PathBuf> {
     ["/usr/sbin", "/usr/bin", "/sbin", "/bin"]
         .iter()

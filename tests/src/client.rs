@@ -1,7 +1,8 @@
-//! One raw JSON-RPC connection: arbitrary bytes out, whole texts in.
+//! A raw JSON-RPC connection, which sends arbitrary bytes and receives whole texts.
 //!
-//! Invariant: texts are returned in arrival order and none is dropped, except by [`Client::call`], which says so. Used
-//! by the script runner and by any test that must see exact bytes; it knows nothing of OVSDB.
+//! Invariant: texts are returned in the order of arrival, and none is dropped except by
+//! [`Client::call`], which says so. Used by the script runner and by tests that must see exact
+//! bytes. It does not know about OVSDB.
 
 use std::io::{self, Read, Write};
 use std::net::Shutdown;
@@ -13,7 +14,8 @@ use serde_json::{Value, json};
 
 use crate::framing::Splitter;
 
-/// How long a write may wait for a server that does not read: a test fails then instead of waiting for ever.
+/// How long a write may wait for a server that does not read. After this time the test fails, so it
+/// does not wait forever.
 const WRITE_TIMEOUT: Duration = Duration::from_secs(120);
 
 /// The next event on a connection.
@@ -23,7 +25,7 @@ pub enum Received {
     Text(Vec<u8>),
     /// The server closed the connection.
     Closed,
-    /// Nothing arrived before the deadline.
+    /// Nothing arrived before the time limit.
     Nothing,
 }
 
@@ -49,11 +51,12 @@ impl Client {
         })
     }
 
-    /// Connects, trying again until `limit` has passed, for sockets that a server is about to make.
+    /// Connects, and tries again until `limit` has passed. This is for sockets that a server is
+    /// about to create.
     ///
     /// # Errors
     ///
-    /// The last error of the operating system once the limit has passed.
+    /// The last error of the operating system when the limit has passed.
     pub fn connect_within(path: &Path, limit: Duration) -> io::Result<Client> {
         let deadline = Instant::now() + limit;
         loop {
@@ -64,16 +67,17 @@ impl Client {
         }
     }
 
-    /// Sends bytes as they are.
+    /// Sends the bytes without changing them.
     ///
     /// # Errors
     ///
-    /// An error of the operating system, such as "broken pipe" when the server has closed.
+    /// An error of the operating system, such as "broken pipe" if the server has closed the
+    /// connection.
     pub fn send(&mut self, bytes: &[u8]) -> io::Result<()> {
         self.stream.write_all(bytes)
     }
 
-    /// Closes the sending side only; the server sees an end of file and may still answer.
+    /// Closes only the sending side. The server sees an end of file, and may still answer.
     ///
     /// # Errors
     ///
@@ -82,11 +86,11 @@ impl Client {
         self.stream.shutdown(Shutdown::Write)
     }
 
-    /// The next text, waiting for at most `limit`.
+    /// Returns the next text, for which it waits for at most `limit`.
     ///
     /// # Errors
     ///
-    /// An error of the operating system. A reset connection is no error: it counts as closed.
+    /// An error of the operating system. A reset connection is not an error; it counts as closed.
     pub fn receive(&mut self, limit: Duration) -> io::Result<Received> {
         let deadline = Instant::now() + limit;
         let mut piece = [0; 65536];
@@ -116,13 +120,16 @@ impl Client {
         }
     }
 
-    /// Sends one request and returns the message that answers it, dropping notifications that come before.
+    /// Sends one request and returns the message that answers it. Drops the notifications that come
+    /// before.
     ///
-    /// For tests that only need the answer; the reply is the whole message, `{"id":…,"result":…,"error":…}`.
+    /// This is for tests that only need the reply. The returned value is the whole message,
+    /// `{"id":…,"result":…,"error":…}`.
     ///
     /// # Errors
     ///
-    /// A failed send or receive, a closed connection, silence for 30 s, or a reply that is not JSON.
+    /// If sending or receiving fails, the connection is closed, nothing arrives for 30 s, or the
+    /// reply is not JSON.
     pub fn call(&mut self, method: &str, params: &Value) -> io::Result<Value> {
         let request = json!({"id": "call", "method": method, "params": params});
         self.send(request.to_string().as_bytes())?;

@@ -1,7 +1,9 @@
-//! A cluster of server processes on one machine, each with a folder of its own, connected by Unix sockets.
+//! A cluster of server processes on one machine. Each has its own folder, and they are connected by
+//! Unix sockets or over TCP.
 //!
-//! Invariant: all processes end when the [`Cluster`] is dropped. Members are made with our `ovsdb-tool`, or as files whose header names all of
-//! them, as the compacted files of a cluster do.
+//! Invariant: all processes end when the [`Cluster`] is dropped. The files of members are made with
+//! our `ovsdb-tool`, or written with a header that names all members, as the compacted files of a
+//! cluster have.
 
 use std::ffi::OsString;
 use std::fs;
@@ -21,19 +23,20 @@ use crate::peer;
 use crate::process::Process;
 use crate::server::Implementation;
 
-/// How long anything in a cluster may take on a busy machine.
+/// The time limit for any event in a cluster on a busy machine.
 pub const LIMIT: Duration = Duration::from_secs(60);
 
-/// Members, running or not.
+/// The members, running or not.
 #[derive(Debug)]
 pub struct Cluster {
     members: Vec<Process>,
     name: String,
     program: PathBuf,
     tool: PathBuf,
-    /// Words before the command of each member, by number.
+    /// The words before the command of each member, by its number.
     prefixes: Vec<Vec<String>>,
-    /// The member whose file is in this folder, apart from its log and sockets.
+    /// A member and the folder of its file. The log and the sockets of the member are not in this
+    /// folder.
     disk: Option<(usize, PathBuf)>,
     /// Further options of all members.
     options: Vec<OsString>,
@@ -42,7 +45,7 @@ pub struct Cluster {
 }
 
 impl Cluster {
-    /// A cluster of one, made by `ovsdb-tool create-cluster`; not started.
+    /// Makes a cluster of one member with `ovsdb-tool create-cluster`. The member is not started.
     ///
     /// # Errors
     ///
@@ -51,11 +54,13 @@ impl Cluster {
         Cluster::created_by(Implementation::Corvid, schema)
     }
 
-    /// A cluster of this many members, which have joined one after the other. All run.
+    /// Makes a cluster of `count` members, which have joined one after another. All of them are
+    /// running.
     ///
     /// # Errors
     ///
-    /// A missing program, an error of the operating system or of a tool, a member that does not join in time.
+    /// If a program is missing, the operating system or a tool reports an error, or a member does
+    /// not join in time.
     pub fn joined(
         implementation: Implementation,
         count: usize,
@@ -92,7 +97,8 @@ impl Cluster {
         Ok(cluster)
     }
 
-    /// A cluster of `count` members whose files name all of them; not started.
+    /// Makes a cluster of `count` members whose files name all of them. The members are not
+    /// started.
     ///
     /// # Errors
     ///
@@ -103,7 +109,7 @@ impl Cluster {
         cluster.with_members(&addresses, schema)
     }
 
-    /// The same, connected over TCP.
+    /// Like [`Cluster::of`], but the members are connected over TCP.
     ///
     /// # Errors
     ///
@@ -112,7 +118,8 @@ impl Cluster {
         Cluster::over("tcp", "127.0.0.1", count, &[], schema)
     }
 
-    /// The same over `tcp` or `ssl`, on this host of the machine. All members have these further options.
+    /// Like [`Cluster::of`], but the members are connected over `tcp` or `ssl`, at an address of
+    /// this machine. All members have the given further options.
     ///
     /// # Errors
     ///
@@ -124,7 +131,7 @@ impl Cluster {
         options: &[OsString],
         schema: &Value,
     ) -> io::Result<Cluster> {
-        // All are held until the last one is known, so they differ.
+        // All ports are held until the last one is known, so that they differ.
         let ports = (0..count).map(|_| TcpListener::bind(format!("{host}:0")));
         let ports: Vec<TcpListener> = ports.collect::<io::Result<_>>()?;
         let addresses = ports
@@ -137,7 +144,7 @@ impl Cluster {
         cluster.with_members(&addresses, schema)
     }
 
-    /// The same, each member on a host of its own.
+    /// Like [`Cluster::of`], but each member is on its own host of `network`.
     ///
     /// # Errors
     ///
@@ -152,7 +159,7 @@ impl Cluster {
         cluster.with_members(&addresses, schema)
     }
 
-    /// A cluster whose member `number` has its file in `folder`.
+    /// Like [`Cluster::of`], but the file of member `number` is in `folder`.
     ///
     /// # Errors
     ///
@@ -204,7 +211,8 @@ impl Cluster {
         Ok(cluster)
     }
 
-    /// Adds a server that is to join through the first member, made by `ovsdb-tool join-cluster`; not started. Returns its number.
+    /// Adds a server that will join through the first member. Its file is made by
+    /// `ovsdb-tool join-cluster`, and the server is not started. Returns its number.
     ///
     /// # Errors
     ///
@@ -214,11 +222,12 @@ impl Cluster {
         self.add_joining_by(&tool)
     }
 
-    /// The same, of the other implementation: its tool makes the file, its server is to serve it.
+    /// Like [`Cluster::add_joining`], but with the given implementation: its tool makes the file,
+    /// and its server will serve the file.
     ///
     /// # Errors
     ///
-    /// As [`Cluster::add_joining`], and a missing program.
+    /// The errors of [`Cluster::add_joining`], and if a program is missing.
     pub fn add_joining_of(&mut self, implementation: Implementation) -> io::Result<usize> {
         let (program, tool) = programs(implementation)?;
         let number = self.add_joining_by(&tool)?;
@@ -277,14 +286,14 @@ impl Cluster {
         self.folder.path().join(format!("m{number}"))
     }
 
-    /// The address of a member.
+    /// Returns the address of a member.
     #[must_use]
     pub fn address(&self, number: usize) -> String {
         let socket = self.folder.path().join(format!("s{number}.raft"));
         format!("unix:{}", socket.display())
     }
 
-    /// The file of a member.
+    /// Returns the path of a member's file.
     #[must_use]
     pub fn file(&self, number: usize) -> PathBuf {
         let folder = match &self.disk {
@@ -294,11 +303,12 @@ impl Cluster {
         folder.join(format!("{}.db", self.name))
     }
 
-    /// From the next start on, the other implementation runs on the same files, with these further options.
+    /// Makes the given implementation run on the same files from the next start on, with these
+    /// further options.
     ///
     /// # Errors
     ///
-    /// A missing program.
+    /// If a program is missing.
     pub fn swap(&mut self, implementation: Implementation, options: &[&str]) -> io::Result<()> {
         (self.program, self.tool) = programs(implementation)?;
         self.options = options.iter().map(OsString::from).collect();
@@ -308,11 +318,11 @@ impl Cluster {
         Ok(())
     }
 
-    /// Starts all members.
+    /// Starts all members and waits until they listen.
     ///
     /// # Errors
     ///
-    /// As [`Process::start`].
+    /// The errors of [`Process::start`].
     pub fn start(&mut self) -> io::Result<()> {
         self.members.iter_mut().try_for_each(Process::launch)?;
         self.members
@@ -320,45 +330,45 @@ impl Cluster {
             .try_for_each(Process::wait_until_listening)
     }
 
-    /// Forgets the last member, which has left. Its process ends.
+    /// Removes the last member, which has left the cluster, from this list. Its process ends.
     pub fn remove_last(&mut self) {
         self.members.pop();
     }
 
-    /// A member's process.
+    /// Returns a member's process.
     pub fn member(&mut self, number: usize) -> &mut Process {
         &mut self.members[number]
     }
 
-    /// All members.
+    /// Returns the processes of all members.
     #[must_use]
     pub fn members(&self) -> &[Process] {
         &self.members
     }
 
-    /// Stops a member's process, or lets it continue, as [`Process::pause`].
+    /// Stops a member's process, or lets it continue. See [`Process::pause`].
     ///
     /// # Errors
     ///
-    /// As [`Process::pause`].
+    /// The errors of [`Process::pause`].
     pub fn pause(&mut self, number: usize, is_paused: bool) -> io::Result<()> {
         self.members[number].pause(is_paused)
     }
 
-    /// The logs of all members, for reports of failures.
+    /// Returns the logs of all members, for reports of failures.
     #[must_use]
     pub fn said(&self) -> String {
         let said = |(number, member): (usize, &Process)| format!("--- {number}\n{}", member.said());
         self.members.iter().enumerate().map(said).collect()
     }
 
-    /// Keeps the files of a failed test.
+    /// Keeps the files of a failed test. Returns their folder.
     #[must_use]
     pub fn keep(self) -> PathBuf {
         self.folder.keep()
     }
 
-    /// A connection to a member.
+    /// Opens a connection to a member.
     ///
     /// # Errors
     ///
@@ -367,11 +377,12 @@ impl Cluster {
         self.members[number].connect()
     }
 
-    /// Runs a control command at a member; the reply, or the error as an error.
+    /// Runs a control command at a member. Returns the result, or the error of the reply as an
+    /// error.
     ///
     /// # Errors
     ///
-    /// As [`Process::control`], and errors of the command.
+    /// The errors of [`Process::control`], and the error of the command.
     pub fn control(&self, number: usize, command: &str, arguments: &[&str]) -> io::Result<String> {
         let arguments: Vec<String> = arguments.iter().map(|text| (*text).to_owned()).collect();
         let reply = self.members[number].control(command, &arguments)?;
@@ -381,20 +392,21 @@ impl Cluster {
         }
     }
 
-    /// `cluster/status` of a member.
+    /// Returns the text of `cluster/status` of a member.
     ///
     /// # Errors
     ///
-    /// As [`Cluster::control`].
+    /// The errors of [`Cluster::control`].
     pub fn status(&self, number: usize) -> io::Result<String> {
         self.control(number, "cluster/status", &[&self.name])
     }
 
-    /// The servers that a member knows, as the lines of `cluster/status` name them: without connections, indexes and times.
+    /// Returns the servers that a member knows, as the lines of `cluster/status` name them, without
+    /// connections, indexes and times.
     ///
     /// # Errors
     ///
-    /// As [`Cluster::control`].
+    /// The errors of [`Cluster::control`].
     pub fn servers(&self, number: usize) -> io::Result<Vec<String>> {
         let status = self.status(number)?;
         let named = |line: &str| {
@@ -405,11 +417,11 @@ impl Cluster {
         Ok(status.lines().filter_map(named).collect())
     }
 
-    /// The address at which the others reach a member, from its `cluster/status`.
+    /// Returns the address at which the other members reach a member, from its `cluster/status`.
     ///
     /// # Errors
     ///
-    /// As [`Cluster::control`].
+    /// The errors of [`Cluster::control`].
     pub fn peer_address(&self, number: usize) -> io::Result<String> {
         let status = self.status(number)?;
         let mut lines = status.lines();
@@ -417,11 +429,11 @@ impl Cluster {
         address.map(str::to_owned).ok_or(io::Error::other(status))
     }
 
-    /// Moves the leadership to a member, and waits until it leads.
+    /// Transfers the leadership to member `to`, and waits until it is the leader.
     ///
     /// # Errors
     ///
-    /// As [`Cluster::control`] and [`Cluster::leader_among`].
+    /// The errors of [`Cluster::control`] and [`Cluster::leader_among`].
     pub fn move_leadership(&self, to: usize) -> io::Result<()> {
         let all: Vec<usize> = (0..self.members.len()).collect();
         let (leader, _) = self.leader_among(&all)?;
@@ -434,11 +446,12 @@ impl Cluster {
         Ok(())
     }
 
-    /// Waits until one of these members leads, and `_Server` says so. Returns its number and how long it took.
+    /// Waits until one of these members is the leader according to `_Server`. Returns its number
+    /// and how long this took.
     ///
     /// # Errors
     ///
-    /// None does in time; then the text holds their logs.
+    /// If none becomes the leader in time. The text contains their logs.
     pub fn leader_among(&self, members: &[usize]) -> io::Result<(usize, Duration)> {
         let began = Instant::now();
         while began.elapsed() < LIMIT {
@@ -457,20 +470,20 @@ impl Cluster {
         Err(io::Error::other(format!("no leader:\n{logs}")))
     }
 
-    /// Whether a member's row in `_Server` says that it leads.
+    /// Whether a member is the leader according to its row in `_Server`.
     ///
     /// # Errors
     ///
-    /// As [`Cluster::row`].
+    /// The errors of [`Cluster::row`].
     pub fn leads(&self, number: usize) -> io::Result<bool> {
         Ok(self.row(number)?["leader"] == json!(true))
     }
 
-    /// The row of the database in a member's `_Server`.
+    /// Returns the row of the database in a member's `_Server`.
     ///
     /// # Errors
     ///
-    /// As [`Client::call`].
+    /// The errors of [`Client::call`].
     pub fn row(&self, number: usize) -> io::Result<Value> {
         let select = json!({"op": "select", "table": "Database",
             "where": [["name", "==", self.name]]});
@@ -480,11 +493,11 @@ impl Cluster {
         Ok(reply["result"][0]["rows"][0].clone())
     }
 
-    /// Waits until a condition holds.
+    /// Waits until a condition is true.
     ///
     /// # Errors
     ///
-    /// It does not in time; then the text holds the log of each member.
+    /// If it does not become true in time. The text contains the log of each member.
     pub fn wait_until(&self, what: &str, mut holds: impl FnMut() -> bool) -> io::Result<()> {
         let began = Instant::now();
         while began.elapsed() < LIMIT {
@@ -500,7 +513,7 @@ impl Cluster {
     }
 }
 
-/// The schema as `create-cluster` makes it: a clustered database keeps all columns.
+/// Returns the schema as `create-cluster` writes it: a clustered database has no ephemeral columns.
 #[must_use]
 pub fn without_ephemeral(schema: &Value) -> Value {
     let mut schema = schema.clone();
@@ -516,7 +529,7 @@ pub fn without_ephemeral(schema: &Value) -> Value {
     schema
 }
 
-/// The server and the offline tool.
+/// Returns the paths of the server and the offline tool.
 fn programs(implementation: Implementation) -> io::Result<(PathBuf, PathBuf)> {
     let tool = match implementation {
         Implementation::Corvid => Some(binary::bin("ovsdb-tool")),

@@ -1,7 +1,8 @@
-//! One server as a daemon: detached from the process that started it, with a supervisor or without.
+//! One server as a daemon: detached from the process that started it, with or without a supervisor.
 //!
-//! Invariant: dropping a [`Daemon`] ends its processes, by its control socket or else by the number in its pidfile. All its files are in the folder
-//! it was given. Called by the tests of daemons.
+//! Invariant: dropping a [`Daemon`] ends its processes, through its control socket or otherwise by
+//! the process id in its pidfile. All its files are in the folder that it was given. Called by the
+//! tests of daemons.
 
 use std::fs;
 use std::io;
@@ -14,22 +15,24 @@ use serde_json::Value;
 
 use crate::client::Client;
 
-/// How long a daemon may take to end on a busy machine.
+/// The time limit for a daemon to end on a busy machine.
 const LIMIT: Duration = Duration::from_secs(60);
 
-/// A server in the background.
+/// A server that runs in the background.
 #[derive(Debug)]
 pub struct Daemon {
     folder: PathBuf,
 }
 
 impl Daemon {
-    /// Starts one from `folder` as its working directory and returns when it serves: sockets `db.sock` (which `arguments` must name) and
-    /// `server.ctl`, log `server.log`, pidfile `server.pid`. Databases are looked for in a directory that does not exist.
+    /// Starts a daemon with `folder` as its working directory, and returns when it serves. Its
+    /// sockets are `db.sock` (which `arguments` must name) and `server.ctl`, its log is
+    /// `server.log` and its pidfile is `server.pid`. Databases are looked for in a directory that
+    /// does not exist.
     ///
     /// # Errors
     ///
-    /// A server that cannot be started, with its log.
+    /// If the server cannot be started. The text contains its log.
     pub fn start(program: &Path, folder: &Path, arguments: &[&str]) -> io::Result<Daemon> {
         let option = |name: &str, file: &str| format!("--{name}={}", folder.join(file).display());
         let status = Command::new(program)
@@ -55,14 +58,15 @@ impl Daemon {
         }
     }
 
-    /// The number in its pidfile: of the server, or of its supervisor's latest one.
+    /// Returns the process id in the pidfile: that of the server, or of the latest one that the
+    /// supervisor has started.
     #[must_use]
     pub fn pid(&self) -> Option<u32> {
         let text = fs::read_to_string(self.folder.join("server.pid")).ok()?;
         text.trim().parse().ok()
     }
 
-    /// The text of its log file.
+    /// Returns the text of the log file.
     #[must_use]
     pub fn log(&self) -> String {
         let bytes = fs::read(self.folder.join("server.log")).unwrap_or_default();
@@ -73,16 +77,16 @@ impl Daemon {
     ///
     /// # Errors
     ///
-    /// As [`Client::call`].
+    /// The errors of [`Client::call`].
     pub fn control(&self, command: &str, arguments: &[&str]) -> io::Result<Value> {
         Client::connect(&self.folder.join("server.ctl"))?.call(command, &Value::from(arguments))
     }
 
-    /// Sends a signal, such as `HUP`, to the process with this number.
+    /// Sends a signal, such as `HUP`, to the process with this id.
     ///
     /// # Errors
     ///
-    /// There is no such process.
+    /// If there is no such process.
     pub fn signal(pid: u32, signal: &str) -> io::Result<()> {
         let status = Command::new("kill")
             .args([&format!("-{signal}"), &pid.to_string()])
@@ -105,7 +109,7 @@ impl Drop for Daemon {
             thread::sleep(Duration::from_millis(5));
         }
         if self.pid().is_some() {
-            // It did not end by itself; it may have by now.
+            // The server did not end when it was asked to. It may have ended since.
             pid.map(|pid| Daemon::signal(pid, "KILL"));
         }
     }

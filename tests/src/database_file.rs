@@ -1,7 +1,8 @@
-//! Makes a standalone database file from a schema, and appends records to it, without any tool.
+//! Makes a standalone database file from a schema and appends records to it, without any tool.
 //!
-//! A file begins with one record, the schema (`docs/spec/storage.md` 1); others are transactions (2). Each has a header line `OVSDB JSON LENGTH SHA1` and the body, both
-//! lengths counting the body's final line feed. Called by [`crate::server`].
+//! A file begins with one record that contains the schema (`docs/spec/storage.md` 1). The other
+//! records are transactions (2). Each record has a header line `OVSDB JSON LENGTH SHA1` and a body.
+//! Length and hash include the line feed at the end of the body. Called by [`crate::server`].
 
 use std::fs;
 use std::io;
@@ -14,7 +15,7 @@ use sha1::{Digest, Sha1};
 ///
 /// # Errors
 ///
-/// An error of the operating system, for example because the file exists.
+/// An error of the operating system, for example if the file exists.
 pub fn create(path: &Path, schema: &Value) -> io::Result<()> {
     append_to(&mut fs::File::create_new(path)?, schema)
 }

@@ -1,10 +1,10 @@
-//! Cuts a byte stream into JSON texts by counting brackets, nothing more.
+//! Divides a byte stream into JSON texts by counting brackets, and nothing more.
 //!
-//! Invariant: each byte is looked at once, in whichever pieces it arrives. It is an independent and much
-//! simpler counterpart of the product's framing, and it trusts the server to send well-formed texts. Called by
-//! [`crate::client`]; knows nothing of JSON-RPC.
+//! Invariant: each byte is inspected once, in whichever pieces the bytes arrive. This module is
+//! independent of the product's framing and much simpler, and relies on the server to send
+//! well-formed texts. Called by [`crate::client`]; it does not know about JSON-RPC.
 
-/// Incremental splitter: bytes in, complete texts out.
+/// An incremental splitter, which takes bytes and returns complete texts.
 #[derive(Debug, Default)]
 pub struct Splitter {
     buffer: Vec<u8>,
@@ -20,9 +20,10 @@ impl Splitter {
         self.buffer.extend_from_slice(bytes);
     }
 
-    /// The next complete text, or `None` until more bytes arrive.
+    /// Returns the next complete text, or `None` if more bytes are needed.
     ///
-    /// Bytes before the first bracket belong to the text, so the parser of the text sees stray output.
+    /// Bytes before the first bracket are part of the text, so unexpected output is noticed when
+    /// the text is parsed.
     pub fn next_text(&mut self) -> Option<Vec<u8>> {
         while let Some(&byte) = self.buffer.get(self.scanned) {
             self.scanned += 1;
@@ -48,7 +49,7 @@ impl Splitter {
         None
     }
 
-    /// The part that has arrived of a text that is not complete yet.
+    /// Returns the part of an incomplete text that has arrived.
     pub fn partial(&self) -> &[u8] {
         &self.buffer
     }

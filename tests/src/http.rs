@@ -1,6 +1,8 @@
-//! One HTTP request over a socket, as a probe makes it: a GET, and all that comes back until the server closes.
+//! One HTTP request over a socket, as a probe sends it: a GET. The reply is everything that arrives
+//! until the server closes the connection.
 //!
-//! Called by the tests of the pages for watchers. It knows only as much of HTTP as they need.
+//! Called by the tests of the health and metrics pages. It only implements as much of HTTP as they
+//! need.
 
 use std::io::{self, Read, Write};
 use std::net::TcpStream;
@@ -8,36 +10,36 @@ use std::os::unix::net::UnixStream;
 use std::path::Path;
 use std::time::Duration;
 
-/// How long an answer may take on a busy machine.
+/// The time limit for a reply on a busy machine.
 const LIMIT: Duration = Duration::from_secs(30);
 
-/// An answer.
+/// A reply.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Answer {
-    /// For example 200.
+    /// The status code, for example 200.
     pub status: u16,
-    /// Status line and headers.
+    /// The status line and the headers.
     pub head: String,
     /// The text after the headers.
     pub body: String,
 }
 
-/// Asks the server on a Unix socket; `accept` is the header of that name.
+/// Sends a request to the server on a Unix socket. `accept` is the value of the header `Accept`.
 ///
 /// # Errors
 ///
-/// An error of the operating system, or a reply that is not HTTP.
+/// If the operating system reports an error, or if the reply is not HTTP.
 pub fn get(socket: &Path, path: &str, accept: &str) -> io::Result<Answer> {
     let stream = UnixStream::connect(socket)?;
     stream.set_read_timeout(Some(LIMIT))?;
     ask(stream, path, accept)
 }
 
-/// The same on a port of this machine.
+/// Like [`get`], but on a TCP port of this machine.
 ///
 /// # Errors
 ///
-/// As [`get`].
+/// The errors of [`get`].
 pub fn get_from_port(port: u16, path: &str, accept: &str) -> io::Result<Answer> {
     let stream = TcpStream::connect(("127.0.0.1", port))?;
     stream.set_read_timeout(Some(LIMIT))?;

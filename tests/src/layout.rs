@@ -1,18 +1,21 @@
-//! Writes messages the way a person would write them in a script: the short form, broken into lines where long.
+//! Writes messages as a person would write them in a script: in the short form, and long messages
+//! on several lines.
 //!
-//! Used when expectations are rewritten. Reading the short form back is here too, so that the two stay inverse.
+//! Used when expectations are rewritten. The function that reads the short form is also in this
+//! module, so that the two remain inverse to each other.
 
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-/// Width at which a line is broken.
+/// The maximum width of a line.
 const WIDTH: usize = 118;
 
-/// Reads a JSON text, however deep: the protocol allows a thousand brackets, more than `serde_json` does by itself.
+/// Reads a JSON text of any depth. The protocol allows a thousand nested brackets, which is more
+/// than `serde_json` allows by default.
 ///
 /// # Errors
 ///
-/// Anything but one JSON text.
+/// If the text is anything other than one JSON text.
 pub fn parse(text: &str) -> Result<Value, String> {
     let mut reader = serde_json::Deserializer::from_str(text);
     reader.disable_recursion_limit();
@@ -21,7 +24,8 @@ pub fn parse(text: &str) -> Result<Value, String> {
     Ok(value)
 }
 
-/// The short form of a received message, see [`crate::script`]; `newest` is the id of the newest request.
+/// Returns the short form of a received message, see [`crate::script`]. `newest` is the id of the
+/// newest request.
 pub fn written(message: &Value, newest: u64) -> String {
     let member = |name: &str| message.get(name).unwrap_or(&Value::Null);
     let count = message.as_object().map_or(0, serde_json::Map::len);
@@ -46,11 +50,11 @@ pub fn written(message: &Value, newest: u64) -> String {
     }
 }
 
-/// The message that a written expectation stands for; the inverse of [`written`].
+/// Returns the message that a written expectation stands for. This is the inverse of [`written`].
 ///
 /// # Errors
 ///
-/// A text of another form, or with bad JSON.
+/// If the text has another form, or contains bad JSON.
 pub fn read(text: &str, newest: u64) -> Result<Value, String> {
     if text.starts_with('{') {
         return parse(text);
@@ -79,7 +83,8 @@ pub fn read(text: &str, newest: u64) -> Result<Value, String> {
     }
 }
 
-/// The lines of a step: `head` (such as `A<`) and its text, broken at commas of its JSON where it is too long.
+/// Returns the lines of a step: `head` (such as `A<`) and its text. A text that is too long is
+/// divided at commas of its JSON.
 pub fn lines(head: &str, text: &str) -> Vec<String> {
     let whole = format!("{head} {text}");
     if whole.chars().count() <= WIDTH {
@@ -93,7 +98,7 @@ pub fn lines(head: &str, text: &str) -> Vec<String> {
     };
     let mut lines = vec![format!("{head} {}", text[..start].trim_end())];
     break_value(&value, "", "", 4, &mut lines);
-    // The opening bracket belongs to the first line, which has room for it.
+    // The first line has room for the opening bracket, so the bracket is moved there.
     if let Some(opening) = (lines.len() > 1).then(|| lines.remove(1)) {
         lines[0] = format!("{} {}", lines[0].trim_end(), opening.trim_start());
     }
@@ -113,7 +118,8 @@ fn break_value(value: &Value, before: &str, after: &str, indent: usize, lines: &
             .collect(),
         _ => return lines.push(flat),
     };
-    // A container without containers in it is easiest to read in one piece, however long its texts are.
+    // A container that contains no other containers is easiest to read on one line, however long
+    // its texts are.
     let is_plain = !inner
         .iter()
         .any(|(_, item)| item.is_array() || item.is_object());

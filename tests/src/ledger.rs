@@ -1,12 +1,15 @@
-//! The requests of one writer, which of them were acknowledged, and a check that a database holds exactly the acknowledged ones.
+//! The requests of one writer and which of them were acknowledged, and a check that a database
+//! contains exactly the acknowledged ones.
 //!
-//! A transaction has a serial number, from which all that it writes follows: a few rows of `Entry`, a row of `Total` that says
-//! how many those are and what they add up to, changes to the writer's row of `Tally` (a counter, a set and a map, which files
-//! hold as differences), and sometimes the deletion of an older transaction's rows. So a part of a transaction cannot be
-//! taken for the whole, nor a lost one for one that never was.
+//! Everything that a transaction writes follows from its serial number: a few rows of `Entry`, a
+//! row of `Total` with the number and the sum of these rows, changes of the writer's row of `Tally`
+//! (a counter, a set and a map, which files contain as differences), and sometimes the deletion of
+//! the rows of an older transaction. So a part of a transaction cannot be mistaken for the whole,
+//! and a lost transaction cannot be mistaken for one that was never sent.
 //!
-//! Invariant: transactions of a writer are on one connection and are answered in order. After a crash those without an answer
-//! may be there or not, but only a beginning of them in the order in which they were sent: [`Ledger::reconcile`].
+//! Invariant: the transactions of a writer are sent on one connection and are answered in order.
+//! After a crash, some of those without a reply may have been committed, but only the first ones,
+//! in the order in which they were sent. See [`Ledger::reconcile`].
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::io;
@@ -18,10 +21,11 @@ use crate::random::mix;
 
 /// The name of the database.
 pub const DATABASE: &str = "Ledger";
-/// How many of the last serial numbers the row of `Tally` remembers.
+/// The number of most recent serial numbers that the row of `Tally` contains.
 const RECENT: i64 = 20;
 
-/// The schema of the database. `version` 2 has a further column and a further table; both versions have all that writers need.
+/// Returns the schema of the database. Version 2 has one more column and one more table. Both
+/// versions have everything that writers need.
 #[must_use]
 pub fn schema(version: u32) -> Value {
     let integers = json!({"key": "integer", "min": 0, "max": "unlimited"});
@@ -55,7 +59,7 @@ pub fn schema(version: u32) -> Value {
     schema
 }
 
-/// The rows that the transaction with this serial number of this writer inserts.
+/// Returns the rows that the transaction with this serial number of this writer inserts.
 fn parts(writer: i64, serial: i64, text_bytes_max: u64) -> Vec<(i64, String)> {
     let seed = mix(mix(writer.cast_unsigned()) ^ serial.cast_unsigned());
     let part = |part: u64| {
@@ -68,7 +72,7 @@ fn parts(writer: i64, serial: i64, text_bytes_max: u64) -> Vec<(i64, String)> {
     (0..1 + seed % 6).map(part).collect()
 }
 
-/// A request that has no answer yet.
+/// A request that has not been answered yet.
 #[derive(Debug, Clone, Copy)]
 struct Pending {
     serial: i64,
@@ -76,12 +80,12 @@ struct Pending {
     deleted: Option<i64>,
 }
 
-/// How the server answered.
+/// The server's reply to a transaction.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Answer {
-    /// Done.
+    /// The transaction was committed.
     Acknowledged,
-    /// Not done: the whole reply.
+    /// The transaction was not committed. This is the whole reply.
     Refused(Value),
 }
 
@@ -92,18 +96,18 @@ pub struct Ledger {
     is_durable: bool,
     text_bytes_max: u64,
     next: i64,
-    /// Serial numbers of acknowledged transactions that were not deleted again.
+    /// The serial numbers of acknowledged transactions whose rows have not been deleted.
     alive: BTreeSet<i64>,
-    /// Transactions that were committed.
+    /// The number of committed transactions.
     count: i64,
     recent: BTreeSet<i64>,
-    /// By last digit, the last serial number.
+    /// For each last digit, the last serial number that ends with it.
     digits: BTreeMap<i64, i64>,
     pending: VecDeque<Pending>,
 }
 
 impl Ledger {
-    /// The ledger of a new writer, whose texts have less than `text_bytes_max` bytes each.
+    /// Creates the ledger of a new writer. Each of its texts has less than `text_bytes_max` bytes.
     #[must_use]
     pub fn new(writer: i64, is_durable: bool, text_bytes_max: u64) -> Ledger {
         Ledger {
@@ -119,31 +123,33 @@ impl Ledger {
         }
     }
 
-    /// The operation that makes the writer's row, to be done once before its first transaction.
+    /// Returns the operation that inserts the writer's row. It must be executed once, before the
+    /// writer's first transaction.
     #[must_use]
     pub fn beginning(&self) -> Value {
         json!({"op": "insert", "table": "Tally", "row": {"writer": self.writer}})
     }
 
-    /// Whether its transactions wait for the disk.
+    /// Whether the transactions of this writer wait for the disk.
     #[must_use]
     pub fn is_durable(&self) -> bool {
         self.is_durable
     }
 
-    /// Requests without an answer.
+    /// Returns the number of requests that have not been answered.
     #[must_use]
     pub fn in_flight(&self) -> usize {
         self.pending.len()
     }
 
-    /// Transactions that are known to be committed.
+    /// Returns the number of transactions that are known to be committed.
     #[must_use]
     pub fn count(&self) -> i64 {
         self.count
     }
 
-    /// The next transaction, to be sent as it is: a whole request. `delete_old` lets it delete the oldest one as well.
+    /// Returns the next transaction, a whole request that must be sent without changes. If
+    /// `delete_old` is true, it may also delete the rows of the oldest transaction.
     pub fn request(&mut self, delete_old: bool) -> String {
         let (writer, serial) = (self.writer, self.next);
         self.next += 1;
@@ -163,7 +169,8 @@ impl Ledger {
             ["recent", "delete", serial - RECENT],
             ["digits", "delete", digit],
             ["digits", "insert", ["map", [[digit, serial.to_string()]]]]]}));
-        // Only rows that are known to exist, so the outcome of requests in flight does not matter.
+        // Only rows that are known to exist are deleted, so the result of requests in flight does
+        // not matter.
         let taken: BTreeSet<i64> = self
             .pending
             .iter()
@@ -191,11 +198,11 @@ impl Ledger {
         json!({"id": serial, "method": "transact", "params": params}).to_string()
     }
 
-    /// Records the reply to the oldest request that has none.
+    /// Records the reply to the oldest request that has not been answered.
     ///
     /// # Errors
     ///
-    /// A message that answers another request or none.
+    /// If the message answers another request, or none.
     pub fn apply_reply(&mut self, reply: &Value) -> Result<Answer, String> {
         let sent = self.pending.pop_front();
         let Some(sent) = sent.filter(|sent| reply.get("id") == Some(&json!(sent.serial))) else {
@@ -224,8 +231,9 @@ impl Ledger {
         self.digits.insert(sent.serial % 10, sent.serial);
     }
 
-    /// After a crash: records which of the requests without a reply were committed nevertheless. Those after the first that was
-    /// not committed are assumed not to be committed either; [`Ledger::check`] finds them if that is wrong.
+    /// Records, after a crash, which of the requests without a reply were committed nevertheless.
+    /// Requests after the first one that was not committed are assumed not to be committed either.
+    /// If this is wrong, [`Ledger::check`] finds it.
     pub fn reconcile(&mut self, contents: &Contents) {
         for sent in std::mem::take(&mut self.pending) {
             if !contents.totals.contains_key(&(self.writer, sent.serial)) {
@@ -235,7 +243,8 @@ impl Ledger {
         }
     }
 
-    /// The differences between `contents` and this ledger; empty if there are none. No request may be in flight.
+    /// Returns the differences between `contents` and this ledger; empty if there are none. No
+    /// request may be in flight.
     #[must_use]
     pub fn check(&self, contents: &Contents) -> Vec<String> {
         let mut faults = Vec::new();
@@ -280,22 +289,23 @@ impl Ledger {
     }
 }
 
-/// The row of `Tally`: counter, set, map.
+/// The row of `Tally`: the counter, the set and the map.
 type Tally = (i64, BTreeSet<i64>, BTreeMap<i64, i64>);
 
-/// Everything that is in a database.
+/// The contents of a database.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub struct Contents {
-    /// By writer, serial, part: value and text.
+    /// The value and the text, by writer, serial number and part.
     entries: BTreeMap<(i64, i64, i64), (i64, String)>,
-    /// By writer and serial: parts and sum.
+    /// The number of parts and their sum, by writer and serial number.
     totals: BTreeMap<(i64, i64), (i64, i64)>,
     tallies: BTreeMap<i64, Tally>,
-    /// By number.
+    /// The texts, by number.
     fillers: BTreeMap<i64, String>,
 }
 
-/// The operations whose results [`Contents::from_results`] reads: parameters of `transact`.
+/// Returns the operations whose results [`Contents::from_results`] reads, as parameters of
+/// `transact`.
 #[must_use]
 pub fn selection() -> Value {
     let select = |table: &str, columns: Value| json!({"op": "select", "table": table, "where": [], "columns": columns});
@@ -312,11 +322,11 @@ pub fn selection() -> Value {
 }
 
 impl Contents {
-    /// Reads them through a connection.
+    /// Reads the contents of the database through a connection.
     ///
     /// # Errors
     ///
-    /// As [`Client::call`]; an answer that is not as expected.
+    /// The errors of [`Client::call`], and if the reply is not as expected.
     pub fn read(client: &mut Client) -> io::Result<Contents> {
         let reply = client.call("transact", &selection())?;
         reply
@@ -325,7 +335,7 @@ impl Contents {
             .ok_or_else(|| io::Error::other(format!("cannot read the contents: {reply}")))
     }
 
-    /// Reads them from the results of [`selection`].
+    /// Reads the contents from the results of [`selection`].
     #[must_use]
     pub fn from_results(results: &Value) -> Option<Contents> {
         let rows = |index: usize| results.get(index)?.get("rows")?.as_array();
@@ -364,13 +374,14 @@ impl Contents {
         Some(contents)
     }
 
-    /// Rows of `Filler`.
+    /// Returns the number of rows of `Filler`.
     #[must_use]
     pub fn fillers(&self) -> usize {
         self.fillers.len()
     }
 
-    /// Parts that belong to no transaction, and transactions of writers other than those known.
+    /// Returns parts that do not belong to a transaction, and transactions of writers that are not
+    /// in `ledgers`.
     #[must_use]
     pub fn strays(&self, ledgers: &[Ledger]) -> Vec<String> {
         let known: BTreeSet<i64> = ledgers.iter().map(|ledger| ledger.writer).collect();
@@ -394,7 +405,7 @@ fn integer(row: &Value, column: &str) -> Option<i64> {
     row.get(column)?.as_i64()
 }
 
-/// Elements of a set or map; a set of one may stand for itself.
+/// Returns the elements of a set or map. A set of one element may be written as that element.
 fn elements<'a>(value: &'a Value, word: &str) -> Option<&'a [Value]> {
     match value.as_array() {
         Some(array) if array.first().is_some_and(|first| first == word) => {
@@ -404,11 +415,11 @@ fn elements<'a>(value: &'a Value, word: &str) -> Option<&'a [Value]> {
     }
 }
 
-/// Sends `count` rows to the table `Filler`, whose `text` has so many bytes.
+/// Inserts `count` rows into the table `Filler`. The text of each row has about `text_bytes` bytes.
 ///
 /// # Errors
 ///
-/// As [`Client::call`]; a refusal.
+/// The errors of [`Client::call`], and if the server rejects the transaction.
 pub fn fill(client: &mut Client, count: usize, text_bytes: usize) -> io::Result<()> {
     let numbers: Vec<usize> = (0..count).collect();
     for numbers in numbers.chunks(1000) {

@@ -1,26 +1,30 @@
-//! The harness of the end-to-end tests: finding binaries, starting servers, talking to them, and the scripted plays.
+//! The harness of the end-to-end tests, which finds binaries, starts servers, talks to them, and
+//! plays scripts.
 //!
-//! Nothing here imports a Corvid crate: the harness judges a server by its bytes alone, so a fault in our own reader
-//! or writer cannot hide itself. The layers, lowest first:
+//! No module imports a Corvid crate. The harness judges a server only by its bytes, so an error in
+//! our own reader or writer cannot hide itself. The layers, lowest first:
 //!
-//! - [`binary`]: where our binaries and the reference's are.
-//! - [`framing`]: cuts a byte stream into JSON texts by counting brackets.
-//! - [`client`]: one raw JSON-RPC connection.
-//! - [`http`]: one HTTP request, for the pages of watchers.
+//! - [`binary`]: the paths of our binaries and of the reference's.
+//! - [`framing`]: divides a byte stream into JSON texts by counting brackets.
+//! - [`client`]: a raw JSON-RPC connection.
+//! - [`http`]: an HTTP request, for the health and metrics pages.
 //! - [`database_file`]: makes an empty standalone database file from a schema.
-//! - [`process`]: one server process on given files.
+//! - [`process`]: a server process on given files.
 //! - [`cluster`]: several server processes that serve one clustered database.
-//! - [`daemon`]: one server in the background.
-//! - [`limited`]: a program that must end in some minutes.
+//! - [`daemon`]: a server in the background.
+//! - [`limited`]: a program that must end within a few minutes.
 //! - [`load`]: writers on every member of a cluster.
 //! - [`numbered_rows`]: clusters whose rows have numbers.
-//! - [`namespaces`]: runs a test again in namespaces of its own.
-//! - [`network`]: hosts of its own for a cluster, and cables that are cut.
+//! - [`namespaces`]: runs a test again in separate namespaces.
+//! - [`network`]: separate hosts for a cluster, with cables that can be cut.
 //! - [`server`]: a server under test in its own temporary directory.
-//! - [`random`], [`ledger`], [`tails`], [`small_disk`], [`troubled_disk`], [`peer`]: what the tests of storage share: seeded numbers, writers that
-//!   know what the database must hold, damaged ends of files, a file system that is soon full, a disk that is slow or fails, and the reference's tool.
-//! - [`script`], [`shorthand`], [`placeholder`], [`layout`], [`stage`], [`play`]: the text format of `tests/scripted`, how expectations
-//!   are compared, how they are written back, and how a file is run.
+//! - [`random`], [`ledger`], [`tails`], [`small_disk`], [`troubled_disk`], [`peer`]: for the tests
+//!   of storage. Numbers from a seed, writers that know what the database must contain, damaged
+//!   ends of files, a file system that is soon full, a disk that is slow or fails, and the
+//!   reference's tool.
+//! - [`script`], [`shorthand`], [`placeholder`], [`layout`], [`stage`], [`play`]: the text format
+//!   of `tests/scripted`, how expectations are compared, how they are written back, and how a file
+//!   is played.
 
 pub mod binary;
 pub mod client;

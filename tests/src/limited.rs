@@ -1,7 +1,9 @@
-//! Runs a program to its end, but not for ever: a test that waits for a program that hangs must fail and show where it hung.
+//! Runs a program to its end, but only for a limited time. A test that waits for a program that
+//! hangs must fail and show where the program hung.
 //!
-//! Programs in Python print the stacks of their threads when they are aborted, if they run with `-X faulthandler`. The output goes through files and not through
-//! pipes, because what an aborted program had started may hold a pipe open for as long as it likes.
+//! If Python programs run with `-X faulthandler`, they print the stacks of their threads when they
+//! are aborted. The output goes through files, not through pipes, because descendants of an aborted
+//! program may keep a pipe open for any time.
 
 use std::fs::File;
 use std::io::{self, Read, Seek};
@@ -9,18 +11,20 @@ use std::process::{Child, Command, ExitStatus, Output, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// Several times what the longest of these programs takes on a busy machine, and less than a whole run of tests may take.
+/// The time limit for a program. It is several times what the longest of these programs takes on a
+/// busy machine, and less than the time limit of a whole run of tests.
 const LIMIT: Duration = Duration::from_secs(8 * 60);
-/// How long a program may take to abort.
+/// The time limit for a program to abort.
 const ABORT_LIMIT: Duration = Duration::from_secs(10);
-/// Between two looks at the program.
+/// The interval at which the program is checked.
 const POLL: Duration = Duration::from_millis(5);
 
-/// The output of a command without input, as [`Command::output`]. A program that has not ended after some minutes is aborted.
+/// Runs a command without input and returns its output, like [`Command::output`]. A program that
+/// has not ended after a few minutes is aborted.
 ///
 /// # Errors
 ///
-/// The program cannot be started, or its output cannot be kept.
+/// If the program cannot be started, or its output cannot be kept.
 pub fn output(command: &mut Command) -> io::Result<Output> {
     output_within(command, LIMIT)
 }
@@ -43,7 +47,7 @@ fn output_within(command: &mut Command, limit: Duration) -> io::Result<Output> {
     })
 }
 
-/// The status of a program, if it ends in this time.
+/// Returns the status of a program if it ends within `limit`.
 fn wait(child: &mut Child, limit: Duration) -> io::Result<Option<ExitStatus>> {
     let deadline = Instant::now() + limit;
     loop {
@@ -55,7 +59,7 @@ fn wait(child: &mut Child, limit: Duration) -> io::Result<Option<ExitStatus>> {
     }
 }
 
-/// Has a program abort; one that does not is killed.
+/// Aborts a program. If it does not end, it is killed.
 fn abort(child: &mut Child) -> io::Result<ExitStatus> {
     let pid = child.id().to_string();
     Command::new("kill").args(["-ABRT", &pid]).status()?;

@@ -1,8 +1,10 @@
-//! Writers on every member of a cluster while a test does something to it, and the comparison afterwards: every acknowledged transaction is there
-//! exactly once, all members are equal, and no reply came out of order.
+//! Writers on every member of a cluster while a test does something to the cluster, and the
+//! comparison afterwards. Every acknowledged transaction must exist exactly once, all members must
+//! have equal contents, and replies must have come in order.
 //!
-//! Invariant: a writer stays on its connection. While its member lives it gets a reply to every transaction; when the test has killed the member, the
-//! writer may have a few transactions without a reply, of which a beginning is there. Called by the tests of clusters.
+//! Invariant: a writer keeps its connection. While its member is alive, it gets a reply to every
+//! transaction. If the test has killed the member, the writer may have a few transactions without a
+//! reply, of which only the first ones may have been committed. Called by the tests of clusters.
 
 use std::collections::BTreeSet;
 use std::io;
@@ -19,17 +21,17 @@ use crate::ledger::{Answer, Contents, DATABASE, Ledger};
 use crate::process::Process;
 use crate::random::Random;
 
-/// Requests in flight of the two writers of each member.
+/// The number of requests in flight of each of the two writers of a member.
 const DEPTHS: [usize; 2] = [1, 4];
-/// Longest text of a row that writers write, bytes.
+/// The maximum size of the text in a row, in bytes.
 const TEXT_BYTES: u64 = 400;
-/// Transactions that count as progress.
+/// The number of transactions that count as progress.
 const PROGRESS: u64 = 40;
 
-/// The result of a step of a test; the text says which fault it found.
+/// The result of a step of a test. The text describes the fault that was found.
 pub type Outcome<T> = Result<T, String>;
 
-/// Makes an error of the operating system what a test finds wrong.
+/// Converts an error of the operating system to a fault.
 #[allow(clippy::needless_pass_by_value, reason = "an argument of map_err")]
 pub fn problem(error: io::Error) -> String {
     error.to_string()
@@ -53,21 +55,22 @@ pub struct Load {
     refusal: Option<&'static str>,
     pace: Duration,
     depth_max: usize,
-    /// Rows of `Filler`, which nobody changes while writers write.
+    /// The number of rows of `Filler`, which nobody changes while writers write.
     fillers: usize,
 }
 
-/// Counts of all writers. A number a member.
+/// The counters of all writers, with one number for each member.
 #[derive(Debug)]
 struct Counters {
     acknowledged: Vec<AtomicU64>,
     refused: Vec<AtomicU64>,
-    /// The longest wait for a reply of the writer that has one request in flight, microseconds.
+    /// The longest time that the writer with one request in flight has waited for a reply, in
+    /// microseconds.
     longest_us: Vec<AtomicU64>,
     is_over: AtomicBool,
 }
 
-/// A cluster under load, as the test sees it.
+/// A cluster under load, as a test sees it.
 #[derive(Debug)]
 pub struct Run<'a> {
     /// The cluster.
@@ -77,11 +80,11 @@ pub struct Run<'a> {
 }
 
 impl Load {
-    /// Writers for each of the members that there are now.
+    /// Creates writers for each of the members that exist now.
     ///
     /// # Errors
     ///
-    /// No leader in time, a refused transaction.
+    /// If there is no leader in time, or if a transaction is rejected.
     pub fn new(cluster: &Cluster, seed: u64) -> io::Result<Load> {
         let size = cluster.members().len();
         let writers: Vec<Writer> = (0..size)
@@ -113,32 +116,34 @@ impl Load {
         })
     }
 
-    /// From now on transactions may be refused with a reply that holds this text. Such a transaction must not be there.
+    /// Allows the server to reject transactions from now on, with a reply that contains this text.
+    /// A rejected transaction must not be in the contents.
     pub fn allow_refusals(&mut self, text: &'static str) {
         self.refusal = Some(text);
     }
 
-    /// From now on each writer pauses so long between replies, so that rows do not become many in a long test.
+    /// Sets the time that each writer waits between replies, so that the number of rows stays small
+    /// in a long test.
     pub fn set_pace(&mut self, pace: Duration) {
         self.pace = pace;
     }
 
-    /// From now on the contents of this member are not compared: it is to be removed.
+    /// Excludes this member from the comparison of contents, because it will be removed.
     pub fn leave_out(&mut self, member: usize) {
         self.members.retain(|number| *number != member);
     }
 
-    /// From now on each writer has at most so many requests in flight.
+    /// Sets the maximum number of requests in flight of each writer.
     pub fn set_depth_max(&mut self, depth_max: usize) {
         self.depth_max = depth_max;
     }
 
-    /// Rows of `Filler` that are to be there.
+    /// Sets the number of rows of `Filler` that must exist.
     pub fn expect_fillers(&mut self, fillers: usize) {
         self.fillers = fillers;
     }
 
-    /// Transactions that were committed.
+    /// Returns the number of transactions that were committed.
     #[must_use]
     pub fn count(&self) -> i64 {
         self.writers
@@ -147,11 +152,12 @@ impl Load {
             .sum()
     }
 
-    /// Runs `play` while all writers write, starts again what it has killed, and compares ([`Load::compare`]).
+    /// Runs `play` while all writers write, restarts the members that it has killed, and compares
+    /// the contents ([`Load::compare`]).
     ///
     /// # Errors
     ///
-    /// A fault that `play` found, a reply that is wrong or missing, a difference.
+    /// If `play` found a fault, a reply is wrong or missing, or contents differ.
     pub fn during(
         &mut self,
         cluster: &mut Cluster,
@@ -222,11 +228,11 @@ impl Load {
         self.compare(cluster, &self.members.clone())
     }
 
-    /// Waits until these members have equal contents, which must be those of the ledgers.
+    /// Waits until these members have equal contents. The contents must be those of the ledgers.
     ///
     /// # Errors
     ///
-    /// They have not in time, or not those of the ledgers.
+    /// If the contents are not equal in time, or are not those of the ledgers.
     pub fn compare(&mut self, cluster: &Cluster, members: &[usize]) -> Outcome<()> {
         let deadline = Instant::now() + LIMIT;
         let contents = loop {
@@ -238,7 +244,7 @@ impl Load {
                 Ok(mut all) if all.iter().all(|contents| *contents == all[0]) => {
                     break all.swap_remove(0);
                 }
-                // A member that has just started is not connected to the others yet.
+                // A member that has just started may not be connected to the others yet.
                 _ if Instant::now() < deadline => thread::sleep(Duration::from_millis(20)),
                 Ok(_) => return Err(format!("members differ after {LIMIT:?}")),
                 Err(problem) => return Err(problem.to_string()),
@@ -265,31 +271,33 @@ impl Load {
 }
 
 impl Run<'_> {
-    /// Ends a member without warning.
+    /// Kills a member.
     pub fn kill(&mut self, member: usize) {
         self.killed.insert(member);
         self.cluster.member(member).kill();
     }
 
-    /// The member may end its clients' connections from now on: it is stopped, or its database is removed.
+    /// Allows the member to end its clients' connections from now on, because it is stopped or its
+    /// database is removed.
     pub fn expect_end(&mut self, member: usize) {
         self.killed.insert(member);
     }
 
-    /// Acknowledged transactions of this run.
+    /// Returns the number of transactions that were acknowledged in this run.
     #[must_use]
     pub fn acknowledged(&self, members: &[usize]) -> u64 {
         let count = |&member: &usize| self.counters.acknowledged[member].load(Ordering::Relaxed);
         members.iter().map(count).sum()
     }
 
-    /// Refused transactions of this run.
+    /// Returns the number of transactions that were rejected in this run.
     #[must_use]
     pub fn refused(&self, member: usize) -> u64 {
         self.counters.refused[member].load(Ordering::Relaxed)
     }
 
-    /// The longest wait for a reply at these members since the last call.
+    /// Returns the longest time since the last call that a writer of these members has waited for a
+    /// reply.
     #[must_use]
     pub fn longest_wait(&self, members: &[usize]) -> Duration {
         let longest = |&member: &usize| self.counters.longest_us[member].swap(0, Ordering::Relaxed);
@@ -300,7 +308,7 @@ impl Run<'_> {
     ///
     /// # Errors
     ///
-    /// They are not in time.
+    /// If that does not happen in time.
     pub fn progress(&self, members: &[usize]) -> Outcome<()> {
         let begin = self.acknowledged(members);
         let reached = || self.acknowledged(members) >= begin + PROGRESS;
@@ -315,7 +323,7 @@ impl Run<'_> {
     }
 }
 
-/// Waits until a condition holds; whether it does within the limit.
+/// Waits until a condition is true. Returns false if it does not become true within the limit.
 pub fn wait(limit: Duration, mut holds: impl FnMut() -> bool) -> bool {
     let deadline = Instant::now() + limit;
     while !holds() {
@@ -327,7 +335,7 @@ pub fn wait(limit: Duration, mut holds: impl FnMut() -> bool) -> bool {
     true
 }
 
-/// One writer: keeps some transactions in flight until the run is over or the member is gone.
+/// Runs one writer: keeps some transactions in flight until the run is over or the member is gone.
 fn write(
     writer: &mut Writer,
     socket: &Path,
@@ -379,7 +387,7 @@ fn write(
     }
 }
 
-/// The contents of a member that is connected to the others.
+/// Returns the contents of a member that is connected to the others.
 fn read(cluster: &Cluster, number: usize) -> io::Result<Contents> {
     let status = cluster.status(number)?;
     if status.contains("\nLeader: unknown\n") || !status.contains("\nEntries not yet applied: 0\n")

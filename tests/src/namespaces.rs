@@ -1,7 +1,9 @@
-//! Namespaces of its own for one test, which runs itself again in them.
+//! Separate namespaces for one test, which runs itself again in them.
 //!
-//! Invariant: the namespaces, and all that was mounted and made in them, end with the inner run, whatever happens. Needs `unshare` and the right to
-//! use it: root, or unprivileged user namespaces. Called by [`crate::network`] and [`crate::small_disk`], which know the purpose of the namespaces.
+//! Invariant: the namespaces, and everything that was mounted or created in them, end with the
+//! inner run, whatever happens. This needs `unshare` and the right to use it: root, or unprivileged
+//! user namespaces. Called by [`crate::network`] and [`crate::small_disk`], which know what the
+//! namespaces are for.
 
 use std::env;
 use std::ffi::OsStr;
@@ -12,24 +14,27 @@ use crate::peer;
 /// The namespaces of a test.
 #[derive(Debug, Clone, Copy)]
 pub struct Namespaces<'a> {
-    /// Options of `unshare`: without rights of one's own, and as root where user namespaces are forbidden.
+    /// The options of `unshare`: first those for a user without special rights, then those for root
+    /// where user namespaces are forbidden.
     pub ways: [&'a str; 2],
-    /// A shell script that runs in them first, and becomes its arguments.
+    /// A shell script that runs first in the namespaces. It ends by executing its arguments.
     pub set_up: &'a str,
-    /// Variables of the environment for the script and the inner run, which finds out by one of them that it is one.
+    /// Environment variables for the script and the inner run. By one of them, the inner run
+    /// notices that it is the inner one.
     pub variables: &'a [(&'a str, &'a OsStr)],
-    /// A shell script that succeeds where the machine has and allows all that the test needs.
+    /// A shell script that succeeds if the machine has and allows everything that the test needs.
     pub trial: &'a str,
-    /// The end of the report where the trial fails: this machine lets nobody do that.
+    /// The end of the message if the trial fails: what this machine does not allow.
     pub permission: &'a str,
 }
 
 impl Namespaces<'_> {
-    /// Runs a test in them; `test` is its full name, its module included. Where the machine does not allow that, reports it and returns.
+    /// Runs a test in the namespaces. `test` is its full name including its module. If the machine
+    /// does not allow this, reports that and returns.
     ///
     /// # Panics
     ///
-    /// When the inner run fails, or cannot be started.
+    /// If the inner run fails or cannot be started.
     pub fn run(&self, test: &str) {
         let inside = |way: &str| {
             let mut command = Command::new("unshare");
@@ -60,7 +65,7 @@ impl Namespaces<'_> {
             "{}",
             String::from_utf8_lossy(&output.stderr)
         );
-        // With a wrong name, no test would run, and the inner run would succeed.
+        // With a wrong name, no test would run and the inner run would succeed.
         assert!(said.contains("1 passed"), "no test {test}: {said}");
     }
 }

@@ -1,8 +1,10 @@
-//! A network of its own for one test: a namespace for each host, a cable between any two, which is cut one way or both ways.
+//! A separate network for one test: a namespace for each host, and a cable between any two hosts. A
+//! cable can be cut in one direction or in both.
 //!
-//! The test runs itself again in namespaces of its own ([`crate::namespaces`]). A cut cable drops what is sent and tells nobody, so connections stay
-//! up until somebody misses an answer. Sockets of files work across the hosts, so the test talks to all of them. Needs `ip` and `tc`. Called by the
-//! tests of clusters.
+//! The test runs itself again in separate namespaces ([`crate::namespaces`]). A cable that is cut
+//! drops everything that is sent and does not report this, so connections stay open until somebody
+//! misses a reply. Unix sockets work across the hosts, so the test can talk to all of them. This
+//! needs `ip` and `tc`. Called by the tests of clusters.
 
 use std::env;
 use std::ffi::OsStr;
@@ -12,20 +14,21 @@ use std::process::{Command, Stdio};
 
 use crate::namespaces::Namespaces;
 
-/// Tells the inner run that it is one.
+/// The environment variable by which the inner run notices that it is the inner one.
 const VARIABLE: &str = "CORVID_OWN_NETWORK";
-/// Names of network namespaces are files here, which the machine's own must not see.
+/// The names of network namespaces are files in this folder. The machine must not see them in its
+/// own folder.
 const SET_UP: &str = r#"mkdir -p /run/netns && mount -t tmpfs names /run/netns && exec "$@""#;
-/// All that a test needs of the machine: two hosts and a cable that is cut.
+/// Everything that a test needs of the machine: two hosts, and a cable that is cut.
 const TRIAL: &str = "ip netns add a && ip netns add b && ip link add ab netns a type veth peer name ba netns b \
     && ip -n a link set ab up && tc -n a qdisc replace dev ab root blackhole && ip netns exec a true";
 
-/// Runs `play` with a network of so many hosts. `test` is the full name of the calling test, its module included. Where the machine allows no
-/// namespaces, reports that and returns.
+/// Runs `play` with a network of `size` hosts. `test` is the full name of the calling test
+/// including its module. If the machine does not allow namespaces, reports that and returns.
 ///
 /// # Panics
 ///
-/// When `play` does, or the inner run cannot be started.
+/// If `play` panics, or if the inner run cannot be started.
 pub fn in_own_network(test: &str, size: usize, play: impl FnOnce(&Network)) {
     if env::var_os(VARIABLE).is_some() {
         return play(&Network::new(size).expect("a network"));
@@ -76,44 +79,44 @@ impl Network {
         Ok(network)
     }
 
-    /// Hosts.
+    /// Returns the number of hosts.
     #[must_use]
     pub fn size(&self) -> usize {
         self.names.len()
     }
 
-    /// The address of a host.
+    /// Returns the address of a host.
     #[must_use]
     pub fn address(&self, host: usize) -> String {
         format!("10.77.0.{}", host + 1)
     }
 
-    /// The words before a command that is to run on a host.
+    /// Returns the words that must come before a command so that it runs on a host.
     #[must_use]
     pub fn prefix(&self, host: usize) -> [&str; 4] {
         ["ip", "netns", "exec", &self.names[host]]
     }
 
-    /// All hosts but this one.
+    /// Returns all hosts except this one.
     pub fn others(&self, host: usize) -> impl Iterator<Item = usize> + use<> {
         (0..self.size()).filter(move |other| *other != host)
     }
 
-    /// From now on nothing arrives at `to` that `from` sends.
+    /// Cuts one direction of a cable: nothing that `from` sends arrives at `to` from now on.
     ///
     /// # Errors
     ///
-    /// The program `tc` fails.
+    /// If the program `tc` fails.
     pub fn cut(&self, from: usize, to: usize) -> io::Result<()> {
         let command = format!("qdisc replace dev c{to} root blackhole\n");
         run("tc", &["-n", &self.names[from]], &command)
     }
 
-    /// Ends [`Network::cut`] of this direction, if it is cut.
+    /// Mends this direction of a cable if it has been cut.
     ///
     /// # Errors
     ///
-    /// The program `tc` fails.
+    /// If the program `tc` fails.
     pub fn mend(&self, from: usize, to: usize) -> io::Result<()> {
         let command = format!("qdisc replace dev c{to} root pfifo limit 1000\n");
         run("tc", &["-n", &self.names[from]], &command)
@@ -123,7 +126,7 @@ impl Network {
     ///
     /// # Errors
     ///
-    /// As [`Network::cut`].
+    /// The errors of [`Network::cut`].
     pub fn isolate(&self, host: usize, sends: bool, receives: bool) -> io::Result<()> {
         for other in self.others(host) {
             if sends {
@@ -136,11 +139,11 @@ impl Network {
         Ok(())
     }
 
-    /// Mends everything.
+    /// Mends all cables.
     ///
     /// # Errors
     ///
-    /// As [`Network::mend`].
+    /// The errors of [`Network::mend`].
     pub fn heal(&self) -> io::Result<()> {
         for from in 0..self.size() {
             for to in self.others(from) {
@@ -151,7 +154,7 @@ impl Network {
     }
 }
 
-/// Runs a program on the lines of a batch.
+/// Runs a program in batch mode with these commands.
 fn run(program: &str, options: &[&str], commands: &str) -> io::Result<()> {
     let mut child = Command::new(program)
         .args(options)

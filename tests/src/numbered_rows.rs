@@ -1,7 +1,8 @@
-//! Clustered databases whose rows have numbers, by which a test says what a member must hold.
+//! Clustered databases whose rows have numbers, by which a test describes the rows that a member
+//! must have.
 //!
-//! Invariant: a number that a reader finds twice is an error. Tests with writers that run all the time have [`crate::load`]. Called by the tests
-//! of clusters.
+//! Invariant: it is an error if a reader finds a number twice. Tests with writers that run all the
+//! time use [`crate::load`]. Called by the tests of clusters.
 
 use std::collections::BTreeSet;
 use std::io;
@@ -11,23 +12,23 @@ use serde_json::{Value, json};
 use crate::client::Client;
 use crate::cluster::Cluster;
 
-/// The database of [`schema`].
+/// The name of the database of [`schema`].
 pub const DATABASE: &str = "D";
 
-/// A schema with one table, `T`, whose rows have a number and a text.
+/// Returns a schema with one table, `T`. Its rows have a number and a text.
 #[must_use]
 pub fn schema() -> Value {
     schema_of(DATABASE)
 }
 
-/// The same for a database of this name.
+/// Like [`schema`], for a database with the given name.
 #[must_use]
 pub fn schema_of(name: &str) -> Value {
     json!({"name": name, "version": "1.0.0", "tables": {"T": {"isRoot": true, "columns": {
         "n": {"type": "integer"}, "text": {"type": "string"}}}}})
 }
 
-/// The parameters of a transaction that inserts a row.
+/// Returns the parameters of a transaction that inserts a row.
 pub fn insert(n: impl Into<Value>, text: &str) -> Value {
     insert_into(DATABASE, n, text)
 }
@@ -41,25 +42,25 @@ fn insert_into(database: &str, n: impl Into<Value>, text: &str) -> Value {
 ///
 /// # Errors
 ///
-/// As [`Client::call`], and a reply that does not say that it is there.
+/// The errors of [`Client::call`], and if the reply does not say that the row was inserted.
 pub fn add(client: &mut Client, n: impl Into<Value>) -> io::Result<()> {
     transact(client, &insert(n, ""))
 }
 
-/// The same, with a text.
+/// Inserts a row with a text.
 ///
 /// # Errors
 ///
-/// As [`add`].
+/// The errors of [`add`].
 pub fn add_with(client: &mut Client, n: impl Into<Value>, text: &str) -> io::Result<()> {
     transact(client, &insert(n, text))
 }
 
-/// The same in a database of another name.
+/// Inserts a row into the database with the given name.
 ///
 /// # Errors
 ///
-/// As [`add`].
+/// The errors of [`add`].
 pub fn add_to(client: &mut Client, database: &str, n: impl Into<Value>) -> io::Result<()> {
     transact(client, &insert_into(database, n, ""))
 }
@@ -72,20 +73,20 @@ fn transact(client: &mut Client, params: &Value) -> io::Result<()> {
     }
 }
 
-/// The numbers of all rows.
+/// Returns the numbers of all rows.
 ///
 /// # Errors
 ///
-/// As [`Client::call`], a number that is there twice.
+/// The errors of [`Client::call`], and if a number exists twice.
 pub fn numbers(client: &mut Client) -> io::Result<BTreeSet<i64>> {
     numbers_of(client, DATABASE)
 }
 
-/// The same of a database of another name.
+/// Like [`numbers`], for the database with the given name.
 ///
 /// # Errors
 ///
-/// As [`numbers`].
+/// The errors of [`numbers`].
 pub fn numbers_of(client: &mut Client, database: &str) -> io::Result<BTreeSet<i64>> {
     let select = json!({"op": "select", "table": "T", "where": [], "columns": ["_uuid", "n"]});
     let reply = client.call("transact", &json!([database, select]))?;
@@ -99,20 +100,20 @@ pub fn numbers_of(client: &mut Client, database: &str) -> io::Result<BTreeSet<i6
     }
 }
 
-/// The numbers of all rows at a member.
+/// Returns the numbers of all rows at a member.
 ///
 /// # Errors
 ///
-/// As [`numbers`].
+/// The errors of [`numbers`].
 pub fn numbers_at(cluster: &Cluster, member: usize) -> io::Result<BTreeSet<i64>> {
     numbers(&mut cluster.connect(member)?)
 }
 
-/// Waits until each of these members holds exactly these rows.
+/// Waits until each of these members has exactly these rows.
 ///
 /// # Panics
 ///
-/// They do not in time; then the text holds their logs.
+/// If they do not have them in time. The text contains their logs.
 pub fn await_rows(cluster: &Cluster, members: &[usize], expected: &BTreeSet<i64>) {
     for &member in members {
         let holds = || numbers_at(cluster, member).is_ok_and(|rows| rows == *expected);
@@ -125,21 +126,21 @@ pub fn await_rows(cluster: &Cluster, members: &[usize], expected: &BTreeSet<i64>
     }
 }
 
-/// Three members that run, and their leader.
+/// Starts a cluster of three members. Returns it with the number of its leader.
 ///
 /// # Panics
 ///
-/// They cannot be started, or have no leader in time.
+/// If the members cannot be started, or do not elect a leader in time.
 #[must_use]
 pub fn three() -> (Cluster, usize) {
     started(Cluster::of(3, &schema()).expect("made"))
 }
 
-/// A cluster that runs now, and its leader.
+/// Starts a cluster. Returns it with the number of its leader.
 ///
 /// # Panics
 ///
-/// It cannot be started, or has no leader in time.
+/// If it cannot be started, or does not elect a leader in time.
 #[must_use]
 pub fn started(mut cluster: Cluster) -> (Cluster, usize) {
     cluster.start().expect("started");
@@ -148,7 +149,7 @@ pub fn started(mut cluster: Cluster) -> (Cluster, usize) {
     (cluster, leader)
 }
 
-/// The members of a cluster of three but this one.
+/// Returns the numbers of the other members of a cluster of three.
 #[must_use]
 pub fn others(member: usize) -> Vec<usize> {
     (0..3).filter(|other| *other != member).collect()

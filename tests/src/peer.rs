@@ -1,6 +1,7 @@
 //! Runs the reference's offline tool on a file, as operators do when they change implementations.
 //!
-//! Called by the tests of storage. A missing tool is reported on standard error, past the capture of the test runner.
+//! Called by the tests of storage. If the tool is not installed, this is reported on standard error
+//! in a way that the test runner does not capture.
 
 use std::io::{self, Write};
 use std::path::Path;
@@ -10,17 +11,18 @@ use serde_json::Value;
 
 use crate::binary;
 
-/// Reports loudly that a test is skipped in this run.
+/// Reports visibly that a test is skipped in this run.
 pub fn say_skipped(what: &str) {
-    // The runner captures the macros only; this line must be seen.
+    // The runner only captures the output of the macros. This line must be seen.
     let _ = writeln!(io::stderr(), "\nSKIPPED: {what}");
 }
 
-/// The output of the reference's `ovsdb-tool` when it runs `params` on the file, `None` when it is not installed.
+/// Runs the reference's `ovsdb-tool` with `params` on the file and returns its output; `None` if
+/// the tool is not installed.
 ///
 /// # Errors
 ///
-/// A tool that fails, with its output.
+/// If the tool fails. The text contains its output.
 pub fn query(file: &Path, params: &Value) -> io::Result<Option<Value>> {
     let Some(tool) = binary::reference("ovsdb-tool") else {
         return Ok(None);
@@ -36,7 +38,7 @@ pub fn query(file: &Path, params: &Value) -> io::Result<Option<Value>> {
 ///
 /// # Errors
 ///
-/// A program that cannot be run, or does not succeed, with its output.
+/// If the program cannot be run or does not succeed. The text contains its output.
 pub fn run(command: &mut Command) -> io::Result<String> {
     let output = command.stdin(Stdio::null()).output()?;
     if !output.status.success() {

@@ -1,4 +1,5 @@
-//! Names for values that differ from run to run, mainly UUIDs, and the comparison of messages that use them.
+//! Names for values that differ from run to run, mainly UUIDs, and the comparison of messages that
+//! contain such names.
 //!
 //! | written | means |
 //! |---|---|
@@ -10,8 +11,9 @@
 //! | `<998*[>` | a repetition, expanded before anything else is read |
 //! | `<dir>` | the server's directory |
 //!
-//! Invariant: two names never stand for one UUID, so a server that mixes up two rows is found out. Nothing else in
-//! angle brackets is special, so the texts of the protocol (`<db-name>`, `<string>`) stand for themselves.
+//! Invariant: two names never stand for the same UUID, so a server that confuses two rows is
+//! noticed. Nothing else in angle brackets has a special meaning, so the texts of the protocol
+//! (`<db-name>`, `<string>`) stand for themselves.
 
 use std::collections::BTreeMap;
 
@@ -28,7 +30,7 @@ pub struct Bindings {
     uuids: BTreeMap<String, String>,
 }
 
-/// One piece of a text with placeholders.
+/// A piece of a text with placeholders.
 #[derive(Debug, PartialEq, Eq)]
 enum Piece<'a> {
     Text(&'a str),
@@ -41,7 +43,7 @@ enum Piece<'a> {
 }
 
 impl Bindings {
-    /// No names yet, for a server in the directory `dir`.
+    /// Creates bindings without names, for a server in the directory `dir`.
     pub fn new(dir: String) -> Bindings {
         Bindings {
             dir,
@@ -49,11 +51,11 @@ impl Bindings {
         }
     }
 
-    /// The bytes that a written text stands for.
+    /// Returns the bytes that a written text stands for.
     ///
     /// # Errors
     ///
-    /// A text that uses a name before it is bound, or `<*>`.
+    /// If the text uses a name that is not bound yet, or `<*>`.
     pub fn expand(&self, written: &str) -> Result<Vec<u8>, String> {
         let mut bytes = Vec::new();
         for piece in pieces(written) {
@@ -75,7 +77,8 @@ impl Bindings {
         Ok(bytes)
     }
 
-    /// Whether a received value is the expected one; names met for the first time are bound if it is.
+    /// Returns true if a received value matches the expected one. In this case, new names are
+    /// bound.
     pub fn matches(&mut self, expected: &Value, actual: &Value) -> bool {
         let mut attempt = self.clone();
         let equal = attempt.matches_value(expected, actual);
@@ -197,7 +200,8 @@ impl Bindings {
         }
     }
 
-    /// A received value as it would be written: UUIDs that are not `literal` become names, new ones bound here.
+    /// Returns a received value as it would be written in a script. UUIDs that are not `literal`
+    /// become names; new names are bound.
     pub fn abstracted(&mut self, actual: &Value, literal: &dyn Fn(&str) -> bool) -> Value {
         match actual {
             Value::String(text) => Value::String(self.abstracted_text(text, literal)),
@@ -266,7 +270,7 @@ impl Bindings {
     }
 }
 
-/// A written expectation with its repetitions written out, so that it can be read as JSON.
+/// Returns a written expectation with its repetitions expanded, so that it can be read as JSON.
 pub fn unrepeated(written: &str) -> String {
     let mut text = String::new();
     let mut rest = written;
@@ -283,7 +287,7 @@ pub fn unrepeated(written: &str) -> String {
     text + rest
 }
 
-/// Received bytes as text: what is not UTF-8 becomes `<xNN>`.
+/// Returns received bytes as text. Bytes that are not UTF-8 become `<xNN>`.
 pub fn readable(bytes: &[u8]) -> String {
     let mut text = String::new();
     for chunk in bytes.utf8_chunks() {
@@ -338,7 +342,7 @@ fn pieces(written: &str) -> Vec<Piece<'_>> {
     pieces
 }
 
-/// The placeholder between angle brackets, if it is one of ours, and its length.
+/// Returns the placeholder between angle brackets and its length, if it is one of ours.
 fn special(inside: &str) -> Option<(Piece<'_>, usize)> {
     let piece = if inside == "*" {
         Piece::Any

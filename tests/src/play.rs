@@ -1,8 +1,9 @@
-//! Runs a whole script file and reports, or rewrites its expectations.
+//! Plays a whole script file and reports the results, or rewrites its expectations.
 //!
-//! Environment: `CORVID_REFERENCE=1` runs against the reference and leaves out the cases marked `differs:`;
-//! `UPDATE_EXPECT=1` writes what was received in place of expectations that do not hold; `CORVID_CASE=TEXT` runs only
-//! the cases whose name contains TEXT. Called by `tests/scripted.rs`; how a case is played is [`crate::stage`]'s affair.
+//! Environment variables: `CORVID_REFERENCE=1` plays against the reference and leaves out the cases
+//! that are marked with `differs:`. `UPDATE_EXPECT=1` replaces expectations that are not met by
+//! what was received. `CORVID_CASE=TEXT` plays only the cases whose name contains TEXT. Called by
+//! `tests/scripted.rs`. [`crate::stage`] knows how a case is played.
 
 use std::collections::BTreeMap;
 use std::env;
@@ -14,26 +15,26 @@ use crate::script::Script;
 use crate::server::{Implementation, Subject};
 use crate::stage::{self, Edit};
 
-/// Most failures shown of one file.
+/// The maximum number of failures of one file that are shown.
 const SHOWN_MAX: usize = 20;
 
-/// How a file went.
+/// The result of a file.
 #[derive(Debug, Default)]
 pub struct Report {
-    /// Cases that were played.
+    /// The number of cases that were played.
     pub played: usize,
-    /// Cases left out because the reference answers otherwise.
+    /// The number of cases that were left out because the reference answers differently.
     pub left_out: usize,
-    /// One text per failed case, beginning with file and line.
+    /// One text for each failed case. It begins with the file and the line.
     pub failures: Vec<String>,
 }
 
 impl Report {
-    /// Fails the calling test if a case failed.
+    /// Makes the calling test fail if a case failed.
     ///
     /// # Panics
     ///
-    /// When there are failures; the text shows the first of them.
+    /// If there are failures. The text shows the first of them.
     pub fn assert_passed(&self) {
         let shown = &self.failures[..self.failures.len().min(SHOWN_MAX)];
         let (failed, played) = (self.failures.len(), self.played);
@@ -49,16 +50,16 @@ impl Report {
 ///
 /// # Errors
 ///
-/// A script that cannot be read, a server that cannot be started, a file that cannot be rewritten.
+/// If the script cannot be read, the server cannot be started, or the file cannot be rewritten.
 pub fn run(path: &Path, implementation: Implementation) -> io::Result<Report> {
     run_on(path, Subject::Server(implementation))
 }
 
-/// The same on any subject. A script that is rewritten is that of a server with databases of its own.
+/// Like [`run`], on any subject. Scripts are only rewritten for a server with its own databases.
 ///
 /// # Errors
 ///
-/// As [`run`].
+/// The errors of [`run`].
 pub fn run_on(path: &Path, subject: Subject) -> io::Result<Report> {
     let rewriting = matches!(subject, Subject::Server(_))
         && env::var("UPDATE_EXPECT").is_ok_and(|value| value == "1");
@@ -85,7 +86,7 @@ pub fn run_on(path: &Path, subject: Subject) -> io::Result<Report> {
                 )
             })?;
         let file = path.file_name().unwrap_or_default().to_string_lossy();
-        // While rewriting, only differences that no edit can resolve are failures.
+        // While rewriting, only the differences that an edit cannot resolve are failures.
         let mended = if rewriting { outcome.edits.len() } else { 0 };
         if let Some(mismatch) = outcome.mismatches.get(mended) {
             let (line, name) = (mismatch.line + 1, &case.name);
@@ -101,7 +102,8 @@ pub fn run_on(path: &Path, subject: Subject) -> io::Result<Report> {
     Ok(report)
 }
 
-/// Edits by their place; those of the prologue recur in every case and the first wins.
+/// The edits by the lines that they replace. Those of the prologue recur in every case; the first
+/// one counts.
 type Edits = BTreeMap<(usize, usize), Vec<String>>;
 
 fn note(all: &mut Edits, of_case: Vec<Edit>) {

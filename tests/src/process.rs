@@ -1,8 +1,9 @@
-//! One server process on given files: started, killed without warning, stopped politely, started again.
+//! One server process on given files. It can be started, killed, stopped and started again.
 //!
-//! Invariant: a [`Process`] owns exactly the process it started, and that is gone when it is dropped; sockets and log lie in
-//! the folder it was given, which is its caller's. It runs either implementation with the same options. Called by
-//! [`crate::server`] and by the tests of storage, which damage and move files while nothing runs.
+//! Invariant: a [`Process`] owns exactly the process that it started, and dropping the value kills
+//! that process. The sockets and the log are in the given folder, which belongs to the caller.
+//! Either implementation runs with the same options. Called by [`crate::server`], and by the tests
+//! of storage, which damage and move files while nothing runs.
 
 use std::ffi::OsString;
 use std::fs;
@@ -16,7 +17,7 @@ use serde_json::Value;
 use crate::client::Client;
 use crate::peer;
 
-/// How long a server may take to listen, or to stop, on a busy machine.
+/// The time limit for a server to listen or to stop on a busy machine.
 const LIMIT: Duration = Duration::from_secs(60);
 
 /// A server, running or not.
@@ -24,7 +25,8 @@ const LIMIT: Duration = Duration::from_secs(60);
 pub struct Process {
     program: PathBuf,
     arguments: Vec<OsString>,
-    /// Words before the command: a program that becomes the server, `ip netns exec NAME` for example.
+    /// The words before the command: a program that replaces itself by the server, for example
+    /// `ip netns exec NAME`.
     prefix: Vec<OsString>,
     variables: Vec<(OsString, OsString)>,
     folder: PathBuf,
@@ -32,8 +34,9 @@ pub struct Process {
 }
 
 impl Process {
-    /// A server that is not started yet: sockets `db.sock` and `server.ctl`, log `server.log` and standard output `stderr`
-    /// in `folder`. `arguments` are further options and database files, in the order in which they are to stand.
+    /// Describes a server without starting it. Its sockets `db.sock` and `server.ctl`, its log
+    /// `server.log` and its output `stderr` are in `folder`. `arguments` are further options and
+    /// database files, in the order of the command line.
     #[must_use]
     pub fn new(program: &Path, folder: &Path, arguments: &[OsString]) -> Process {
         let mut remote = OsString::from("--remote=punix:");
@@ -41,7 +44,8 @@ impl Process {
         Process::without_remote(program, folder, &[&[remote], arguments].concat())
     }
 
-    /// The same, but that `arguments` must see to it that it listens on `db.sock`.
+    /// Like [`Process::new`], but without a remote: `arguments` must make the server listen on
+    /// `db.sock`.
     #[must_use]
     pub fn without_remote(program: &Path, folder: &Path, arguments: &[OsString]) -> Process {
         let option = |name: &str, file: &str| {
@@ -67,45 +71,47 @@ impl Process {
         }
     }
 
-    /// The same, with a variable of the environment besides.
+    /// Adds an environment variable.
     #[must_use]
     pub fn with_variable(mut self, name: &str, value: impl Into<OsString>) -> Process {
         self.set_variable(name, value);
         self
     }
 
-    /// The same, started by a command that becomes the program, so that the process id is the server's.
+    /// Starts the server by a command that replaces itself by the program, so that the process id
+    /// is that of the server.
     #[must_use]
     pub fn by_way_of(mut self, prefix: &[String]) -> Process {
         self.prefix = prefix.iter().map(OsString::from).collect();
         self
     }
 
-    /// From the next start on, another program runs on the same files.
+    /// Makes another program run on the same files from the next start on.
     pub fn replace_program(&mut self, program: &Path) {
         program.clone_into(&mut self.program);
     }
 
-    /// Sets a variable of the environment for the next start.
+    /// Sets an environment variable for the next start.
     pub fn set_variable(&mut self, name: &str, value: impl Into<OsString>) {
         self.variables.push((name.into(), value.into()));
     }
 
-    /// Starts it and waits until it listens, that is, until its files are loaded.
+    /// Starts the server and waits until it listens, which means that its files are loaded.
     ///
     /// # Errors
     ///
-    /// A server that cannot be started, ends, or does not listen in time; then the text holds its log.
+    /// If the server cannot be started, ends, or does not listen in time. The text contains its
+    /// log.
     pub fn start(&mut self) -> io::Result<()> {
         self.launch()?;
         self.wait_until_listening()
     }
 
-    /// Starts it and does not wait.
+    /// Starts the server and does not wait.
     ///
     /// # Errors
     ///
-    /// A server that cannot be started.
+    /// If the server cannot be started.
     pub fn launch(&mut self) -> io::Result<()> {
         self.kill();
         for socket in [self.socket(), self.control_socket()] {
@@ -130,11 +136,11 @@ impl Process {
         Ok(())
     }
 
-    /// Waits until it listens, that is, until its files are loaded.
+    /// Waits until the server listens, which means that its files are loaded.
     ///
     /// # Errors
     ///
-    /// As [`Process::start`].
+    /// The errors of [`Process::start`].
     pub fn wait_until_listening(&mut self) -> io::Result<()> {
         let deadline = Instant::now() + LIMIT;
         loop {
@@ -153,29 +159,31 @@ impl Process {
         }
     }
 
-    /// Ends it without warning, as a crash would.
+    /// Kills the process, which has the effect of a crash.
     pub fn kill(&mut self) {
         if let Some(mut child) = self.child.take() {
-            // Both fail only when the process has ended already.
+            // Both calls fail only if the process has already ended.
             let _ = child.kill();
             let _ = child.wait();
         }
     }
 
-    /// Stops its threads (`SIGSTOP`) and waits until the last one stands still, or lets them go on.
+    /// Stops all threads of the process (`SIGSTOP`) and waits until the last one has stopped, or
+    /// lets them continue.
     ///
     /// # Errors
     ///
-    /// The signal cannot be sent, or the process still runs after the time limit.
+    /// If the signal cannot be sent, or if the process still runs after the time limit.
     pub fn pause(&self, is_paused: bool) -> io::Result<()> {
         pause(self.pid(), is_paused)
     }
 
-    /// Asks it to exit, and waits until it has.
+    /// Asks the server to exit, and waits until it has ended.
     ///
     /// # Errors
     ///
-    /// A server that does not answer, does not end in time, or ends with another status than success.
+    /// If the server does not answer, does not end in time, or ends with an exit status other than
+    /// success.
     pub fn stop(&mut self) -> io::Result<()> {
         self.control("exit", &[])?;
         let deadline = Instant::now() + LIMIT;
@@ -199,39 +207,40 @@ impl Process {
         }
     }
 
-    /// Whether no process runs: it crashed, if the test did not end it.
+    /// Whether no process runs. If the test did not end the process, this means that it crashed.
     pub fn has_ended(&mut self) -> bool {
         self.child
             .as_mut()
             .is_none_or(|child| !matches!(child.try_wait(), Ok(None)))
     }
 
-    /// The process id, 0 when nothing runs.
+    /// Returns the process id, or 0 if nothing runs.
     #[must_use]
     pub fn pid(&self) -> u32 {
         self.child.as_ref().map_or(0, Child::id)
     }
 
-    /// The socket that speaks the database protocol.
+    /// Returns the path of the socket for the database protocol.
     #[must_use]
     pub fn socket(&self) -> PathBuf {
         self.folder.join("db.sock")
     }
 
-    /// The control socket.
+    /// Returns the path of the control socket.
     #[must_use]
     pub fn control_socket(&self) -> PathBuf {
         self.folder.join("server.ctl")
     }
 
-    /// The logs of all its starts.
+    /// Returns the logs of all its starts.
     #[must_use]
     pub fn log(&self) -> String {
         let bytes = fs::read(self.folder.join("server.log")).unwrap_or_default();
         String::from_utf8_lossy(&bytes).into_owned()
     }
 
-    /// The port on which it listens first, by its log; `None` if it does not (yet).
+    /// Returns the first port on which the server listens according to its log; `None` if there is
+    /// none (yet).
     #[must_use]
     pub fn port(&self) -> Option<u16> {
         let log = self.log();
@@ -240,14 +249,15 @@ impl Process {
         digits.trim().parse().ok()
     }
 
-    /// Its log and what the last start wrote to standard output and standard error, for reports of failures.
+    /// Returns the log and what the last start wrote to standard output and standard error, for
+    /// reports of failures.
     #[must_use]
     pub fn said(&self) -> String {
         let errors = fs::read(self.folder.join("stderr")).unwrap_or_default();
         format!("{}{}", String::from_utf8_lossy(&errors), self.log())
     }
 
-    /// A new connection to the database protocol.
+    /// Opens a new connection for the database protocol.
     ///
     /// # Errors
     ///
@@ -260,19 +270,19 @@ impl Process {
     ///
     /// # Errors
     ///
-    /// As [`Client::call`].
+    /// The errors of [`Client::call`].
     pub fn control(&self, command: &str, arguments: &[String]) -> io::Result<Value> {
         Client::connect(&self.control_socket())?.call(command, &Value::from(arguments.to_vec()))
     }
 }
 
-/// Stops the threads of any process (`SIGSTOP`) and waits until the last one stands still, or lets
-/// them go on. `kill` returns as soon as the signal is queued: a thread on another core may still
-/// answer a request.
+/// Stops all threads of any process (`SIGSTOP`) and waits until the last one has stopped, or lets
+/// them continue. `kill` returns as soon as the signal is queued, when a thread on another core may
+/// still answer a request.
 ///
 /// # Errors
 ///
-/// The signal cannot be sent, or the process still runs after the time limit.
+/// If the signal cannot be sent, or if the process still runs after the time limit.
 pub fn pause(pid: u32, is_paused: bool) -> io::Result<()> {
     let signal = if is_paused { "-STOP" } else { "-CONT" };
     peer::run(Command::new("kill").args([signal, &pid.to_string()]))?;
@@ -289,11 +299,12 @@ pub fn pause(pid: u32, is_paused: bool) -> io::Result<()> {
 /// Whether every thread of a process is stopped.
 fn stands_still(pid: u32) -> io::Result<bool> {
     for task in fs::read_dir(format!("/proc/{pid}/task"))? {
-        // A thread that ends meanwhile has no state any more.
+        // A thread that has just ended no longer has a state.
         let Ok(text) = fs::read_to_string(task?.path().join("stat")) else {
             continue;
         };
-        // The state follows the name of the program, which is in brackets and may contain any character.
+        // The state follows the name of the program. The name is in brackets and may contain any
+        // character.
         let state = text.rsplit_once(')').map(|(_, rest)| rest.trim_start());
         if !state.is_some_and(|state| state.starts_with('T')) {
             return Ok(false);

@@ -1,6 +1,7 @@
-//! Numbers that look random and follow from a seed (SplitMix64), so that a test that failed can be run again.
+//! Pseudo-random numbers that follow from a seed (SplitMix64), so that a failed test can be
+//! repeated.
 //!
-//! Called by the randomised tests, which print their seed. Not for secrets.
+//! Called by the randomised tests, which print their seed. Not suitable for secrets.
 
 use std::env;
 use std::time::{SystemTime, UNIX_EPOCH};
@@ -10,29 +11,29 @@ use std::time::{SystemTime, UNIX_EPOCH};
 pub struct Random(u64);
 
 impl Random {
-    /// The sequence that follows from `seed`.
+    /// Returns the sequence that follows from `seed`.
     #[must_use]
     pub fn new(seed: u64) -> Random {
         Random(seed)
     }
 
-    /// The next number.
+    /// Returns the next number.
     pub fn next_u64(&mut self) -> u64 {
         self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
         mix(self.0)
     }
 
-    /// A number below `end`, which is not 0.
+    /// Returns a number below `end`, which must not be 0.
     pub fn below(&mut self, end: u64) -> u64 {
         self.next_u64() % end
     }
 
-    /// Whether one of `times` happens now.
+    /// Returns true with a probability of one in `times`.
     pub fn one_in(&mut self, times: u64) -> bool {
         self.below(times) == 0
     }
 
-    /// So many bytes of any value.
+    /// Returns `count` random bytes.
     pub fn bytes(&mut self, count: usize) -> Vec<u8> {
         std::iter::repeat_with(|| self.next_u64().to_le_bytes()[0])
             .take(count)
@@ -40,7 +41,7 @@ impl Random {
     }
 }
 
-/// Spreads the bits of a number over all others, always the same way.
+/// Spreads the influence of each bit of a number over all bits. Equal numbers give equal results.
 #[must_use]
 pub fn mix(number: u64) -> u64 {
     let number = (number ^ (number >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
@@ -48,11 +49,12 @@ pub fn mix(number: u64) -> u64 {
     number ^ (number >> 31)
 }
 
-/// The seed in the environment variable `variable`, or one that no run had before. Printed, as every randomised test must.
+/// Returns the seed in the environment variable `variable`, or a new one. Prints the seed, as every
+/// randomised test must.
 ///
 /// # Panics
 ///
-/// When the variable holds no number.
+/// If the variable does not contain a number.
 #[must_use]
 pub fn seed(variable: &str) -> u64 {
     let seed = match env::var(variable) {

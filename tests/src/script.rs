@@ -1,7 +1,9 @@
-//! The text format of `tests/scripted/*.txt`: plays of requests and expected answers, read into [`Script`].
+//! The text format of `tests/scripted/*.txt`, which contain requests and expected replies. They are
+//! read into a [`Script`].
 //!
-//! A file opens with the databases and options of its server, may have a `setup`, and holds cases. A line that begins with white
-//! space continues the line above; a line that begins with `#` is a comment.
+//! A file begins with the databases and options of its server, may have a `setup`, and contains
+//! cases. A line that begins with white space continues the previous line. A line that begins with
+//! `#` is a comment.
 //!
 //! ```text
 //! schema zoo.json              a database, from tests/scripted/schemas or as JSON in place; repeatable
@@ -31,8 +33,8 @@
 //! ! restart                    the server is killed and started again on its files
 //! ```
 //!
-//! At the end of a case every connection must be quiet. Placeholders are those of [`crate::placeholder`]. This module
-//! only reads the format; [`crate::stage`] gives it meaning.
+//! At the end of a case, nothing more may arrive on any connection. Placeholders are those of
+//! [`crate::placeholder`]. This module only reads the format; [`crate::stage`] executes it.
 
 use std::fs;
 use std::io;
@@ -49,41 +51,41 @@ pub type ConnectionName = char;
 /// A file of cases.
 #[derive(Debug)]
 pub struct Script {
-    /// The file it was read from.
+    /// The file from which it was read.
     pub path: PathBuf,
-    /// Its lines, for rewriting.
+    /// The lines of the file, for rewriting.
     pub lines: Vec<String>,
-    /// Steps played before every case.
+    /// The steps that are played before every case.
     pub prologue: Vec<Step>,
-    /// The cases in file order.
+    /// The cases, in file order.
     pub cases: Vec<Case>,
 }
 
 /// One case.
 #[derive(Debug)]
 pub struct Case {
-    /// Its name, unique in the file.
+    /// The name, which is unique in the file.
     pub name: String,
-    /// Index of its `case` line.
+    /// The index of the `case` line.
     pub line: usize,
-    /// The setup of its server.
+    /// The setup of the server.
     pub setup: Setup,
-    /// Why the reference answers otherwise, if it does.
+    /// Why the reference answers differently, if it does.
     pub differs: Option<String>,
-    /// Its steps.
+    /// The steps.
     pub steps: Vec<Step>,
 }
 
-/// One step and where it is written.
+/// A step and the lines where it is written.
 #[derive(Debug)]
 pub struct Step {
-    /// Indexes of its lines.
+    /// The indexes of the lines.
     pub lines: Range<usize>,
-    /// Its action.
+    /// The action.
     pub action: Action,
 }
 
-/// The action of a step. The texts are as written, with placeholders.
+/// The action of a step. The texts are as they are written, with placeholders.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Action {
     /// Send a request or message.
@@ -92,21 +94,21 @@ pub enum Action {
     SendBytes(ConnectionName, String),
     /// The next message must be this one.
     Expect(ConnectionName, String),
-    /// As `Expect`, in any order within a run of such steps.
+    /// Like `Expect`, but the messages of successive steps of this kind may arrive in any order.
     ExpectAnyOrder(ConnectionName, String),
-    /// Nothing arrives before the reply of an echo.
+    /// Nothing arrives before the reply to an echo request.
     Quiet(ConnectionName),
-    /// The server closes.
+    /// The server closes the connection.
     Closed(ConnectionName),
     /// We close the sending side.
     Shut(ConnectionName),
-    /// We close.
+    /// We close the connection.
     Drop(ConnectionName),
     /// We connect to the named socket.
     Open(ConnectionName, String),
     /// Run a control command.
     Control(String),
-    /// The answer of the control command.
+    /// The reply to the control command.
     ExpectControl(String),
     /// Kill the server and start it again.
     Restart,
@@ -117,7 +119,7 @@ impl Script {
     ///
     /// # Errors
     ///
-    /// A file that cannot be read, or `InvalidData` that names the line and its fault.
+    /// If the file cannot be read, or `InvalidData` with the line and its fault.
     pub fn read(path: &Path) -> io::Result<Script> {
         let text = fs::read_to_string(path)?;
         parse(path, &text)
@@ -125,7 +127,7 @@ impl Script {
     }
 }
 
-/// A fault and the index of its line.
+/// A fault, with the index of its line.
 type Fault = (usize, String);
 
 fn parse(path: &Path, text: &str) -> Result<Script, Fault> {
@@ -237,7 +239,8 @@ fn parse_action(word: &str, rest: &str) -> Option<Action> {
     }
 }
 
-/// The logical lines: comments and blank lines left out, continuations joined by one space.
+/// Returns the logical lines: comments and blank lines are left out, and continuations are joined
+/// by one space.
 fn join_continuations(lines: &[String]) -> Vec<(Range<usize>, String)> {
     let mut joined: Vec<(Range<usize>, String)> = Vec::new();
     for (index, line) in lines.iter().enumerate() {
@@ -256,7 +259,8 @@ fn join_continuations(lines: &[String]) -> Vec<(Range<usize>, String)> {
     joined
 }
 
-/// A schema written in place or named as a file in `schemas` beside the script.
+/// Reads a schema, which is either written in place or named as a file in the folder `schemas` next
+/// to the script.
 fn read_schema(script: &Path, text: &str) -> io::Result<Value> {
     if text.starts_with('{') {
         return Ok(serde_json::from_str(text)?);

@@ -1,7 +1,8 @@
-//! A server under test in a directory of its own: the files it begins with, and the process on them.
+//! A server under test in its own directory: the files with which it begins, and its process.
 //!
-//! Invariant: a [`Server`] owns exactly the process it started and the directory it made; both are gone when it is
-//! dropped. It runs either our binary or the reference with the same options, and knows no test.
+//! Invariant: a [`Server`] owns exactly the process that it started and the directory that it made;
+//! dropping the value kills the process and removes the directory. It runs either our binary or the
+//! reference, with the same options. It does not know any particular test.
 
 use std::ffi::OsString;
 use std::fs;
@@ -27,7 +28,8 @@ pub enum Implementation {
 }
 
 impl Implementation {
-    /// The implementation asked for by the environment: the reference when `CORVID_REFERENCE` is set and not `0`.
+    /// Returns the implementation that the environment asks for: the reference if
+    /// `CORVID_REFERENCE` is set and not `0`.
     pub fn from_env() -> Implementation {
         match std::env::var("CORVID_REFERENCE") {
             Ok(value) if !value.is_empty() && value != "0" => Implementation::Reference,
@@ -35,7 +37,7 @@ impl Implementation {
         }
     }
 
-    /// The server binary, or an explanation why there is none.
+    /// Returns the path of the server binary, or an explanation why there is none.
     ///
     /// # Errors
     ///
@@ -59,16 +61,16 @@ impl Implementation {
     }
 }
 
-/// The server that a script is played on.
+/// The server on which a script is played.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Subject {
-    /// One with the databases of the script.
+    /// A server with the databases of the script.
     Server(Implementation),
-    /// A relay of one with these databases.
+    /// A relay of such a server.
     Relay {
         /// The implementation of the relay.
         relay: Implementation,
-        /// That of its source.
+        /// The implementation of the source.
         source: Implementation,
     },
 }
@@ -85,11 +87,11 @@ impl Subject {
         }
     }
 
-    /// Starts it.
+    /// Starts the subject.
     ///
     /// # Errors
     ///
-    /// As [`Server::start`].
+    /// The errors of [`Server::start`].
     pub fn start(self, setup: &Setup) -> io::Result<Server> {
         match self {
             Subject::Server(implementation) => Server::start(implementation, setup),
@@ -98,30 +100,33 @@ impl Subject {
     }
 }
 
-/// Files and options that a server is started with.
+/// The files and options with which a server is started.
 #[derive(Debug, Clone, Default)]
 pub struct Setup {
-    /// Schemas of the databases that are opened at start; file `NAME.db` each, after the schema's name.
+    /// The schemas of the databases that are opened at start. Each is in a file `NAME.db`, where
+    /// NAME is the name of the schema.
     pub databases: Vec<Value>,
-    /// Schemas of database files that are made but not opened, for `ovsdb-server/add-db`.
+    /// The schemas of database files that are made but not opened, for `ovsdb-server/add-db`.
     pub spares: Vec<Value>,
-    /// Further command-line options, such as `--remote=db:…`; `<dir>` stands for the server's directory.
+    /// Further command-line options, such as `--remote=db:…`. `<dir>` stands for the server's
+    /// directory.
     pub options: Vec<String>,
 }
 
 /// A running server.
 #[derive(Debug)]
 pub struct Server {
-    /// Removed after the processes, which are dropped first.
+    /// The process. It comes before the directory, so that the process is dropped before the
+    /// directory is removed.
     process: Process,
     /// The source, if the server is a relay.
     source: Option<Process>,
-    /// The names of the databases that the relay has from the source.
+    /// The names of the databases that the relay gets from the source.
     relayed: Vec<String>,
     dir: TempDir,
 }
 
-/// How long a relay may take to get its initial contents, on a busy machine.
+/// The time limit for a relay to get its initial contents on a busy machine.
 const CONTENTS_LIMIT: Duration = Duration::from_secs(60);
 
 impl Server {
@@ -129,8 +134,8 @@ impl Server {
     ///
     /// # Errors
     ///
-    /// A missing binary, a failed file operation, a schema without a name, or a server that ends or does not listen in
-    /// time; then the text holds the server's log.
+    /// If the binary is missing, a file operation fails, a schema has no name, or the server ends
+    /// or does not listen in time. In the last case, the text contains the server's log.
     pub fn start(implementation: Implementation, setup: &Setup) -> io::Result<Server> {
         let program = implementation.server_binary()?;
         let dir = tempfile::Builder::new().prefix("ovsdb").tempdir()?;
@@ -158,11 +163,12 @@ impl Server {
         })
     }
 
-    /// The same, but that the databases are those of another server, whose relay this one is. It has their contents.
+    /// Starts two servers: a source with the databases, and this server as its relay. Waits until
+    /// the relay has the contents.
     ///
     /// # Errors
     ///
-    /// As [`Server::start`]; contents that do not come in time.
+    /// The errors of [`Server::start`], and if the contents do not come in time.
     pub fn start_relay(
         relay: Implementation,
         source: Implementation,
@@ -214,7 +220,8 @@ impl Server {
             let select = json!({"op": "select", "table": "Database",
                 "where": [["name", "==", name], ["connected", "==", true]], "columns": ["schema"]});
             let select = json!(["_Server", select]);
-            // Connections are closed when the contents come.
+            // The relay closes its connections when the contents come, so each attempt uses a new
+            // one.
             loop {
                 let reply = self.connect()?.call("transact", &select);
                 if reply.is_ok_and(|reply| reply["result"][0]["rows"][0]["schema"].is_string()) {
@@ -230,42 +237,42 @@ impl Server {
         Ok(())
     }
 
-    /// The directory of the server's files and sockets.
+    /// Returns the directory of the server's files and sockets.
     pub fn dir(&self) -> &Path {
         self.dir.path()
     }
 
-    /// The socket that speaks the database protocol.
+    /// Returns the path of the socket for the database protocol.
     pub fn socket(&self) -> PathBuf {
         self.process.socket()
     }
 
-    /// The control socket.
+    /// Returns the path of the control socket.
     pub fn control_socket(&self) -> PathBuf {
         self.process.control_socket()
     }
 
-    /// The text of the server's log.
+    /// Returns the text of the server's log.
     pub fn log(&self) -> String {
         self.process.log()
     }
 
-    /// The port on which it listens first, as [`Process::port`].
+    /// Returns the first port on which the server listens, see [`Process::port`].
     pub fn port(&self) -> Option<u16> {
         self.process.port()
     }
 
-    /// The process id.
+    /// Returns the process id.
     pub fn pid(&self) -> u32 {
         self.process.pid()
     }
 
-    /// Whether the process has ended by itself, which for a server under test means that it crashed.
+    /// Whether the process has ended by itself, which means that the server under test crashed.
     pub fn has_ended(&mut self) -> bool {
         self.process.has_ended()
     }
 
-    /// A new connection to the database protocol.
+    /// Opens a new connection for the database protocol.
     ///
     /// # Errors
     ///
@@ -278,16 +285,17 @@ impl Server {
     ///
     /// # Errors
     ///
-    /// As [`Client::call`].
+    /// The errors of [`Client::call`].
     pub fn control(&self, command: &str, arguments: &[String]) -> io::Result<Value> {
         self.process.control(command, arguments)
     }
 
-    /// Ends the process without warning and starts it again on the same files; the source of a relay too.
+    /// Kills the process and starts it again on the same files. The source of a relay is restarted,
+    /// too.
     ///
     /// # Errors
     ///
-    /// As [`Server::start`].
+    /// The errors of [`Server::start`].
     pub fn restart(&mut self) -> io::Result<()> {
         if let Some(source) = &mut self.source {
             source.start()?;

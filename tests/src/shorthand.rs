@@ -1,7 +1,8 @@
-//! The short ways to write a request in a script, expanded to the params of the wire.
+//! The short forms in which a request can be written in a script. They are expanded to the params
+//! that are sent.
 //!
-//! `METHOD WORD OR JSON …` gives each word as a param. `do DB OPERATION ; OPERATION …` is a `transact` whose operations
-//! may be written by position:
+//! In `METHOD WORD OR JSON …`, each word becomes a param. `do DB OPERATION ; OPERATION …` is a
+//! `transact` whose operations may be written by position:
 //!
 //! ```text
 //! insert TABLE ROW [#7] [NAME]                   #7: with "uuid":"<#7>"; NAME: with "uuid-name"
@@ -14,15 +15,16 @@
 //! {"op":…}                                       as it is
 //! ```
 //!
-//! Invariant: JSON keeps its spelling, so a case decides every byte that matters. Called by [`crate::stage`].
+//! Invariant: JSON keeps its spelling, so a case determines every byte that matters. Called by
+//! [`crate::stage`].
 
 use serde_json::Value;
 
-/// The method and the params, as JSON text, of a request in short form.
+/// Returns the method and the params of a request in short form. The params are JSON text.
 ///
 /// # Errors
 ///
-/// A JSON text without end, an unknown operation, or one with too few words.
+/// If a JSON text has no end, an operation is unknown, or an operation has too few words.
 pub fn request(text: &str) -> Result<(&str, String), String> {
     let (method, rest) = text.split_once(' ').unwrap_or((text, ""));
     let words = words(rest)?;
@@ -40,7 +42,7 @@ pub fn request(text: &str) -> Result<(&str, String), String> {
     Ok(("transact", array(params)))
 }
 
-/// One operation in short form as JSON text.
+/// Returns an operation in short form as JSON text.
 fn expand(words: &[&str]) -> Result<String, String> {
     let op = words[0];
     let short = |form: &str| format!("{op}: expected {form}, got {words:?}");
@@ -104,7 +106,7 @@ fn expand(words: &[&str]) -> Result<String, String> {
     Ok(format!("{{\"op\":\"{op}\"{members}}}"))
 }
 
-/// The words and JSON texts of a line, as they are written.
+/// Returns the words and JSON texts of a line as they are written.
 fn words(mut text: &str) -> Result<Vec<&str>, String> {
     let mut words = Vec::new();
     loop {
@@ -122,7 +124,7 @@ fn words(mut text: &str) -> Result<Vec<&str>, String> {
     }
 }
 
-/// A word as JSON text: itself if it is JSON already, a string otherwise.
+/// Returns a word as JSON text: unchanged if it is JSON already, otherwise as a string.
 fn json_of(word: &str) -> String {
     let is_json = end_of_json(word).is_some() || serde_json::from_str::<Value>(word).is_ok();
     if is_json {
@@ -136,7 +138,7 @@ fn array(items: impl IntoIterator<Item = String>) -> String {
     format!("[{}]", items.into_iter().collect::<Vec<_>>().join(","))
 }
 
-/// Where the string, array or object at the start of the text ends.
+/// Returns where the string, array or object at the beginning of the text ends.
 fn end_of_json(text: &str) -> Option<usize> {
     let (mut depth, mut in_string, mut escaped) = (0_usize, false, false);
     for (index, byte) in text.bytes().enumerate() {

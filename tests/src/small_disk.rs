@@ -1,6 +1,7 @@
-//! A file system of a few megabytes for one test, so that a test fills the disk in milliseconds.
+//! A file system of a few megabytes for one test, which the test can fill in milliseconds.
 //!
-//! The test runs itself again in a mount namespace of its own ([`crate::namespaces`]), where a `tmpfs` is mounted. Called by the tests of full disks.
+//! The test runs itself again in a separate mount namespace ([`crate::namespaces`]), in which a
+//! `tmpfs` is mounted. Called by the tests of full disks.
 
 use std::env;
 use std::ffi::OsStr;
@@ -10,28 +11,28 @@ use std::path::{Path, PathBuf};
 
 use crate::namespaces::Namespaces;
 
-/// Tells the inner run where its file system is.
+/// The environment variable by which the inner run finds its file system.
 const VARIABLE: &str = "CORVID_SMALL_DISK";
-/// Size of the file system, if a test asks for no other.
+/// The size of the file system, unless a test asks for another size.
 const SIZE: &str = "2m";
-/// Mounts it.
+/// The shell script that mounts the file system.
 const SET_UP: &str = r#"mount -t tmpfs -o size="$SIZE" small "$CORVID_SMALL_DISK" && exec "$@""#;
 
-/// Runs `play` with the folder of a small file system. `test` is the full name of the calling test, its module included. Where the machine allows no
-/// mounts, reports that and returns.
+/// Runs `play` with the folder of a small file system. `test` is the full name of the calling test
+/// including its module. If the machine does not allow mounts, reports that and returns.
 ///
 /// # Panics
 ///
-/// When `play` does, or the inner run cannot be started.
+/// If `play` panics, or if the inner run cannot be started.
 pub fn on_small_disk(test: &str, play: impl FnOnce(&SmallDisk)) {
     on_disk_of(test, SIZE, play);
 }
 
-/// The same, with a file system of another size, `16m` for example.
+/// Like [`on_small_disk`], with a file system of another size, for example `16m`.
 ///
 /// # Panics
 ///
-/// As [`on_small_disk`].
+/// See [`on_small_disk`].
 pub fn on_disk_of(test: &str, size: &str, play: impl FnOnce(&SmallDisk)) {
     if let Some(folder) = env::var_os(VARIABLE) {
         return play(&SmallDisk::at(Path::new(&folder)));
@@ -50,7 +51,7 @@ pub fn on_disk_of(test: &str, size: &str, play: impl FnOnce(&SmallDisk)) {
     namespaces.run(test);
 }
 
-/// The small file system, seen from inside.
+/// The small file system, as the inner run sees it.
 #[derive(Debug)]
 pub struct SmallDisk {
     folder: PathBuf,
@@ -65,13 +66,13 @@ impl SmallDisk {
         }
     }
 
-    /// The path of a file on it.
+    /// Returns the path of a file on the file system.
     #[must_use]
     pub fn file(&self, name: &str) -> PathBuf {
         self.folder.join(name)
     }
 
-    /// Uses up so many bytes.
+    /// Uses up `bytes` bytes.
     ///
     /// # Errors
     ///
@@ -80,11 +81,11 @@ impl SmallDisk {
         fs::write(&self.ballast, vec![1; bytes])
     }
 
-    /// Uses up all room but so many bytes.
+    /// Uses up all room except for `bytes` bytes.
     ///
     /// # Errors
     ///
-    /// An error of the operating system other than that there is no room.
+    /// An error of the operating system, except that there is no room.
     pub fn take_all_but(&self, bytes: u64) -> io::Result<()> {
         let mut ballast = File::create(&self.ballast)?;
         loop {
@@ -98,7 +99,7 @@ impl SmallDisk {
         ballast.set_len(end.saturating_sub(bytes))
     }
 
-    /// Frees the bytes that were taken.
+    /// Frees the bytes that were used up.
     ///
     /// # Errors
     ///

@@ -1,7 +1,9 @@
-//! Plays the steps of one case on a server of its own: sends, receives, compares, and collects the lines that would make the script true.
+//! Plays the steps of one case on its own server: it sends, receives, compares, and collects the
+//! lines with which the script would be right.
 //!
-//! Invariant: every received message is accounted for by exactly one expectation; at the end of a case all connections
-//! are quiet and the server still runs. Called by [`crate::play`], which owns files and reports.
+//! Invariant: exactly one expectation accounts for every received message. At the end of a case,
+//! nothing more arrives on any connection and the server still runs. Called by [`crate::play`],
+//! which handles files and reports.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -17,39 +19,41 @@ use crate::script::{Action, Case, ConnectionName, Step};
 use crate::server::{Server, Subject};
 use crate::shorthand;
 
-/// How long an expected message may take. Generous, because a failing case is rare and a busy machine is not.
+/// The time limit for an expected message. It is generous, because failing cases are rare and busy
+/// machines are not.
 const RECEIVE_LIMIT: Duration = Duration::from_secs(60);
 
-/// Most characters shown of a message that is not as expected.
+/// The maximum number of characters that are shown of a message that is not as expected.
 const SHOWN_MAX: usize = 2000;
 
-/// The barrier that proves silence: its reply is the next message exactly if no other message was on its way.
+/// The request that proves silence: its reply is the next message if and only if no other message
+/// was on its way.
 const BARRIER: &[u8] = br#"{"id":"barrier","method":"echo","params":[]}"#;
 
-/// A difference from the script, and the index of its line.
+/// A difference from the script, with the index of its line.
 #[derive(Debug)]
 pub struct Mismatch {
-    /// Index of the step's first line.
+    /// The index of the step's first line.
     pub line: usize,
     /// The expected message and the received one.
     pub text: String,
 }
 
-/// A change that would make the script true: these lines in place of those.
+/// A change with which the script would be right: lines that replace other lines.
 #[derive(Debug)]
 pub struct Edit {
-    /// The lines replaced; empty for an insertion before its start.
+    /// The lines that are replaced. If the range is empty, the text is inserted before its start.
     pub lines: Range<usize>,
-    /// Their replacement.
+    /// The lines that replace them.
     pub text: Vec<String>,
 }
 
-/// How a case went.
+/// The result of a case.
 #[derive(Debug, Default)]
 pub struct Outcome {
-    /// The differences; the first one ends the case unless expectations are being rewritten.
+    /// The differences. The first one ends the case unless expectations are being rewritten.
     pub mismatches: Vec<Mismatch>,
-    /// The changes to the script; only filled when asked for.
+    /// The changes of the script. Empty unless they are asked for.
     pub edits: Vec<Edit>,
 }
 
@@ -57,7 +61,7 @@ struct Connection {
     client: Client,
     /// The id of the newest request in short form.
     newest: u64,
-    /// No further message can come, or silence need not be proven.
+    /// Either no further message can come, or silence does not have to be proved.
     over: bool,
 }
 
@@ -67,16 +71,16 @@ struct Stage<'a> {
     control_reply: Option<Value>,
     bindings: Bindings,
     outcome: Outcome,
-    /// The whole script, where UUIDs written out are literals.
+    /// The text of the whole script. UUIDs that are written in it are literals.
     script: &'a str,
     rewriting: bool,
 }
 
-/// Plays a case: the prologue, then its own steps, each on fresh connections.
+/// Plays a case: first the prologue and then the steps of the case, each on new connections.
 ///
 /// # Errors
 ///
-/// A server that cannot be started. Everything else is a mismatch of the outcome.
+/// If the server cannot be started. Everything else is a mismatch in the outcome.
 pub fn play(
     subject: Subject,
     prologue: &[Step],
@@ -113,7 +117,8 @@ pub fn play(
 }
 
 impl Stage<'_> {
-    /// Plays steps in order and proves silence at the end; false when the case is over because of a mismatch.
+    /// Plays steps in order and proves silence at the end. Returns false if a mismatch has ended
+    /// the case.
     fn play_steps(&mut self, steps: &[Step], first_line: usize) -> bool {
         let mut index = 0;
         while index < steps.len() {
@@ -226,7 +231,7 @@ impl Stage<'_> {
             .map_err(|error| format!("sending: {error}"))
     }
 
-    /// The next message, as far as it is one that can be compared.
+    /// Returns the next message, if it is one that can be compared.
     fn receive(&mut self, name: ConnectionName) -> Result<Arrival, String> {
         let received = self
             .connection(name)?
@@ -298,7 +303,7 @@ impl Stage<'_> {
         Ok(())
     }
 
-    /// Records a message that is not the expected one, and how to write it.
+    /// Records a message that is not the expected one, and how it would be written.
     fn not_as_expected(
         &mut self,
         name: ConnectionName,
@@ -331,7 +336,8 @@ impl Stage<'_> {
         ))
     }
 
-    /// Expects the answer of a barrier next; other messages are mismatches, to be written before line `at`.
+    /// Expects the reply to a barrier as the next message. Other messages are mismatches, which
+    /// would have to be written before line `at`.
     fn expect_silence(
         &mut self,
         name: ConnectionName,
@@ -342,7 +348,7 @@ impl Stage<'_> {
         if connection.over {
             return Ok(());
         }
-        // A failed send means that the connection is closed, which the receive below reports.
+        // If sending fails, the connection is closed, which the call below reports.
         let _ = connection.client.send(BARRIER);
         loop {
             let arrival = self.receive(name)?;
@@ -438,7 +444,7 @@ impl Stage<'_> {
     }
 }
 
-/// The next event, its text parsed as JSON.
+/// The next event on a connection, with its text parsed as JSON.
 #[derive(Debug)]
 enum Arrival {
     Message(Value),
@@ -456,7 +462,7 @@ impl std::fmt::Display for Arrival {
     }
 }
 
-/// A text fit for a report.
+/// Shortens a text for a report.
 fn shortened(text: &str) -> String {
     match text.char_indices().nth(SHOWN_MAX) {
         Some((end, _)) => format!("{}…", &text[..end]),
@@ -464,7 +470,7 @@ fn shortened(text: &str) -> String {
     }
 }
 
-/// How many steps at the start expect messages of one connection in any order.
+/// Returns how many of the first steps expect messages of one connection in any order.
 fn run_length(steps: &[Step]) -> usize {
     let name = |step: &Step| match step.action {
         Action::ExpectAnyOrder(name, _) => Some(name),
@@ -479,7 +485,8 @@ fn run_length(steps: &[Step]) -> usize {
     }
 }
 
-/// Whether a text has no white space outside its strings, as a server's output must not (`docs/spec/protocol.md` 1.1).
+/// Whether a text has no white space outside its strings. The output of a server must not have any
+/// (`docs/spec/protocol.md` 1.1).
 fn is_compact(text: &[u8]) -> bool {
     let (mut in_string, mut escaped) = (false, false);
     text.iter().all(|&byte| {

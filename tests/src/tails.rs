@@ -1,6 +1,8 @@
-//! Ends of database files as a crash of the machine may leave them: bytes that are no whole record.
+//! Ends of database files as a crash of the machine may leave them: bytes that are not a whole
+//! record.
 //!
-//! Called by the tests of storage, while no server has the file open. The bytes are never a record that a reader would accept.
+//! Called by the tests of storage while no server has the file open. A reader never accepts these
+//! bytes as a record.
 
 use std::fs::{self, OpenOptions};
 use std::io::{self, Write};
@@ -10,7 +12,7 @@ use sha1::{Digest, Sha1};
 
 use crate::random::Random;
 
-/// Appends such bytes to the file, and returns their kind.
+/// Appends such bytes to the file, and returns what kind they are.
 ///
 /// # Errors
 ///
@@ -54,7 +56,7 @@ pub fn append(path: &Path, random: &mut Random) -> io::Result<&'static str> {
     Ok(kind)
 }
 
-/// Writes random bytes to the file where the next replacement will be written.
+/// Writes random bytes to the file to which the next replacement will be written.
 ///
 /// # Errors
 ///
@@ -64,7 +66,7 @@ pub fn leave_stale_replacement(path: &Path, random: &mut Random) -> io::Result<(
     fs::write(replacement(path), random.bytes(bytes))
 }
 
-/// The name under which the file's replacement is written.
+/// Returns the name under which the replacement of a file is written.
 #[must_use]
 pub fn replacement(path: &Path) -> std::path::PathBuf {
     let mut name = path.as_os_str().to_owned();
@@ -72,7 +74,7 @@ pub fn replacement(path: &Path) -> std::path::PathBuf {
     name.into()
 }
 
-/// A length below `end`.
+/// Returns a length below `end`.
 fn length(random: &mut Random, end: usize) -> usize {
     usize::try_from(random.below(end as u64)).unwrap_or(0)
 }

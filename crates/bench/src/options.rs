@@ -34,7 +34,8 @@ pub(crate) enum Command {
     Hold(Hold),
     /// List all workloads
     List,
-    /// Write the database file that a workload starts with, for a server that is measured at an address
+    /// Write the database file that a workload starts with, for a server that is measured at an
+    /// address
     Prepare(Prepare),
     /// Write a database file with a history of commits, in the format of the reference
     Generate(Generate),
@@ -42,9 +43,9 @@ pub(crate) enum Command {
 
 #[derive(Args)]
 pub(crate) struct Compare {
-    /// The first server, which the aims apply to: a program with the command line of ovsdb-server, unix:PATH, or
-    /// tcp:HOST:PORT. A server at an address loses all rows; its CPU time and memory are not measured, and
-    /// workloads that need a file with rows or control commands fail
+    /// The first server, which the aims apply to: a program with the command line of ovsdb-server,
+    /// unix:PATH, or tcp:HOST:PORT. A server at an address loses all rows; its CPU time and memory
+    /// are not measured, and workloads that need a file with rows or control commands fail
     pub(crate) ours: Target,
     /// The server to compare with
     pub(crate) reference: Target,
@@ -82,10 +83,12 @@ pub(crate) struct Measure {
 
 #[derive(Args)]
 pub(crate) struct Allocators {
-    /// A build of our server with one allocator, as NAME=PROGRAM; the build named system is also measured with other allocators preloaded
+    /// A build of our server with one allocator, as NAME=PROGRAM; the build named system is also
+    /// measured with other allocators preloaded
     #[arg(long)]
     pub(crate) ours: Vec<Build>,
-    /// A server that uses the system's allocator; it is measured with that one and with others preloaded
+    /// A server that uses the system's allocator; it is measured with that one and with others
+    /// preloaded
     #[arg(long)]
     pub(crate) reference: Option<PathBuf>,
     /// Workloads, separated by commas
@@ -101,7 +104,8 @@ pub(crate) struct Allocators {
 
 #[derive(Args)]
 pub(crate) struct Ovn {
-    /// The first server, a program with the command line of ovsdb-server [default: the one beside this program]
+    /// The first server, a program with the command line of ovsdb-server [default: the one beside
+    /// this program]
     pub(crate) ours: Option<Target>,
     /// The server to compare with
     #[arg(default_value = "/usr/sbin/ovsdb-server")]

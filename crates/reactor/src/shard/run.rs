@@ -149,8 +149,8 @@ impl<H: Handler> Shard<H> {
         self.record_readiness(events, now);
         self.receive(now);
         self.retry_listeners(now);
-        // Connections that schedule themselves again meanwhile wait for the next wake-up, so that one
-        // busy client cannot keep the shard here.
+        // Connections that schedule themselves again meanwhile wait for the next wake-up, so that
+        // one busy client cannot keep the shard here.
         for _ in 0..self.io.scheduled.len() {
             if let Some(conn) = self.io.scheduled.pop_front() {
                 self.serve(conn, now);
