@@ -1,4 +1,5 @@
-//! `docs/reference/limits.md` beside the sources: every limit that it names exists in a file that it names, and every file with a queue is named.
+//! Compares `docs/reference/limits.md` with the sources. Every limit that the page names must exist
+//! in a file that it names, and every file with a queue must be named.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -6,7 +7,7 @@ use std::path::{Path, PathBuf};
 
 const PAGE: &str = "docs/reference/limits.md";
 
-/// Crates whose queues the page lists.
+/// The crates whose queues the page lists.
 const CRATES: [&str; 14] = [
     "server",
     "service",
@@ -27,7 +28,7 @@ const CRATES: [&str; 14] = [
 /// Expressions that make a queue in Rust.
 const QUEUES: [&str; 3] = ["VecDeque<", "unbounded()", "channel()"];
 
-/// Files whose queues end with the call that made them.
+/// Files whose queues only exist during the call that made them.
 const SHORT_LIVED: [&str; 1] = ["crates/shell/src/args.rs"];
 
 fn root() -> PathBuf {
@@ -38,7 +39,7 @@ fn read(path: &Path) -> String {
     fs::read_to_string(path).unwrap_or_else(|error| panic!("{}: {error}", path.display()))
 }
 
-/// The words in backquotes of a line.
+/// Returns the words of a line that are in backquotes.
 fn quoted(line: &str) -> impl Iterator<Item = &str> {
     line.split('`').skip(1).step_by(2)
 }
@@ -48,7 +49,7 @@ fn is_constant(word: &str) -> bool {
     word.len() > 3 && word.bytes().all(is_of_one)
 }
 
-/// Whether a source has the constant or option that the page names.
+/// Whether a source contains the constant or option that the page names.
 fn has(source: &str, word: &str) -> bool {
     match word.strip_prefix("--") {
         Some(option) => source.contains(&format!("\"{option}\"")),
@@ -111,7 +112,7 @@ fn every_queue_is_told_of() {
     );
 }
 
-/// Whether a source, less its tests, makes or keeps a queue.
+/// Whether a source, except for its tests, makes or keeps a queue.
 fn has_queue(source: &str) -> bool {
     let code = source.split("#[cfg(test)]").next().unwrap_or_default();
     let mut lines = code

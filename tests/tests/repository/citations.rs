@@ -1,18 +1,20 @@
-//! Comments and documents cite sections of `docs/spec` that exist, in one form, and the references within `docs/spec` resolve.
+//! Comments and documents may only cite sections of `docs/spec` that exist, in one form, and the
+//! references within `docs/spec` must lead to a section.
 //!
-//! Reads files as text. Each rule is a function from text to complaints, proven on snippets below.
+//! Reads files as text. Each rule is a function from a text to complaints, and is tested with the
+//! snippets below.
 
 use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// The files of `docs/spec`, without their ending.
+/// The files of `docs/spec`, without their extension.
 const SPECS: [&str; 5] = ["protocol", "storage", "distribution", "cli", "idl"];
 
-/// Where citations are looked for; files at the root too.
+/// The folders in which citations are looked for. The files in the root are also read.
 const FOLDERS: [&str; 6] = ["contrib", "crates", "docs", "fuzz", "packaging", "tests"];
 
-/// Endings of files that are read.
+/// The extensions of the files that are read.
 const ENDINGS: [&str; 7] = ["rs", "md", "py", "txt", "sh", "toml", "go"];
 
 /// Wrong citations, each with its file and line.
@@ -44,7 +46,7 @@ fn cited_sections_exist() {
         let text = joined(&read(&file));
         let name = file.strip_prefix(root()).unwrap_or(&file).display();
         let mut found = citations(&text);
-        // A document beside it may have the name of a specification.
+        // A document in the same folder may have the name of a specification.
         found.retain(|citation| citation.has_folder || !has_neighbour(&file, &citation.spec));
         count += found.len();
         for problem in check_citations(&found, &specs) {
@@ -108,7 +110,7 @@ fn lines_of_the_clients_catalogue_exist() {
     assert!(complaints.is_empty(), "\n{}", complaints.join("\n"));
 }
 
-/// One file of `docs/spec`.
+/// A file of `docs/spec`.
 struct Spec {
     name: &'static str,
     text: String,
@@ -141,7 +143,7 @@ fn find<'a>(specs: &'a [Spec], name: &str) -> &'a Spec {
     found.expect("a name of a specification")
 }
 
-/// Headings below the title, without their marks.
+/// Returns the headings below the title, without their marks.
 pub(super) fn headings(text: &str) -> Vec<&str> {
     outside_fences(text)
         .filter(|line| line.starts_with("##"))
@@ -158,7 +160,7 @@ fn outside_fences(text: &str) -> impl Iterator<Item = &str> {
     })
 }
 
-/// `4.9` of `4.9 monitor_cond_since`, `Appendix B` of `Appendix B. Defects`.
+/// Returns `4.9` for `4.9 monitor_cond_since`, and `Appendix B` for `Appendix B. Defects`.
 fn section_of(heading: &str) -> Option<String> {
     let mut words = heading.split(' ');
     let first = words.next()?;
@@ -176,7 +178,7 @@ fn is_number(word: &str) -> bool {
         .all(|part| !part.is_empty() && part.bytes().all(|byte| byte.is_ascii_digit()))
 }
 
-/// A file as one line, so that a citation may go over the end of a line of a comment.
+/// Returns a file as one line, so that a citation may be divided between two lines of a comment.
 fn joined(text: &str) -> String {
     let lines = text.lines().map(|line| {
         let line = line.trim_start();
@@ -189,15 +191,16 @@ fn joined(text: &str) -> String {
 /// A place that names a specification.
 #[derive(Debug, PartialEq, Eq)]
 struct Citation {
-    /// The name before its ending.
+    /// The name without its extension.
     spec: String,
-    /// Whether it is named by its folder.
+    /// Whether the folder is named, too.
     has_folder: bool,
-    /// The section: `4.9`, `Appendix B`.
+    /// The sections: `4.9`, `Appendix B`.
     sections: Vec<String>,
 }
 
-/// All places of a text that name a specification. `design/storage.md` is another file, and so is a longer name.
+/// Returns all places in a text that name a specification. `design/storage.md` is another file, and
+/// so is a file with a longer name.
 fn citations(text: &str) -> Vec<Citation> {
     let mut found = Vec::new();
     for spec in SPECS {
@@ -207,7 +210,7 @@ fn citations(text: &str) -> Vec<Citation> {
             let has_folder = before.ends_with("spec/");
             let is_other =
                 before.ends_with(|end: char| end.is_alphanumeric() || "/-_".contains(end));
-            // In a link the text and the target name the file: the target counts.
+            // In a link, both the text and the target name the file. Only the target counts.
             let is_text_of_link = text[at + file.len()..].starts_with("](");
             if (is_other && !has_folder) || is_text_of_link {
                 continue;
@@ -222,7 +225,7 @@ fn citations(text: &str) -> Vec<Citation> {
     found
 }
 
-/// The sections that follow a name: `4.6, 4.7`, `1.9 to 1.11`, `3 and 4`, `Appendix B`.
+/// Returns the sections that follow a name: `4.6, 4.7`, `1.9 to 1.11`, `3 and 4`, `Appendix B`.
 fn section_list(rest: &str) -> Vec<String> {
     let mut found = Vec::new();
     let mut rest = rest.trim_start_matches([')', '`']);
@@ -265,7 +268,8 @@ fn check_citations(found: &[Citation], specs: &[Spec]) -> Complaints {
     complaints
 }
 
-/// `differs: WHY (4.9, 9)`: the sections at the end are those of `docs/spec/protocol.md`.
+/// Checks a line `differs: WHY (4.9, 9)`. The sections at its end are those of
+/// `docs/spec/protocol.md`.
 fn check_difference(line: &str, specs: &[Spec]) -> Option<String> {
     let sections = line
         .strip_suffix(')')
@@ -281,7 +285,8 @@ fn check_difference(line: &str, specs: &[Spec]) -> Option<String> {
     None
 }
 
-/// References of one specification: `§4.9` within it, `[cli.md](cli.md) §2.4` to another one, `COMPAT 14` to a deviation.
+/// Checks the references of one specification: `§4.9` is a section of the same file,
+/// `[cli.md](cli.md) §2.4` is a section of another file, and `COMPAT 14` is a deviation.
 fn check_references(
     name: &str,
     text: &str,
@@ -301,7 +306,7 @@ fn check_references(
         };
         let target = target_of(name, &text[..at]);
         let is_there = SPECS.contains(&target) && find(specs, target).sections.contains(number);
-        // README explains the mark by a number that stands for any.
+        // README explains the mark with a number that stands for any number.
         if !is_there && name != "README" {
             complaints.push(format!("no §{number} in {target}.md"));
         }
@@ -318,7 +323,8 @@ fn check_references(
     complaints
 }
 
-/// The file that a `§` belongs to: the one named before it, or before other sections of the same list.
+/// Returns the file that a `§` refers to: the file that is named before it, or before other
+/// sections of the same list.
 fn target_of<'a>(name: &'a str, before: &str) -> &'a str {
     let mut before = before.trim_end();
     loop {
@@ -344,7 +350,8 @@ fn excerpt(text: &str, at: usize) -> String {
     text[at..].chars().take(20).collect()
 }
 
-/// The list of contents names every heading, in order, by the anchor that Markdown gives it; no section is there twice.
+/// Checks that the table of contents names every heading, in order, by the anchor that Markdown
+/// gives it, and that no section exists twice.
 fn check_contents(text: &str) -> Complaints {
     let headings = headings(text);
     let wanted: Vec<String> = headings
@@ -374,21 +381,23 @@ fn check_contents(text: &str) -> Complaints {
     complaints
 }
 
-/// Lower case, blanks as hyphens, no other punctuation.
+/// Returns the anchor of a heading: lower case, with hyphens for blanks and without other
+/// punctuation.
 pub(super) fn anchor(heading: &str) -> String {
     let kept = |found: &char| found.is_alphanumeric() || "-_ ".contains(*found);
     let text: String = heading.to_lowercase().chars().filter(kept).collect();
     text.replace(' ', "-")
 }
 
-/// Numbers of the deviations that docs/reference/compatibility.md lists.
+/// Returns the numbers of the deviations that docs/reference/compatibility.md lists.
 fn deviations(text: &str) -> BTreeSet<u32> {
     text.lines()
         .filter_map(|line| line.strip_prefix("| ")?.split(' ').next()?.parse().ok())
         .collect()
 }
 
-/// Rows of tables headed `Line` name rows of the catalogue, and those headed `Fault` name rows of Appendix B.
+/// Checks that the rows of tables with the heading `Line` name rows of the catalogue, and that
+/// those with the heading `Fault` name rows of Appendix B.
 fn check_catalogue(document: &str, spec: &str) -> Complaints {
     let mut complaints = Vec::new();
     let mut heading = "";
@@ -411,20 +420,20 @@ fn check_catalogue(document: &str, spec: &str) -> Complaints {
     complaints
 }
 
-/// A text from one heading to another one, or to its end.
+/// Returns the part of a text from one heading to another, or to the end of the text.
 fn part<'a>(text: &'a str, from: &str, to: &str) -> &'a str {
     let start = text.find(&format!("\n{from}")).unwrap_or(text.len());
     let rest = &text[start..];
     &rest[..rest.find(&format!("\n{to}")).unwrap_or(rest.len())]
 }
 
-/// `34`, `34a`
+/// Whether a word is like `34` or `34a`.
 fn is_line_number(word: &str) -> bool {
     let digits = word.trim_end_matches(|letter: char| letter.is_ascii_lowercase());
     is_number(digits) && word.len() - digits.len() < 2
 }
 
-/// Files with text, in a folder and all below it, `docs/spec` left out.
+/// Returns the files with text in a folder and below it, except for `docs/spec`.
 fn files_below(folder: &Path) -> Vec<PathBuf> {
     let mut found = files_in(folder);
     for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
@@ -443,14 +452,14 @@ fn files_in(folder: &Path) -> Vec<PathBuf> {
         let ending = path.extension().and_then(|ending| ending.to_str());
         ending.is_some_and(|ending| ENDINGS.contains(&ending))
     };
-    // This file writes wrong citations on purpose.
+    // This file contains wrong citations on purpose.
     let is_read =
         |path: &PathBuf| path.is_file() && has_text(path) && !path.ends_with("citations.rs");
     entries.map(|entry| entry.path()).filter(is_read).collect()
 }
 
 mod proofs {
-    //! Each rule finds its violations, and accepts text that looks like one.
+    //! Each rule finds its violations, and accepts text that only looks like a violation.
 
     use super::*;
 

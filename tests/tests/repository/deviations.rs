@@ -1,7 +1,8 @@
-//! The deviations of docs/reference/compatibility.md: numbered in order, each with a test or the code that shows it, each number that a row cites
-//! is there.
+//! The deviations of docs/reference/compatibility.md are numbered in order, each names a test or
+//! the code that shows it, and each number that a row cites exists.
 //!
-//! Reads the document as text. Each rule is a function from text to complaints, proven on snippets below.
+//! Reads the document as text. Each rule is a function from a text to complaints, and is tested
+//! with the snippets below.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -24,7 +25,7 @@ fn deviations_are_in_order_and_each_has_its_test() {
     assert!(complaints.is_empty(), "\n{}", complaints.join("\n"));
 }
 
-/// A deviation: the position of its section, from 1, its number and its whole line.
+/// A deviation: the position of its section, counted from 1, its number and its whole line.
 struct Row<'a> {
     section: u32,
     number: u32,
@@ -52,7 +53,8 @@ fn rows(text: &str) -> Vec<Row<'_>> {
     found
 }
 
-/// The rows of the third section are 301, 302 and so on.
+/// Checks that the rows of the third section have the numbers 301, 302 and so on, and likewise for
+/// the other sections.
 fn check_order(rows: &[Row<'_>]) -> Vec<String> {
     let mut complaints = Vec::new();
     let mut section = 0;
@@ -86,7 +88,8 @@ fn check_witnesses(rows: &[Row<'_>]) -> Vec<String> {
         .collect()
 }
 
-/// Numbers in parentheses in the second cell of a row of a feature: `better (204, 205)`, `same (501 to 503)`.
+/// Checks the numbers in parentheses in the second cell of the row of a feature:
+/// `better (204, 205)`, `same (501 to 503)`.
 fn check_citations(text: &str, rows: &[Row<'_>]) -> Vec<String> {
     let numbers: BTreeSet<u32> = rows.iter().map(|row| row.number).collect();
     let features = text
@@ -110,7 +113,7 @@ fn check_citations(text: &str, rows: &[Row<'_>]) -> Vec<String> {
     complaints
 }
 
-/// The numbers of a list; none if it is other text.
+/// Returns the numbers of a list; none if the text is not a list of numbers.
 fn cited(list: &str) -> Vec<u32> {
     let words = list.split([' ', ',']).filter(|word| !word.is_empty());
     let numbers: Option<Vec<Option<u32>>> = words
@@ -123,7 +126,7 @@ fn cited(list: &str) -> Vec<u32> {
 }
 
 mod proofs {
-    //! Each rule finds its violations, and accepts text that looks like one.
+    //! Each rule finds its violations, and accepts text that only looks like a violation.
 
     use super::*;
 

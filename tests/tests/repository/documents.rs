@@ -1,7 +1,8 @@
-//! The documents at the root tell the truth about the repository: files that they name are there, and so are the tests that
-//! docs/reference/compatibility.md and the client's catalogue call as witnesses.
+//! The documents of the repository are true: the files that they name exist, and so do the tests
+//! that docs/reference/compatibility.md and the client's catalogue name as evidence.
 //!
-//! Reads documents and sources as text. Each rule is a function from text to complaints, proven on snippets below.
+//! Reads documents and sources as text. Each rule is a function from a text to complaints, and is
+//! tested with the snippets below.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -52,14 +53,14 @@ const DOCUMENTS: [&str; 43] = [
     "docs/spec/storage.md",
 ];
 
-/// Documents whose tables name tests.
+/// The documents whose tables name tests.
 const WITNESSED: [&str; 3] = [
     "docs/reference/compatibility.md",
     "docs/clients/behaviour.md",
     "docs/internals/simulation.md",
 ];
 
-/// Folders at the root under which files are named in prose.
+/// Folders in the root below which files are named in prose.
 const FOLDERS: [&str; 6] = [
     "contrib/",
     "crates/",
@@ -84,7 +85,7 @@ fn files_that_are_named_exist() {
         let file = root().join(document);
         let text = read(&file);
         for path in paths(&text) {
-            // In prose from the root, in links from where the document is.
+            // Paths in prose begin at the root; paths in links begin at the folder of the document.
             let beside = file.with_file_name(&path);
             if !root().join(&path).exists() && !beside.exists() {
                 missing.push(format!("{document}: {path}"));
@@ -110,7 +111,7 @@ fn tests_that_are_called_as_witnesses_exist() {
     assert!(complaints.is_empty(), "\n{}", complaints.join("\n"));
 }
 
-/// Code spans of a text, fenced blocks left out.
+/// Returns the code spans of a text, without fenced blocks.
 fn spans(text: &str) -> Vec<&str> {
     text.split("```")
         .step_by(2)
@@ -119,7 +120,7 @@ fn spans(text: &str) -> Vec<&str> {
         .collect()
 }
 
-/// Targets of links into the repository.
+/// Returns the targets of links that lead into the repository.
 fn links(text: &str) -> Vec<&str> {
     text.split("](")
         .skip(1)
@@ -138,7 +139,7 @@ fn is_path(span: &str) -> bool {
     is_plain && (is_source || is_beneath || is_document)
 }
 
-/// Paths that a text names, from the root.
+/// Returns the paths that a text names.
 fn paths(text: &str) -> Vec<String> {
     let named = spans(text).into_iter().filter(|span| is_path(span));
     links(text)
@@ -151,15 +152,15 @@ fn paths(text: &str) -> Vec<String> {
 /// The test or code that proves a row.
 #[derive(Debug, PartialEq, Eq)]
 enum Witness<'a> {
-    /// `topic/case`; `*` is any case.
+    /// `topic/case`, where `*` is any case.
     Case(&'a str, &'a str),
     /// `interop/peer`
     Peer(&'a str),
     /// `crate: function`
     Function(&'a str, &'a str),
-    /// `crate/file: case`, of tests with a runner of their own.
+    /// `crate/file: case`, for tests with their own runner.
     Named(&'a str, &'a str, &'a str),
-    /// Code, where no test shows it.
+    /// Code, if no test shows it.
     Path(&'a str),
 }
 
@@ -199,7 +200,7 @@ impl Witness<'_> {
     }
 }
 
-/// The folder of a crate; `tests` is at the root.
+/// Returns the folder of a crate. `tests` is in the root.
 fn home(package: &str) -> PathBuf {
     match package {
         "tests" => root().join("tests"),
@@ -211,7 +212,7 @@ fn has_line(text: &str, wanted: &str) -> bool {
     text.lines().any(|line| line.trim_end() == wanted)
 }
 
-/// Whether a source has a test function of this name.
+/// Whether a source contains a test function with this name.
 fn is_test(source: &str, name: &str) -> bool {
     let head = format!("fn {name}(");
     let mut is_marked = false;
@@ -224,7 +225,7 @@ fn is_test(source: &str, name: &str) -> bool {
     false
 }
 
-/// All sources below a folder.
+/// Returns all sources below a folder.
 fn sources(folder: &Path) -> Vec<PathBuf> {
     let mut found = Vec::new();
     for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
@@ -238,8 +239,9 @@ fn sources(folder: &Path) -> Vec<PathBuf> {
     found
 }
 
-/// The witnesses of a document: all code spans in the last cell of its tables with tests, and in deviations those that can be nothing
-/// else. `None`: a span in a test's place that is no witness.
+/// Returns the witnesses of a document: all code spans in the last cell of its tables with tests,
+/// and those code spans in deviations that cannot be anything else. `None` means a span in the
+/// place of a test that is not a witness.
 fn witnesses(text: &str) -> Vec<(&str, Option<Witness<'_>>)> {
     let mut found = Vec::new();
     let mut has_test_column = false;
@@ -261,7 +263,7 @@ fn witnesses(text: &str) -> Vec<(&str, Option<Witness<'_>>)> {
     found
 }
 
-/// Whether a row of a table without tests of its own column names a test, or the code.
+/// Whether a row of a table without a column for tests names a test or the code.
 pub(super) fn has_witness(line: &str) -> bool {
     let mut found = spans(line).into_iter().filter_map(Witness::of);
     found.any(|witness| is_certain(&witness))
@@ -278,7 +280,7 @@ fn is_certain(witness: &Witness<'_>) -> bool {
 }
 
 mod proofs {
-    //! Each rule finds its violations, and accepts text that looks like one.
+    //! Each rule finds its violations, and accepts text that only looks like a violation.
 
     use super::*;
 

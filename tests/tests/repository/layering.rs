@@ -1,15 +1,16 @@
-//! The rules of the house that a machine can check: which crate may import which, what the pure crates may not name, where `unsafe`
-//! may stand, heads and lengths of files, nothing left undone.
+//! The rules of this repository that a program can check: which crate may import which, which names
+//! must not occur in the pure crates, where `unsafe` is allowed, the heads and lengths of files,
+//! and that nothing is left undone.
 //!
-//! Reads manifests and sources as text. Each rule is a function from text to complaints, proven on snippets below; one test
-//! runs all of them over the workspace.
+//! Reads manifests and sources as text. Each rule is a function from a text to complaints, and is
+//! tested with the snippets below. One test applies all rules to the workspace.
 
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// The level of each crate; one may import lower ones only. Binaries share a level with the client library's front, and nobody but crates
-/// for development imports them.
+/// The level of each crate. A crate may only import crates of lower levels. The binaries have the
+/// same level as the front of the client library, and only crates for development may import them.
 const LEVELS: [(&str, u32); 23] = [
     ("json", 0),
     ("data", 1),
@@ -36,7 +37,8 @@ const LEVELS: [(&str, u32); 23] = [
     ("fuzzing", DEVELOPMENT),
 ];
 
-/// More crates for development: simulator, its model, benchmark, guard, packaging, examples.
+/// Further crates for development: the simulator, its model, the benchmark, the guard, packaging
+/// and examples.
 const DEVELOPMENT_CRATES: [&str; 7] = [
     "sim", "model", "bench", "guard", "tests", "xtask", "examples",
 ];
@@ -45,7 +47,7 @@ const BINARY: u32 = 7;
 const BINDING: u32 = 8;
 const DEVELOPMENT: u32 = 9;
 
-/// Time, randomness and bytes are inputs of these.
+/// The crates that get time, randomness and bytes only as inputs.
 const PURE: [&str; 11] = [
     "json",
     "data",
@@ -60,7 +62,7 @@ const PURE: [&str; 11] = [
     "service",
 ];
 
-/// Names that bring effects into a crate, as identifiers.
+/// Identifiers with which effects come into a crate.
 const EFFECTS: [&str; 31] = [
     "Instant",
     "SystemTime",
@@ -95,10 +97,10 @@ const EFFECTS: [&str; 31] = [
     "dbg",
 ];
 
-/// Modules of the standard library that bring effects.
+/// Modules of the standard library with which effects come into a crate.
 const EFFECT_MODULES: [&str; 6] = ["net", "fs", "thread", "process", "env", "os"];
 
-/// Packages that a pure crate may not depend on.
+/// Packages that a pure crate must not depend on.
 const EFFECT_PACKAGES: [&str; 12] = [
     "corvid-net",
     "corvid-reactor",
@@ -114,7 +116,7 @@ const EFFECT_PACKAGES: [&str; 12] = [
     "crossbeam-channel",
 ];
 
-/// Files, or folders that end in `/`, that may hold `unsafe`.
+/// The files that may contain `unsafe`. A name that ends in `/` is a folder.
 const UNSAFE: [&str; 7] = [
     "crates/capi/",
     "crates/json/src/scan/x86_64.rs",
@@ -127,7 +129,7 @@ const UNSAFE: [&str; 7] = [
 
 const LINES_MAX: usize = 800;
 
-/// Broken rules, each with its file.
+/// Violations of the rules, each with its file.
 type Complaints = Vec<String>;
 
 #[test]
@@ -158,7 +160,7 @@ fn folders(path: &Path) -> Vec<PathBuf> {
     entries.filter(|path| path.is_dir()).collect()
 }
 
-/// Every Rust file of a crate but those that fuzzers and builds leave behind.
+/// Returns every Rust file of a crate, except for files that fuzzers and builds have left behind.
 pub(super) fn sources(folder: &Path) -> Vec<PathBuf> {
     let mut found = Vec::new();
     for entry in fs::read_dir(folder).expect("a folder") {
@@ -172,7 +174,7 @@ pub(super) fn sources(folder: &Path) -> Vec<PathBuf> {
     found
 }
 
-/// Dependencies that a crate may not have.
+/// Returns the dependencies that a crate must not have.
 fn check_manifest(name: &str, manifest: &str) -> Complaints {
     let Some(level) = level_of(name) else {
         return vec![format!("{name}: has no level; give it one here")];
@@ -189,8 +191,9 @@ fn check_manifest(name: &str, manifest: &str) -> Complaints {
                 None => continue,
             },
         };
-        // Bytes only: framing, the disk of `log`, sessions of `tls`. And text for people: `json::shown` escapes it, `rpc::wire_log` has the
-        // form of messages in the log.
+        // These crates handle bytes only: framing, the disk of `log`, the sessions of `tls`. They
+        // also handle text for people: `json::shown` escapes it, and `rpc::wire_log` knows the form
+        // of messages in the log.
         let carries_bytes = match name {
             "net" => Some(&["json", "tls"][..]),
             "reactor" => Some(&["json", "net"][..]),
@@ -204,7 +207,8 @@ fn check_manifest(name: &str, manifest: &str) -> Complaints {
                 "{name}: depends on {lower}; it may on {allowed} only"
             ));
         }
-        // A program that embeds the client library has its own log, signals and daemon.
+        // A program that embeds the client library has its own log, and handles signals and daemons
+        // itself.
         if ["session", "idl", "driver", "corvid", "python", "capi"].contains(&name)
             && ["reactor", "shell", "disk"].contains(&lower)
         {
@@ -229,7 +233,7 @@ fn level_of(name: &str) -> Option<u32> {
         .map(|(_, level)| *level)
 }
 
-/// Names of the packages that a manifest depends on for more than its tests.
+/// Returns the names of the packages that a manifest depends on for more than its tests.
 pub(super) fn dependencies(manifest: &str) -> Vec<String> {
     let mut packages = Vec::new();
     let mut is_inside = false;
@@ -273,7 +277,7 @@ fn check_source(name: &str, path: &str, source: &str) -> Complaints {
         complaints.push(format!("{path}: ignores a test"));
     }
     for (number, line) in source.lines().enumerate() {
-        // In two halves, so that this line is none of them.
+        // The words are in two halves, so that this line is not a violation.
         if line.contains(concat!("FIX", "ME")) || line.contains(concat!("TO", "DO:")) {
             complaints.push(format!("{path}:{}: left undone", number + 1));
         }
@@ -285,7 +289,7 @@ fn check_source(name: &str, path: &str, source: &str) -> Complaints {
     complaints
 }
 
-/// Tests and examples are exempt from the rules about effects.
+/// Whether a file contains tests or examples. The rules about effects do not apply to them.
 fn is_test_file(path: &str) -> bool {
     ["/tests/", "/examples/", "/benches/"]
         .iter()
@@ -293,7 +297,7 @@ fn is_test_file(path: &str) -> bool {
         || path.ends_with("/tests.rs")
 }
 
-/// No effects.
+/// Checks that a pure crate has no effects.
 fn check_pure(path: &str, code: &Code) -> Complaints {
     let mut complaints = Complaints::new();
     for effect in EFFECTS {
@@ -307,7 +311,7 @@ fn check_pure(path: &str, code: &Code) -> Complaints {
             complaints.push(format!("{path}:{line}: pure, but names std::{module}"));
         }
     }
-    // The default hasher is keyed at random, so that the order of iteration differs from run to run.
+    // The default hasher has a random key, so the order of iteration would differ from run to run.
     for map in ["HashMap", "HashSet"] {
         let packed = code.text.replace(char::is_whitespace, "");
         if packed.contains(&format!("{map}::new("))
@@ -321,7 +325,8 @@ fn check_pure(path: &str, code: &Code) -> Complaints {
     complaints
 }
 
-/// `unsafe` only where it is allowed, and with its reason. Tests of those crates may hold it too.
+/// Checks that `unsafe` only occurs where it is allowed, and with its reason. The tests of these
+/// crates may also contain it.
 fn check_unsafe(path: &str, source: &str, code: &Code) -> Complaints {
     let lines: Vec<&str> = source.lines().collect();
     let is_allowed = UNSAFE
@@ -344,7 +349,8 @@ fn check_unsafe(path: &str, source: &str, code: &Code) -> Complaints {
     complaints
 }
 
-/// Whether the comment above the statement that `line` belongs to (or beside it) says SAFETY.
+/// Whether SAFETY is in the comment above the statement that contains `line`, or at the end of that
+/// line.
 fn has_reason(lines: &[&str], line: usize) -> bool {
     if lines[line - 1].contains("SAFETY:") {
         return true;
@@ -360,7 +366,8 @@ fn has_reason(lines: &[&str], line: usize) -> bool {
             return false;
         }
         is_inside_comment |= is_comment;
-        // The statement begins here; lines above belong to another one, except attributes.
+        // The statement begins here. The lines above belong to another statement, except for
+        // attributes.
         if !is_comment && (text.ends_with(';') || text.ends_with('}') || text.is_empty()) {
             return false;
         }
@@ -368,7 +375,7 @@ fn has_reason(lines: &[&str], line: usize) -> bool {
     false
 }
 
-/// A source without comments and literals: line for line, so that positions hold.
+/// A source without comments and literals. Its lines are kept, so that line numbers remain valid.
 pub(super) struct Code {
     pub(super) text: String,
 }
@@ -386,7 +393,8 @@ impl Code {
                 rest = &rest[skipped..];
                 continue;
             }
-            // A word is taken whole, so that a letter in it is not taken for the prefix of a literal.
+            // A word is taken as a whole, so that a letter in it is not mistaken for the prefix of
+            // a literal.
             let word = rest.find(|found| !is_word(found)).unwrap_or(rest.len());
             let taken = word.max(first.len_utf8());
             text.push_str(&rest[..taken]);
@@ -395,7 +403,7 @@ impl Code {
         Code { text }
     }
 
-    /// The numbers of the lines that hold an identifier.
+    /// Returns the numbers of the lines that contain an identifier.
     fn find<'a>(&'a self, name: &'a str) -> impl Iterator<Item = usize> + 'a {
         let has = move |line: &str| line.split(|found| !is_word(found)).any(|word| word == name);
         let lines = self.text.lines().enumerate();
@@ -404,7 +412,7 @@ impl Code {
             .map(|(number, _)| number + 1)
     }
 
-    /// Modules of `std` that are named, alone or in braces, with their lines.
+    /// Returns the modules of `std` that are named, alone or in braces, with their lines.
     fn std_modules(&self) -> Vec<(usize, String)> {
         let mut modules = Vec::new();
         for (position, _) in self.text.match_indices("std::") {
@@ -444,7 +452,7 @@ impl Code {
         modules
     }
 
-    /// The same without items marked `#[cfg(test)]`.
+    /// Returns the source without the items that are marked with `#[cfg(test)]`.
     pub(super) fn without_tests(&self) -> Code {
         let mut text = String::new();
         let mut rest = self.text.as_str();
@@ -460,7 +468,7 @@ impl Code {
     }
 }
 
-/// Where an item with its attributes ends: at its semicolon or the end of its braces.
+/// Returns where an item with its attributes ends: at its semicolon or at the end of its braces.
 pub(super) fn item_end(item: &str) -> usize {
     let mut depth = 0_usize;
     for (position, found) in item.char_indices() {
@@ -479,7 +487,7 @@ pub(super) fn is_word(found: char) -> bool {
     found.is_alphanumeric() || found == '_'
 }
 
-/// The length of the comment or literal that a text begins with; 0 for none.
+/// Returns the length of the comment or literal with which a text begins; 0 if there is none.
 fn literal_or_comment(text: &str) -> usize {
     let until = |end: &str, from: usize| {
         text[from..]
@@ -523,7 +531,7 @@ fn literal_or_comment(text: &str) -> usize {
     text.len()
 }
 
-/// Whether a quote begins a character, not a lifetime.
+/// Whether a quote begins a character and not a lifetime.
 fn is_char(text: &str) -> bool {
     let mut found = text.chars().skip(1);
     match found.next() {
@@ -534,7 +542,7 @@ fn is_char(text: &str) -> bool {
 }
 
 mod proofs {
-    //! Each rule finds its violations, and accepts text that looks like one.
+    //! Each rule finds its violations, and accepts text that only looks like a violation.
 
     use super::*;
 

@@ -1,6 +1,8 @@
-//! `docs/internals/dependencies.md` names each library of other projects, with every crate that uses it.
+//! `docs/internals/dependencies.md` must name each third-party library, with every crate that uses
+//! it.
 //!
-//! Reads manifests and the document as text. The rule is a function from text to complaints, proven on snippets below.
+//! Reads manifests and the document as text. The rule is a function from a text to complaints, and
+//! is tested with the snippets below.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -30,7 +32,7 @@ fn every_library_is_listed_with_its_users() {
     assert!(complaints.is_empty(), "\n{}", complaints.join("\n"));
 }
 
-/// Libraries that the document does not list, or not with this crate.
+/// Returns the libraries that the document does not list, or not for this crate.
 fn check(user: &str, libraries: &[String], document: &str) -> Vec<String> {
     let rows: Vec<(Vec<&str>, Vec<&str>)> = document
         .lines()
@@ -56,7 +58,7 @@ fn check(user: &str, libraries: &[String], document: &str) -> Vec<String> {
         .collect()
 }
 
-/// The names in a cell.
+/// Returns the names in a cell.
 fn words(cell: &str) -> Vec<&str> {
     cell.split(|letter: char| letter.is_whitespace() || ",;()`".contains(letter))
         .filter(|word| !word.is_empty())
@@ -64,7 +66,7 @@ fn words(cell: &str) -> Vec<&str> {
 }
 
 mod proofs {
-    //! The rule finds its violations, and accepts text that looks like one.
+    //! The rule finds its violations, and accepts text that only looks like a violation.
 
     use super::*;
 

@@ -1,13 +1,15 @@
-//! Links of all documents lead to a file of the repository, and to a heading of it where they name one.
+//! The links of all documents must lead to a file of the repository and, if they name a heading, to
+//! a heading of that file.
 //!
-//! Reads documents as text. The rule is a function from text to complaints, proven on snippets below.
+//! Reads documents as text. The rule is a function from a text to complaints, and is tested with
+//! the snippets below.
 
 use std::fs;
 use std::path::{Path, PathBuf};
 
 use super::citations::{anchor, headings};
 
-/// Where documents are, besides the root.
+/// The folders that contain documents, besides the root.
 const FOLDERS: [&str; 5] = ["contrib", "crates", "docs", "packaging", "tests"];
 
 #[test]
@@ -51,7 +53,7 @@ fn read(path: &Path) -> String {
     )
 }
 
-/// The documents in a folder, and in those below it.
+/// Collects the documents in a folder and, if `is_deep` is true, below it.
 fn collect(folder: &Path, is_deep: bool, found: &mut Vec<PathBuf>) {
     for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
         let path = entry.path();
@@ -63,7 +65,8 @@ fn collect(folder: &Path, is_deep: bool, found: &mut Vec<PathBuf>) {
     }
 }
 
-/// Links that lead nowhere. `open` gives the text of a target, the document itself for an empty one.
+/// Returns the links that lead nowhere. `open` returns the text of a target. For an empty target it
+/// returns the text of the document itself.
 fn check(text: &str, open: impl Fn(&str) -> Option<String>) -> Vec<String> {
     let links = text.split("](").skip(1);
     let links = links.filter_map(|rest| rest.split_once(')'));
@@ -86,7 +89,7 @@ fn check(text: &str, open: impl Fn(&str) -> Option<String>) -> Vec<String> {
 }
 
 mod proofs {
-    //! The rule finds its violations, and accepts text that looks like one.
+    //! The rule finds its violations, and accepts text that only looks like a violation.
 
     use super::*;
 

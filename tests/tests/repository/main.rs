@@ -1,4 +1,5 @@
-//! Checks of the repository that only read its files, or ask Cargo about them: nothing of Corvid is started here.
+//! Checks of the repository that only read its files or ask Cargo about them. They do not start any
+//! program of Corvid.
 
 mod bounds;
 mod citations;

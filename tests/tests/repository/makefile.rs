@@ -1,22 +1,25 @@
-//! Commands of the Makefile build the same thing: whichever of them has run, another one finds the programs built.
+//! The commands of the Makefile must build the same libraries: whichever command has run first, the
+//! others must find the programs built.
 //!
-//! Cargo gives a library the features that anything asks for in what is built together, and a library with other features is another library, built
-//! besides. So the same programs, named in another company, can mean most of the tree once more. Nothing is compiled here: the features are
-//! asked of `cargo tree`.
+//! Cargo builds a library with all features that the packages of one build ask for. The same
+//! library with other features is built separately. So if two commands build the same programs
+//! together with different other packages, most of the tree may be built twice. This test does not
+//! compile anything: it gets the features from `cargo tree`.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// Features of each library, by its name and version. Where macros use a library as well as programs, it can be there in two ways.
+/// The features of each library, by its name and version. A library may have two sets of features
+/// if both macros and programs use it.
 type Features = BTreeMap<String, BTreeSet<String>>;
 
 fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("..")
 }
 
-/// The Makefile's variables, each as it is written.
+/// Returns the variables of the Makefile, each as it is written.
 fn variables(makefile: &str) -> BTreeMap<&str, &str> {
     makefile
         .lines()
@@ -25,7 +28,8 @@ fn variables(makefile: &str) -> BTreeMap<&str, &str> {
         .collect()
 }
 
-/// The commands of all recipes, variables put in and lines that go on joined.
+/// Returns the commands of all recipes. Variables are replaced by their values, and continued lines
+/// are joined.
 fn recipes(makefile: &str) -> Vec<String> {
     let variables = variables(makefile);
     let joined = makefile.replace("\\\n", " ");
@@ -33,7 +37,7 @@ fn recipes(makefile: &str) -> Vec<String> {
     commands
         .map(|command| {
             let mut command = command.to_owned();
-            // A variable may stand in the text of another one.
+            // The text of a variable may contain another variable.
             for _ in 0..2 {
                 for (name, text) in &variables {
                     command = command.replace(&format!("$({name})"), text);
@@ -44,7 +48,7 @@ fn recipes(makefile: &str) -> Vec<String> {
         .collect()
 }
 
-/// The packages that a command builds.
+/// Returns the packages that a command builds.
 fn packages(command: &str) -> BTreeSet<&str> {
     let words: Vec<&str> = command.split_whitespace().collect();
     words
@@ -54,7 +58,7 @@ fn packages(command: &str) -> BTreeSet<&str> {
         .collect()
 }
 
-/// The sets of packages that recipes build with the features that they have by default.
+/// Returns the sets of packages that recipes build with their default features.
 fn built(makefile: &str) -> Vec<BTreeSet<String>> {
     recipes(makefile)
         .iter()
@@ -80,7 +84,7 @@ fn features(packages: &BTreeSet<String>) -> Features {
         let Some((package, features)) = line.split_once('|') else {
             continue;
         };
-        // Behind the version is the source of the package.
+        // The source of the package follows its version.
         let name: Vec<&str> = package.split_whitespace().take(2).collect();
         let of_it = found.entry(name.join(" ")).or_default();
         of_it.insert(features.trim_end_matches(" (*)").to_owned());
@@ -88,7 +92,7 @@ fn features(packages: &BTreeSet<String>) -> Features {
     found
 }
 
-/// Libraries that both have, in other ways.
+/// Returns the libraries that are in both, with different features.
 fn differences(one: &Features, other: &Features) -> Vec<String> {
     one.iter()
         .filter_map(|(name, here)| {

@@ -1,11 +1,13 @@
-//! Programs print through `crates/shell/src/output.rs` alone: the macros of the standard library panic when output cannot be written.
+//! Programs may only print through `crates/shell/src/output.rs`, because the macros of the standard
+//! library panic if output cannot be written.
 //!
-//! Reads files as text. The examples, which show how users of the library write programs, and the examples in comments may use the macros.
+//! Reads files as text. The examples, which show how users of the library write programs, may use
+//! the macros, and so may the examples in comments.
 
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// Texts that print or open a standard stream, each as the beginning of an expression.
+/// Texts that print or open a standard stream. Each is the beginning of an expression.
 const PRINTING: [&str; 7] = [
     "print!(",
     "println!(",
@@ -16,8 +18,8 @@ const PRINTING: [&str; 7] = [
     "stderr()",
 ];
 
-/// The home of printing, the log's console, and the drawing of progress bars; and the log of the
-/// library for C, which has no `shell`.
+/// The files that may print: the output module, the log's console, the drawing of progress bars,
+/// and the log of the library for C, which does not have `shell`.
 const ALLOWED: [&str; 4] = [
     "crates/capi/src/logging.rs",
     "crates/shell/src/output.rs",
@@ -25,7 +27,8 @@ const ALLOWED: [&str; 4] = [
     "crates/shell/src/vlog.rs",
 ];
 
-/// Examples, which show what users of the library write, and libraries of tests, which print into the capture of the test runner.
+/// Whether a file is not part of a program. These are the examples, which show what users of the
+/// library write, and libraries of tests, whose output the test runner captures.
 fn is_no_program(path: &str) -> bool {
     let is_of_tests = path.starts_with("crates/fuzzing/")
         || path.starts_with("crates/sim/") && !path.contains("/bin/");
@@ -55,7 +58,7 @@ fn programs_print_through_one_module() {
     assert_eq!(complaints, [""; 0], "use corvid_shell::output");
 }
 
-/// The numbers of lines that print. Comments and modules of tests are not looked at.
+/// Returns the numbers of the lines that print. Comments and test modules are ignored.
 fn printing_lines(text: &str) -> Vec<usize> {
     let mut lines = Vec::new();
     for (number, line) in (1..).zip(text.lines()) {
@@ -63,7 +66,7 @@ fn printing_lines(text: &str) -> Vec<usize> {
             break;
         }
         let code = line.split("//").next().unwrap_or_default();
-        // A question about a terminal prints nothing.
+        // Asking whether the stream is a terminal does not print anything.
         let code = code.replace("stdout().is_terminal()", "");
         let code = code.replace("stderr().is_terminal()", "");
         let is_printing = PRINTING.iter().any(|word| {

@@ -1,12 +1,14 @@
-//! The division of large types into parts: how many fields and methods such a type still has, in
-//! how many files, and how many of those files need each other.
+//! How well large types are divided into parts: the number of fields and methods that such a type
+//! still has, the number of files in which it is implemented, and how many of these files depend on
+//! each other.
 //!
-//! A type that is merely cut into files is one room with many doors. So the limits below count what
-//! only a division lowers. They are upper bounds that fall with each part that gets state of its
-//! own; none of them may rise. The aims are those of the design: 14 fields, 4 files, circles of 3.
+//! It does not help to distribute a type over several files if each of them can still use
+//! everything. So the limits below count what only a real division reduces. They are upper bounds
+//! that are lowered whenever a part gets its own state. None of them may rise. The aims of the
+//! design are 14 fields, 4 files and circles of 3 files.
 //!
-//! Reads sources as text. Each measure is a function from text to a number, proven on snippets
-//! below.
+//! Reads sources as text. Each measure is a function from a text to a number, and is tested with
+//! the snippets below.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -14,18 +16,18 @@ use std::path::Path;
 
 use super::layering::{Code, is_word, item_end, sources};
 
-/// A type, the file and the folder that it is implemented in, and its limits.
+/// A type, the file and the folder in which it is implemented, and its limits.
 struct Limits {
     name: &'static str,
-    /// The file that declares it, below the root, without its ending; its parts are in the folder
-    /// of the same name.
+    /// The file that declares the type, from the root and without extension. The parts are in the
+    /// folder with the same name.
     module: &'static str,
     fields_max: usize,
     methods_max: usize,
-    /// Files with an `impl` of it.
+    /// The number of files with an `impl` of the type.
     files_max: usize,
-    /// Files of the module that reach each other, by calls of methods of the type or by the paths
-    /// that they name.
+    /// The number of files of the module that reach each other, either by calls of the type's
+    /// methods or by the paths that they name.
     circle_max: usize,
 }
 
@@ -56,7 +58,7 @@ const TYPES: [Limits; 3] = [
     },
 ];
 
-/// The measures of a type as its sources have it.
+/// The measured values of a type.
 #[derive(Debug, PartialEq, Eq)]
 struct Measures {
     fields: usize,
@@ -96,7 +98,7 @@ fn types_are_divided_into_parts() {
                 "{}: {count} {what}, at most {max}: {measures:?}",
                 limits.name
             );
-            // A bound that is not tight lets what was gained be lost again.
+            // If a limit were not tight, an improvement could be lost again without being noticed.
             assert!(
                 count + max / 10 >= max,
                 "{}: {count} {what}: lower the limit of {max}",
@@ -106,7 +108,8 @@ fn types_are_divided_into_parts() {
     }
 }
 
-/// Measures a type in files by their module paths, such as `database/clustered/applying`.
+/// Measures a type in files, which are given by their module paths, such as
+/// `database/clustered/applying`.
 fn measure(name: &str, files: &BTreeMap<String, String>) -> Measures {
     let mut fields = 0;
     let mut owners = BTreeMap::new();
@@ -145,7 +148,7 @@ fn measure(name: &str, files: &BTreeMap<String, String>) -> Measures {
     }
 }
 
-/// The bodies of items that begin like this.
+/// Returns the bodies of items that begin with `opening`.
 fn bodies<'a>(text: &'a str, opening: &'a str) -> impl Iterator<Item = &'a str> {
     text.match_indices(opening).map(move |(at, _)| {
         let item = &text[at..];
@@ -153,7 +156,7 @@ fn bodies<'a>(text: &'a str, opening: &'a str) -> impl Iterator<Item = &'a str> 
     })
 }
 
-/// How many lines at the outermost level of a body hold a member.
+/// Returns how many lines at the outermost level of a body contain a member.
 fn members(body: &str, mark: &str) -> usize {
     let mut depth = 0_usize;
     let mut count = 0;
@@ -165,7 +168,7 @@ fn members(body: &str, mark: &str) -> usize {
     count
 }
 
-/// The names of the functions of a body, without those inside of functions.
+/// Returns the names of the functions of a body, without functions that are inside other functions.
 fn methods(body: &str) -> Vec<String> {
     let mut depth = 0_usize;
     let mut names = Vec::new();
@@ -181,7 +184,7 @@ fn methods(body: &str) -> Vec<String> {
     names
 }
 
-/// The methods that a body calls on `self`.
+/// Returns the methods that a body calls on `self`.
 fn calls(body: &str) -> impl Iterator<Item = &str> {
     let receivers = body.match_indices("self");
     receivers.filter_map(|(at, receiver)| {
@@ -192,12 +195,12 @@ fn calls(body: &str) -> impl Iterator<Item = &str> {
     })
 }
 
-/// The files that a file names by paths: modules beside it and below it. Items of a module above it
-/// are not counted: every part may name the type and the time.
+/// Returns the files that a file names by paths: modules next to it and below it. Items of a module
+/// above it are not counted, because every part may name the type and the time.
 fn paths_named(path: &str, text: &str, files: &BTreeMap<String, String>) -> BTreeSet<String> {
     let mut named = BTreeSet::new();
     for (at, _) in text.match_indices("super::") {
-        // `super::super::` is taken once, from its first word on.
+        // `super::super::` counts once, from its first word.
         if text[..at].ends_with("super::") || text[..at].ends_with(is_word) {
             continue;
         }
@@ -225,7 +228,7 @@ fn paths_named(path: &str, text: &str, files: &BTreeMap<String, String>) -> BTre
     named
 }
 
-/// The paths in a group, or the only one.
+/// Returns the paths in a group, or the only path.
 fn entries(text: &str) -> Vec<&str> {
     let Some(group) = text.strip_prefix('{') else {
         let end = text.find(|found| !is_word(found) && found != ':');
@@ -252,7 +255,7 @@ fn entries(text: &str) -> Vec<&str> {
     found
 }
 
-/// The file of the module that a path below `base` leads into, as deep as there are files.
+/// Returns the file of the module to which a path below `base` leads, as deep as there are files.
 fn deepest(base: &str, path: &str, files: &BTreeMap<String, String>) -> Option<String> {
     let mut module = base.to_owned();
     let mut deepest = None;
@@ -267,7 +270,7 @@ fn deepest(base: &str, path: &str, files: &BTreeMap<String, String>) -> Option<S
     deepest
 }
 
-/// The largest set of files each of which reaches all others of it.
+/// Returns the largest set of files in which each file reaches all others.
 fn largest_circle(arrows: &BTreeMap<String, BTreeSet<String>>) -> Vec<String> {
     let reach: BTreeMap<&str, BTreeSet<&str>> = arrows
         .keys()
@@ -295,7 +298,7 @@ fn largest_circle(arrows: &BTreeMap<String, BTreeSet<String>>) -> Vec<String> {
 }
 
 mod proofs {
-    //! The measures count what they say.
+    //! The measures count the right things.
 
     use super::*;
 

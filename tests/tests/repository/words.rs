@@ -1,15 +1,18 @@
-//! The words and sentences of the house: retired names and phrases do not come back.
+//! The words and sentences of this repository: retired names and phrases must not come back.
 //!
-//! An engineer who knows etcd, SQLite or Open vSwitch's ovsdb needs no glossary here: each concept has the name that the field gives it. A name of
-//! our own that was replaced is listed below with its replacement, and no source file or document may use it again. The specifications in
-//! `docs/spec` describe the reference and are not looked at.
+//! An engineer who knows etcd, SQLite or Open vSwitch's ovsdb needs no glossary here, because each
+//! concept has the name that is usual for it. Below is a list of our former names, with their
+//! replacements. No source file or document may use a former name again. The specifications in
+//! `docs/spec` describe the reference and are not checked.
 //!
-//! Reads files as text. Each rule is a function from text to complaints, proven on snippets below.
+//! Reads files as text. Each rule is a function from a text to complaints, and is tested with the
+//! snippets below.
 
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// Words that no identifier contains, in whichever case, alone or as a part; and the words to use.
+/// Words that no identifier may contain, in any case, alone or as a part, with the words to use
+/// instead.
 const PARTS: [(&str, &str); 24] = [
     ("allowance", "budget"),
     ("bury", "close"),
@@ -37,7 +40,7 @@ const PARTS: [(&str, &str); 24] = [
     ("wishes", "server requirements"),
 ];
 
-/// Names of types that were retired as whole names; their words alone are ordinary.
+/// Retired names of types. Only the whole name is retired; its words are ordinary.
 const TYPES: [(&str, &str); 19] = [
     ("Aside", "salvage copy"),
     ("Asked", "Method"),
@@ -60,7 +63,7 @@ const TYPES: [(&str, &str); 19] = [
     ("Unread", "ReplyBackpressure"),
 ];
 
-/// Whole identifiers that were retired.
+/// Retired identifiers. Only the whole identifier is retired.
 const IDENTIFIERS: [(&str, &str); 5] = [
     ("corvid_cs", "corvid_session"),
     ("corvid_os", "corvid_net, corvid_reactor, corvid_shell"),
@@ -69,7 +72,8 @@ const IDENTIFIERS: [(&str, &str); 5] = [
     ("take_along", "try_inline"),
 ];
 
-/// Phrases that no comment and no document contains, in lower case and at borders of words.
+/// Phrases that no comment and no document may contain, in lower case. They are found as whole
+/// words.
 const PHRASES: [&str; 14] = [
     "in vain",
     "for want of",
@@ -87,10 +91,11 @@ const PHRASES: [&str; 14] = [
     "let go of",
 ];
 
-/// Words that begin no sentence of a comment or document, but for questions: the thing is named instead.
+/// Words with which no sentence of a comment or document may begin, except for questions. The
+/// sentence should name its subject instead.
 const OPENINGS: [&str; 6] = ["What", "Who", "Whose", "Whatever", "Whoever", "Whomever"];
 
-/// Where files are looked for, below the root; files at the root too.
+/// The folders in which files are looked for. The files in the root are also read.
 const FOLDERS: [&str; 6] = ["contrib", "crates", "docs", "fuzz", "packaging", "tests"];
 
 type Complaints = Vec<String>;
@@ -129,7 +134,7 @@ fn retired_words_are_not_used() {
     );
 }
 
-/// Sources and documents of the repository, but for the specifications.
+/// Returns the sources and documents of the repository, except for the specifications.
 fn files(root: &Path) -> Vec<PathBuf> {
     fn walk(folder: &Path, found: &mut Vec<PathBuf>) {
         let Ok(entries) = fs::read_dir(folder) else {
@@ -164,7 +169,7 @@ fn is_read(path: &Path) -> bool {
         .is_some_and(|ending| ending == "rs" || ending == "md")
 }
 
-/// Complaints about a Rust source, each with its line.
+/// Returns the complaints about a Rust source, each with its line.
 fn check_source(text: &str) -> Complaints {
     let mut complaints = Complaints::new();
     let mut prose = Vec::new();
@@ -178,7 +183,8 @@ fn check_source(text: &str) -> Complaints {
     complaints
 }
 
-/// A line's code without the contents of its strings: texts that operators and scripts read keep their words.
+/// Returns the code of a line without the contents of its strings. Texts that operators and scripts
+/// read are not checked.
 fn without_strings(code: &str) -> String {
     let mut in_string = false;
     let mut before = ' ';
@@ -195,7 +201,7 @@ fn without_strings(code: &str) -> String {
     kept
 }
 
-/// A line's code and its comment.
+/// Divides a line into its code and its comment.
 fn split_comment(line: &str) -> (&str, &str) {
     let mut in_string = false;
     let mut before = ' ';
@@ -237,7 +243,8 @@ fn check_identifiers(code: &str) -> Complaints {
     complaints
 }
 
-/// The words of an identifier, in lower case: `LateText` and `late_text` are `late` and `text`.
+/// Returns the words of an identifier in lower case: `LateText` and `late_text` consist of `late`
+/// and `text`.
 fn parts(identifier: &str) -> Vec<String> {
     let mut parts = vec![String::new()];
     let mut was_lower = false;
@@ -255,7 +262,7 @@ fn parts(identifier: &str) -> Vec<String> {
     parts
 }
 
-/// The lines of a document, without blocks of code.
+/// Returns the lines of a document, without blocks of code.
 fn prose_of_document(text: &str) -> Vec<String> {
     let mut in_block = false;
     let mut prose = Vec::new();
@@ -272,7 +279,7 @@ fn prose_of_document(text: &str) -> Vec<String> {
     prose
 }
 
-/// Complaints about lines of prose, each with its line.
+/// Returns the complaints about lines of prose, each with its line.
 fn check_prose(lines: &[String]) -> Complaints {
     let mut complaints = Complaints::new();
     for (index, line) in lines.iter().enumerate() {
@@ -282,7 +289,7 @@ fn check_prose(lines: &[String]) -> Complaints {
                 complaints.push(format!("{}: \"{phrase}\"", index + 1));
             }
         }
-        // A heading is no sentence.
+        // A heading is not a sentence.
         if line.starts_with('#') {
             continue;
         }
@@ -298,7 +305,7 @@ fn check_prose(lines: &[String]) -> Complaints {
     complaints
 }
 
-/// A line's words in lower case, with single spaces between them.
+/// Returns the words of a line in lower case, with single spaces between them.
 fn words(line: &str) -> String {
     let words: Vec<String> = line
         .split(|c: char| !c.is_alphanumeric() && c != '\'')
@@ -308,7 +315,8 @@ fn words(line: &str) -> String {
     words.join(" ")
 }
 
-/// The first word of each sentence that begins in a line. A line begins a sentence if the one before it, if there is one, is empty.
+/// Returns the first word of each sentence that begins in a line. A line begins a sentence if it is
+/// the first line or the previous line is empty.
 fn openings<'t>(line: &'t str, before: Option<&str>) -> Vec<&'t str> {
     let is_new = before.is_none_or(|before| before.trim().is_empty());
     let first = |text: &'t str| text.split(|c: char| !c.is_alphanumeric()).next();
@@ -323,7 +331,8 @@ fn openings<'t>(line: &'t str, before: Option<&str>) -> Vec<&'t str> {
     found
 }
 
-/// Whether the sentence that begins with `opening` in the first of these lines ends with a question mark, or has no end, as a heading.
+/// Whether the sentence that begins with `opening` in the first of these lines ends with a question
+/// mark, or has no end, like a heading.
 fn is_question(lines: &[String], opening: &str) -> bool {
     let text = lines[..lines.len().min(4)].join(" ");
     let Some(at) = text.find(opening) else {
