@@ -184,6 +184,7 @@ impl Member {
 
     /// Handles one input. `now_ms` is monotonic; its origin is arbitrary.
     pub fn handle(&mut self, now_ms: u64, input: Input) {
+        // Deadlines are compared with this time, so it never goes back.
         self.cx.now_ms = self.cx.now_ms.max(now_ms);
         if self.roster.has_left() {
             // A member that has left has no leadership to transfer.
@@ -204,7 +205,9 @@ impl Member {
             Input::PeerUp(sid) => self.connect_peer(sid),
             Input::PeerDown(sid) => self.disconnect_peer(sid),
             Input::PeerRefused(sid) => self.refuse_peer(sid),
+            // A server belongs to one cluster for good, so the first id that it learned stays.
             Input::LearnedCluster(cid) => self.cx.cid = self.cx.cid.or(Some(cid)),
+            // Messages that promise these records may leave only now.
             Input::Storage(StorageReply::Appended(position, Ok(()))) => self.release(position),
             Input::Storage(StorageReply::Appended(position, Err(error))) => {
                 if self.disk.fail_append(&mut self.cx, position, &error) {
@@ -308,6 +311,8 @@ impl Member {
     fn pass_time(&mut self) {
         let (now_ms, timer_ms) = (self.cx.now_ms, self.election.timer_ms());
         let ticks = self.election.ticker.due(now_ms);
+        // Ticks begin elections. A failed member must not take part in one, and during an
+        // installation the file that would back a vote is being replaced.
         if !self.cx.has_failed() && !self.snapshots.receiving.is_installing() {
             for _ in 0..ticks {
                 self.election.tick(&mut self.cx, &self.roster);
@@ -329,6 +334,7 @@ impl Member {
         let (cx, snapshots) = (&mut self.cx, &mut self.snapshots);
         snapshots.search.ask_again(cx, &self.roster, pace);
         snapshots.sending.give_up_late(cx);
+        // `continue_leaving` may have ended the membership in this very call.
         if !self.roster.has_left() {
             let own = OwnLog {
                 applied: self.commits.applied(),

@@ -135,7 +135,6 @@ impl std::fmt::Debug for RaftNode {
 
 impl RaftNode {
     /// # Errors
-    /// The state is inconsistent.
     /// The state contradicts itself.
     pub(crate) fn new(opening: &Opening, timeout_ticks: usize) -> Result<RaftNode, String> {
         let id = opening.sid.number();
@@ -150,6 +149,7 @@ impl RaftNode {
             voters: opening.voters.iter().map(|sid| sid.number()).collect(),
             ..ConfState::default()
         };
+        // A server outside the list gets the log, and has no vote.
         if !opening.voters.is_empty() && !opening.voters.contains(&opening.sid) {
             state.learners = vec![id];
         }

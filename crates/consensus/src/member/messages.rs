@@ -26,6 +26,8 @@ impl Member {
         let timer_ms = self.election.timer_ms();
         match request {
             MemberRequest::Propose { term, proposals } => {
+                // Proposals of another leadership are dropped: the database has executed them on a
+                // state that this leadership does not share.
                 if self.election.announced_term(&self.cx) == Some(term) {
                     self.commits.enqueue(proposals);
                     self.propose();
@@ -469,6 +471,8 @@ impl Member {
         }
         let timer_ms = self.election.timer_ms();
         let (cx, snapshots) = (&mut self.cx, &mut self.snapshots);
+        // Messages in flight on the old connection may be lost. Forget what this peer was told, and
+        // repeat every request to it that has no reply.
         self.commits.notice.forget_peer(sid);
         cx.node.unreachable(sid);
         snapshots.sending.interrupt(cx, sid);

@@ -63,6 +63,9 @@ impl Opened {
             servers = Some((Index(0), repair.servers));
             repair.last
         });
+        // Only a committed list counts, because a later leader may replace any other. But an
+        // uncommitted list with this server may yet be committed, so a server that is only in such
+        // a list is still joining, and not removed.
         let mut lists = Vec::new();
         let mut is_listed_later = false;
         for entry in &recovered.entries {
@@ -105,6 +108,8 @@ impl Opened {
                 body: EntryBody::of(entry),
             })
             .collect();
+        // A file that commits more entries than it has is broken. The indexes are made consistent,
+        // so that the member can start and report the failure.
         let last = entries.last().map_or(snapshot.index, |entry| entry.index);
         let commit = recovered.commit.max(snapshot.index);
         let failure = (commit > last)

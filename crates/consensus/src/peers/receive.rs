@@ -36,6 +36,7 @@ impl Peers {
         }
         // A message may reset the connection, so look it up each time.
         while let Some(connection) = self.connections.get_mut(&number) {
+            // A stranger may send a hello, which is short, before it has named a server.
             let bytes_max = match connection.peer {
                 Some(_) => self.settings.message_bytes_max,
                 None => HELLO_BYTES_MAX.min(self.settings.message_bytes_max),

@@ -163,6 +163,8 @@ impl Storage for MemoryLog {
         let fitting = self.entries.iter().skip(from).take(count);
         Ok(fitting
             .take_while(|entry| {
+                // The first entry is returned even if it is too long. Without it, a follower that
+                // lacks it could never advance.
                 let is_first = sum == 0;
                 sum += size(entry);
                 is_first || sum <= max

@@ -146,6 +146,7 @@ pub(super) fn read<B: Bytes>(
                 state.lost += records_max;
                 at = end;
             }
+            // No promise relies on records that were never synced, so the log ends here.
             Found::Unsynced => break,
         }
     }

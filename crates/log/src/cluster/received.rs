@@ -63,6 +63,7 @@ impl<D: Disk> ReceivedBody<D> {
     /// # Errors
     /// Writing failed. Drop the value.
     pub fn write(&mut self, offset: u64, bytes: &[u8]) -> Result<u64, DiskError> {
+        // The chunk is a repetition, or follows a lost one.
         if offset != self.end {
             return Ok(self.end);
         }
@@ -174,6 +175,8 @@ impl<F: DiskFile> ReceivedContent<F> {
             if got < piece.len() {
                 return Err(failed("End of file"));
             }
+            // The body becomes a member of the header's object. Bytes outside of one array would
+            // change the members around it.
             let is_first = passed == 0 && piece.first() != Some(&b'[');
             let framed = framer.advance(piece);
             passed += got as u64;
@@ -188,6 +191,8 @@ impl<F: DiskFile> ReceivedContent<F> {
             sink(piece)?;
         }
         let sha1 = sha1.finalize().into();
+        // The header line has the hash of the first pass. If the second pass reads other bytes, the
+        // new file would be damaged from its first record on.
         if !is_closed
             || hash
                 .replace(Some(sha1))

@@ -206,6 +206,8 @@ fn read_header<S: Source>(splitter: &mut Splitter<S>) -> Result<First, RecoveryE
             let details = "unexpected end of file reading header";
             return Err(WireError::new(Tag::OvsdbError, details).into());
         }
+        // The record may be as long as the database, so it passes in pieces, and only the members
+        // around the body are kept.
         Some(Cut::Long(mut long)) => {
             let (offset, end) = (long.offset(), long.end);
             while let Some(piece) = splitter.piece(&mut long).map_err(RecoveryError::Read)? {
@@ -382,6 +384,7 @@ impl Log {
                 ))),
             };
         };
+        // Vote and leader belong to a term: a later term ends both.
         if *term > recovered.term {
             recovered.term = *term;
             recovered.vote = None;

@@ -152,6 +152,7 @@ impl Replay {
     /// # Errors
     /// See [`Violation`].
     pub fn apply(&mut self, record: &Record) -> Result<Step, Violation> {
+        // Vote and leader belong to a term: a later term ends both.
         if let Some(term) = record.term().filter(|term| *term > self.term) {
             self.term = term;
             self.vote = None;

@@ -71,6 +71,8 @@ impl SnapshotHeader {
                 }),
             },
         };
+        // Encode the header with an empty body, then cut it where the body begins: at the empty
+        // body and the closing brace.
         let mut before = Vec::new();
         header.encode(&mut before);
         before.truncate(before.len() - placeholder);
@@ -90,6 +92,8 @@ impl SnapshotHeader {
         body: impl Fn(Sink<'_, E>) -> Result<(), E>,
         sink: Sink<'_, E>,
     ) -> Result<(), E> {
+        // The header line comes first and has the hash of everything that follows. So the body
+        // passes twice: once for its hash and length, and once into the file.
         let mut hash = Sha1::new();
         let mut length = 0;
         hash.update(&self.before);

@@ -260,7 +260,7 @@ impl<D: Disk> Committer<D> {
         outcome
     }
 
-    /// Publishes the state. Call it only when no record before the end can be cut off any more.
+    /// Publishes the state. Call it only once no record before the end can be cut off.
     fn publish(&self) {
         let is_quick = self.pace.is_quick() && self.writer.is_clean();
         self.status.set(self.writer.end(), is_quick);

@@ -159,6 +159,7 @@ impl<D: Disk> Rewriter<D> {
         }
         let (mut unwritten, mut unsynced) = (0, 0);
         content.write_rows(&mut |piece| {
+            // Check for each piece, because a large database takes long to write.
             if !is_wanted() {
                 return Err(rewrite.abandoned());
             }

@@ -569,6 +569,8 @@ impl LogFile {
     pub(crate) fn missing(&mut self, node: &RaftNode, from: Mark) -> (Records, Mark) {
         let hard = (node.term(), node.vote());
         let mut records = Records::default();
+        // A new file begins with term and vote as one record. An existing file needs them only if
+        // they have changed.
         if from.hard.0 == Term(0) {
             records.state(hard);
         } else if from.hard != hard {
@@ -596,6 +598,8 @@ impl LogFile {
         if mark.commit > from.commit || records.is_empty() || is_list_missing {
             records.commit(mark.commit);
         }
+        // Dropped servers leave as soon as they learn that the list is committed, so this record
+        // must be synced before anything reveals it.
         if is_list_missing {
             records.must_last();
         }

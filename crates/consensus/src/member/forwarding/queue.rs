@@ -63,7 +63,7 @@ impl Queue {
         }
     }
 
-    /// Starts a new term: nothing sent in the old one is valid any more.
+    /// Starts a new term, which invalidates everything sent in the old one.
     pub(crate) fn restart(&mut self) {
         *self = Queue::behind(self.base);
     }

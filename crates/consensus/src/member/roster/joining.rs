@@ -185,6 +185,8 @@ impl Roster {
         if name != own {
             return Some((false, format!("wrong database {name} (expected {own})")));
         }
+        // A server that is being removed is still in the list. It must not be told that it is a
+        // member, so this check comes first.
         if self.list.is_going(from) {
             return no("committing");
         }
@@ -194,6 +196,7 @@ impl Roster {
         if self.list.joiners.contains_key(&from) {
             return no(IN_PROGRESS);
         }
+        // The committed list is not stored yet. Until it is, no reply may reveal it.
         if self.list.removed.contains(&from) && is_list_pending {
             return no("committing");
         }

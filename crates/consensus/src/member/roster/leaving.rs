@@ -150,6 +150,8 @@ impl Roster {
         if commit < departing.index || !self.list.contains(from) {
             return false;
         }
+        // A leader that has committed the list sends it to all others, so it suffices alone.
+        // Followers suffice as a majority: any later leader then has the list.
         departing.told.insert(from);
         is_leader || departing.told.len() > members / 2
     }

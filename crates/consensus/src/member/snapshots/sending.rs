@@ -116,6 +116,8 @@ impl Sending {
             Ok(read) => read,
             Err(error) => {
                 self.shipments.remove(&to);
+                // The algorithm sends this peer nothing until the transfer has ended, so it must
+                // learn of the failure.
                 cx.node.snapshot_sent(to, false);
                 let text = format!(
                     "the snapshot for server {} cannot be read ({}: {})",
@@ -127,6 +129,7 @@ impl Sending {
             }
         };
         let term = cx.node.term();
+        // The first read returned no bytes, but the length of the body, which the offer states.
         if shipment.body_bytes.is_none() {
             shipment.body_bytes = Some(body_bytes);
             if let Some(meta) = meta() {
