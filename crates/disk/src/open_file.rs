@@ -1,5 +1,5 @@
-//! An open file that nothing has to wait for when it closes. If the file is large and has no name
-//! any longer, a thread frees its blocks in steps.
+//! An open file whose closing delays nothing else. If the file is large and has no name any longer,
+//! a thread frees its blocks in steps.
 //!
 //! Closing the last descriptor of a nameless file frees all its blocks in one transaction of the
 //! file system's journal, and every sync on that file system waits for it: 25 ms for 200 MiB on

@@ -1,8 +1,8 @@
 //! Reading a log with several threads: the sequential part runs here, the rest comes out as jobs.
 //!
-//! Invariant: jobs, executed in any order and applied in the order in which they were returned,
-//! have the effect of [`crate::Load`], which reads one transaction at a time, and report the same
-//! damage in the same words. This module knows no threads: the server distributes the jobs.
+//! Invariant: jobs may be executed in any order. Applied in the order in which they were returned,
+//! they have the effect of [`crate::Load`], which reads one transaction at a time, and report the
+//! same damage in the same words. This module knows no threads: the server distributes the jobs.
 //!
 //! A long record right after the schema (in a compacted file) is returned in pieces before its hash
 //! is known:

@@ -1,5 +1,5 @@
-//! Servers outside a cluster that nobody can tell so, because every server that they know has left
-//! too. Both cluster simulations can produce them.
+//! Servers that are outside their cluster and cannot learn it, because every server that they know
+//! has left too. Both cluster simulations can produce them.
 
 use corvid_consensus::member::Status;
 

@@ -50,7 +50,8 @@ impl Forwarding {
         &mut self,
         term: Term,
     ) -> impl Iterator<Item = (Eid, ForwardOutcome)> + use<> {
-        // A transaction of a later term than the one that executes it would be executed twice.
+        // If the term did not grow, a transaction resent in it would be executed twice, because its
+        // outcome is forgotten here.
         assert!(
             term > self.term,
             "the term goes from {} to {term}",

@@ -66,7 +66,7 @@ pub enum Input {
         /// Success: the file is in place and survives a crash. Error: the old file is still there.
         outcome: Result<(), StoreError>,
     },
-    /// The database has made a snapshot of itself, of which a new file is to be written. For
+    /// The database has made a snapshot of itself, from which a new file should be written. For
     /// callers that keep the contents themselves, instead of [`MemberRequest::Snapshot`]. The
     /// caller keeps the contents until [`Output::Rewrite`](super::Output::Rewrite) asks to write
     /// them, or until they are rejected.

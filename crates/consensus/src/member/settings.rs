@@ -10,7 +10,7 @@ use crate::message::SnapshotMeta;
 pub struct Settings {
     /// The member's id.
     pub sid: Sid,
-    /// The name of the database, which is that of its schema.
+    /// The name of the database and of its schema.
     pub name: String,
     /// The address at which other members reach this one.
     pub address: String,

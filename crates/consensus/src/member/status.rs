@@ -123,9 +123,9 @@ pub enum Role {
 pub enum Phase {
     /// The server is a member.
     Stable,
-    /// The server is to be added, and is receiving the log.
+    /// The server is being added, and is receiving the log.
     CatchUp,
-    /// The server is to be added, and has the log.
+    /// The server is being added, and has the log.
     CaughtUp,
     /// The list that adds it is not committed yet.
     Committing,

@@ -11,7 +11,7 @@ fn sid(number: u8) -> Sid {
     Sid(Uuid([number; 16]))
 }
 
-/// Stores and applies everything. Returns everything that is to be sent.
+/// Stores and applies everything. Returns all outgoing messages.
 fn outgoing(node: &mut RaftNode) -> Vec<(Sid, Outgoing)> {
     let mut all = Vec::new();
     while let Some(work) = node.ready() {

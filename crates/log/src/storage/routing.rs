@@ -2,8 +2,8 @@
 //! disk thread.
 //!
 //! Invariant: records are written in the order of their positions, by one thread at a time. While
-//! the disk thread has a slow task (a sync, a swap), and while the disk is slow, every request goes
-//! to the disk thread, so the database never waits for the disk. The records of one batch go to one
+//! the disk thread has a slow task (a sync, a swap), or the disk is slow, every request goes to the
+//! disk thread. So the database never waits for the disk. The records of one batch go to one
 //! thread. Otherwise, if the first were written inline and failed, the disk thread would still
 //! write the later ones, although the database undoes them.
 

@@ -161,7 +161,8 @@ impl Partition {
         let kind = dice.below(4);
         let mut cuts = Vec::new();
         for other in 0..hosts {
-            // Kinds: two sides; or one host is alone, hears nobody, or is heard by nobody.
+            // Kinds: the host is cut off (0), is cut off from some others (1), receives nothing
+            // (2), or sends nothing that arrives (3).
             let is_cut = kind != 1 || dice.chance(50);
             if other == around || !is_cut {
                 continue;
