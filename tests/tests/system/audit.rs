@@ -1,4 +1,4 @@
-//! The audit trail (`--audit-log`): its records, the count of missing ones, and its rotation.
+//! The audit log (`--audit-log`): its records, the count of missing records, and its rotation.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -12,7 +12,7 @@ use corvid_tests::http;
 use corvid_tests::server::{Implementation, Server, Setup};
 use serde_json::{Value, json};
 
-/// How long anything may take on a busy machine.
+/// The time limit for any event on a busy machine.
 const LIMIT: Duration = Duration::from_secs(60);
 
 fn setup(options: &[&str]) -> Setup {
@@ -45,14 +45,14 @@ fn start(options: &[&str]) -> Server {
     Server::start(Implementation::Corvid, &setup(options)).expect("a server")
 }
 
-/// The result of a transaction.
+/// Returns the results of a transaction.
 fn transact(client: &mut Client, params: &Value) -> Value {
     let reply = client.call("transact", params).expect("a reply");
     assert_eq!(reply["error"], Value::Null, "{reply}");
     reply["result"].clone()
 }
 
-/// The records of a trail, once there are at least `count`.
+/// Waits until an audit log has at least `count` records. Returns its records.
 fn records(path: &Path, count: usize) -> Vec<Value> {
     let deadline = Instant::now() + LIMIT;
     loop {
@@ -83,7 +83,7 @@ fn a_commit_is_recorded_with_client_changes_and_transaction() {
         json!({"op": "update", "table": "T", "where": [], "row": {"n": 2, "tags": ["set", everything]}}),
         json!({"op": "mutate", "table": "T", "where": [], "mutations": [
             ["tags", "delete", 7], ["tags", "insert", ["set", [500, 501]]], ["names", "insert", ["map", [["c", "d"]]]]]}),
-        // Transactions that only read, or change nothing, are not recorded.
+        // Transactions that only read or change nothing are not recorded.
         json!({"op": "select", "table": "T", "where": []}),
         json!({"op": "update", "table": "T", "where": [], "row": {"n": 2}}),
         json!({"op": "delete", "table": "T", "where": []}),
@@ -113,7 +113,7 @@ fn a_commit_is_recorded_with_client_changes_and_transaction() {
             "after": {"n": 1, "names": names, "tags": ["set", [1, 2]]}}])
     );
     assert_eq!(told[1]["comment"], Value::Null);
-    // A large column: the added and removed elements, not all of them.
+    // For a large column, the record contains the added and removed elements, not all elements.
     let added: Vec<i64> = std::iter::once(0).chain(3..100).collect();
     assert_eq!(
         told[1]["rows"][0]["columns"],
@@ -128,7 +128,7 @@ fn a_commit_is_recorded_with_client_changes_and_transaction() {
     assert_eq!(told[3]["rows"][0]["op"], "delete");
     assert_eq!(told[3]["rows"][0]["before"]["n"], 2);
 
-    // The id is the one that clients get.
+    // The id is the same that clients get.
     let monitor = json!(["Data", "m", {"T": [{"columns": ["n"]}]}, told[2]["txn"]]);
     let reply = client
         .call("monitor_cond_since", &monitor)
@@ -164,7 +164,7 @@ fn refused_transactions_are_recorded() {
     transact(&mut limited, &json!(["Data", comment, insert]));
     let mut reader = Client::connect_within(&at("ro.sock"), LIMIT).expect("a connection");
     transact(&mut reader, &json!(["Data", insert]));
-    // Other failures are no refusals.
+    // Other failures do not count as rejections.
     transact(&mut reader, &json!(["Data", {"op": "abort"}]));
     let schema = json!({"name": "Data", "version": "2.0.0", "tables": {"T": {"columns": {"n": {"type": "integer"}}}}});
     let convert = json!(["Data", schema]);
@@ -259,7 +259,7 @@ fn rotation_begins_a_new_file() {
     let path = server.dir().join("audit.log");
     let mut client = server.connect().expect("a connection");
     let insert = json!(["Data", {"op": "insert", "table": "T", "row": {}}]);
-    // The command that scripts for rotation call, and the command for this file alone.
+    // One is the command that scripts for log rotation call, the other reopens only the audit log.
     for (number, command) in ["vlog/reopen", "ovsdb-server/audit-reopen"]
         .iter()
         .enumerate()
@@ -270,7 +270,7 @@ fn rotation_begins_a_new_file() {
         transact(&mut client, &insert);
         let reply = server.control(command, &[]).expect("a reply");
         assert_eq!(reply["error"], Value::Null);
-        // Everything from before the command is in the old file.
+        // Everything that happened before the command is in the old file.
         let text = fs::read_to_string(&rotated).expect("a file");
         assert_eq!(text.lines().count(), 2, "{text}");
         assert_eq!(fs::read(&path).expect("a new file"), b"");
@@ -311,7 +311,7 @@ fn a_failing_trail_delays_no_transaction_and_counts_missing_records() {
     let pages = http::get(&folder.path().join("http"), "/metrics", "*/*").expect("an answer");
     assert!(pages.body.contains(lost), "{}", pages.body);
 
-    // Space again.
+    // There is space again.
     fs::remove_file(&link).expect("removed");
     server.control("vlog/reopen", &[]).expect("a reply");
     transact(&mut client, &insert);
@@ -337,7 +337,8 @@ fn a_server_does_not_start_without_its_trail() {
     assert!(said.contains(expected), "{said}");
 }
 
-/// Small transactions are executed by whichever thread finds the database free; records are in the order of the commits all the same.
+/// Small transactions are executed by any thread that finds the database free. The records must
+/// nevertheless be in the order of the commits.
 #[test]
 fn records_are_in_the_order_of_commits_on_every_executing_thread() {
     const CLIENTS: usize = 6;
@@ -353,7 +354,8 @@ fn records_are_in_the_order_of_commits_on_every_executing_thread() {
             scope.spawn(move || {
                 let mut client = server.connect().expect("a connection");
                 for count in 0..EACH {
-                    // Now and then one that goes to the disk, and holds up the answers behind it.
+                    // Some of the commits are durable. They wait for the disk, which delays the
+                    // replies after them.
                     let durable = json!({"op": "commit", "durable": (count + number) % 50 == 0});
                     transact(&mut client, &json!(["Data", more, durable]));
                 }
@@ -372,7 +374,7 @@ fn records_are_in_the_order_of_commits_on_every_executing_thread() {
     assert_eq!(sessions.len(), 1 + CLIENTS);
 }
 
-/// The trail does not depend on the working directory of a daemon, nor on how the daemon ends.
+/// The audit log depends neither on the working directory of a daemon nor on how the daemon ends.
 #[test]
 fn a_daemon_writes_its_trail_where_it_was_started_until_it_exits() {
     const COMMITS: usize = 200;
@@ -408,7 +410,7 @@ fn a_daemon_writes_its_trail_where_it_was_started_until_it_exits() {
         assert!(Instant::now() < deadline, "it does not end");
         std::thread::sleep(Duration::from_millis(5));
     }
-    // Last words come before the pidfile goes.
+    // The last records are written before the pidfile is removed.
     let text = fs::read_to_string(home.path().join("audit.log")).expect("a trail");
     assert_eq!(text.lines().count(), COMMITS);
     assert!(text.ends_with("}\n"));

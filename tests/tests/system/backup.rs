@@ -1,4 +1,5 @@
-//! `ovsdb-server/backup`: a copy of one moment, made while clients go on, that any server can open.
+//! `ovsdb-server/backup` makes a copy of one moment while clients continue to write. Any server can
+//! open the copy.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -9,7 +10,8 @@ use corvid_tests::process::Process;
 use corvid_tests::server::{Implementation, Server, Setup};
 use serde_json::{Value, json};
 
-/// Pairs of rows are inserted together, so a copy with half a pair is of no one moment.
+/// The number of pairs of rows. The rows of a pair are inserted together, so a copy that contains
+/// half a pair is not a copy of one moment.
 const PAIRS: i64 = 2_000;
 
 fn insert(pair: i64) -> Value {
@@ -82,7 +84,7 @@ fn a_backup_holds_one_moment_and_opens_anywhere() {
             .map(|row| row["pair"].as_i64().expect("a number"))
             .collect();
         pairs.sort_unstable();
-        // Select leaves equal rows out, so what is left of a pair are its two halves.
+        // Select leaves out equal rows, so each pair gives two rows, its halves.
         let torn = (0..)
             .zip(pairs.chunks(2))
             .find(|(pair, found)| *found != [*pair; 2]);
@@ -91,7 +93,7 @@ fn a_backup_holds_one_moment_and_opens_anywhere() {
     }
 }
 
-/// A daemon has left the directory that a relative name seems to be relative to.
+/// A daemon has left the directory to which a relative name seems to be relative.
 #[test]
 fn the_reply_names_the_file_of_a_relative_name() {
     let server = start();

@@ -1,7 +1,9 @@
-//! `libcorvid`, the library for C: its header, and its tests in C (`crates/capi/tests`), compiled here with the library that was built beside this program, against our
-//! server.
+//! `libcorvid`, the library for C: its header and its tests in C (`crates/capi/tests`). The tests
+//! are compiled here with the library that was built together with this program, and run against
+//! our server.
 //!
-//! A machine without a C compiler skips them and says so. With valgrind the same programs run under it too.
+//! On a machine without a C compiler, the tests are skipped and say so. If valgrind is installed,
+//! the same programs are also run under it.
 
 mod abi;
 mod migration;
@@ -26,7 +28,7 @@ fn package() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../crates/capi")
 }
 
-/// Reports a skipped part, past the capture of the test runner.
+/// Reports a skipped part in a way that the test runner does not capture.
 fn skip(reason: &str) {
     let _ = writeln!(io::stderr(), "\nSKIPPED: {reason}");
 }
@@ -51,7 +53,8 @@ fn run(command: &mut Command) -> Output {
     output
 }
 
-/// A folder with the shared library, linked once for all tests of this program; nothing without a compiler.
+/// Returns a folder with the shared library, which is linked once for all tests of this program;
+/// `None` if there is no compiler.
 fn library() -> Option<&'static Path> {
     static LIBRARY: OnceLock<Option<TempDir>> = OnceLock::new();
     let made = LIBRARY.get_or_init(|| {
@@ -66,7 +69,7 @@ fn library() -> Option<&'static Path> {
             archive.display()
         );
         let dir = tempfile::tempdir().expect("a folder");
-        // Without line tables, which are most of it.
+        // Line tables are removed, because they would be most of the library.
         run(Command::new(package().join("link.sh"))
             .arg(&archive)
             .arg(dir.path())
@@ -76,7 +79,7 @@ fn library() -> Option<&'static Path> {
     made.as_ref().map(TempDir::path)
 }
 
-/// Compiles sources, of C or C++ by the compiler, against the shared library.
+/// Compiles sources against the shared library. The compiler determines whether they are C or C++.
 fn compile(compiler: &str, sources: &[PathBuf], flags: &[&str], program: &Path) {
     let library = library().expect("it was asked for before");
     run(Command::new(compiler)
@@ -96,7 +99,7 @@ fn compile(compiler: &str, sources: &[PathBuf], flags: &[&str], program: &Path) 
         .arg("-lpthread"));
 }
 
-/// A schema of the tests, `zoo` or `guild`.
+/// Returns the path of a schema of the tests, `zoo` or `guild`.
 fn schema(name: &str) -> PathBuf {
     package()
         .join("tests")
@@ -108,12 +111,12 @@ fn zoo() -> PathBuf {
     schema("zoo")
 }
 
-/// A server with an empty zoo.
+/// Starts a server with an empty zoo.
 fn server() -> Server {
     server_with("zoo", Vec::new())
 }
 
-/// A server with an empty database.
+/// Starts a server with an empty database.
 fn server_with(name: &str, options: Vec<String>) -> Server {
     let schema = fs::read_to_string(schema(name)).expect("the schema");
     let setup = Setup {
@@ -124,7 +127,8 @@ fn server_with(name: &str, options: Vec<String>) -> Server {
     Server::start(Implementation::Corvid, &setup).expect("a server")
 }
 
-/// Runs a program of the tests with the schema and a fresh server, plainly and then under valgrind.
+/// Runs a program of the tests with the schema and a new server: first directly, and then under
+/// valgrind.
 fn run_with_server(program: &Path, name: &str) {
     let run_on_server = |command: &mut Command| {
         let server = server_with(name, Vec::new());
@@ -145,14 +149,14 @@ fn run_with_server(program: &Path, name: &str) {
     }
 }
 
-/// Runs a program of the tests, which says at its end that all is well.
+/// Runs a program of the tests, which must print `ok` at its end.
 fn run_to_ok(command: &mut Command) {
     let output = run(command);
     let said = String::from_utf8_lossy(&output.stdout);
     assert!(said.ends_with("ok\n"), "{said}");
 }
 
-/// Typed code for the zoo, in a folder.
+/// Generates typed code for the zoo in a folder.
 fn generate(dir: &Path) {
     generate_for("zoo", dir);
 }
@@ -172,7 +176,7 @@ fn run_test(name: &str, is_typed: bool) {
     }
 }
 
-/// Runs a program over typed code for the guild.
+/// Runs a program that uses typed code for the guild.
 fn run_guild_test(name: &str) {
     if library().is_some() {
         let dir = tempfile::tempdir().expect("a folder");
@@ -181,7 +185,7 @@ fn run_guild_test(name: &str) {
     }
 }
 
-/// A program of the tests, in a folder, with typed code for a schema if it needs some.
+/// Compiles a program of the tests in a folder, with typed code for a schema if it needs some.
 fn build_test(dir: &Path, name: &str, typed: Option<&str>) -> PathBuf {
     let program = dir.join(name);
     let mut sources = vec![package().join("tests").join(name).with_extension("c")];
@@ -195,8 +199,9 @@ fn build_test(dir: &Path, name: &str, typed: Option<&str>) -> PathBuf {
     program
 }
 
-/// A server that is reached by TLS too, with its remote and the folder of the files of `source`, which it is, and `relay`, which its clients are; nothing without a program that
-/// makes certificates.
+/// Starts a server that also listens with TLS. Returns it with its remote and the folder of the
+/// certificates: `source` is that of the server, `relay` is that of its clients. `None` if there is
+/// no program that makes certificates.
 fn server_with_tls(name: &str) -> Option<(Server, String, TempDir)> {
     let dir = tempfile::tempdir().expect("a folder");
     if !make_identity(dir.path(), "source") || !make_identity(dir.path(), "relay") {
@@ -212,7 +217,8 @@ fn server_with_tls(name: &str) -> Option<(Server, String, TempDir)> {
     Some((server, remote, dir))
 }
 
-/// Not under valgrind, to which all that the assembler of the cryptography writes is uninitialised.
+/// This test does not run under valgrind, which considers everything as uninitialised that the
+/// assembler code of the cryptography writes.
 #[test]
 fn clients_reach_a_server_by_tls() {
     if library().is_none() {
@@ -241,7 +247,7 @@ fn rows_and_strings_stay_as_long_as_they_may_be_read() {
     run_guild_test("last_values");
 }
 
-/// The getters of maps in the header for programs of the reference's library.
+/// Tests the functions that read maps, in the header for programs of the reference's library.
 #[test]
 fn maps_are_read_as_by_the_reference() {
     if library().is_some() {
@@ -250,7 +256,7 @@ fn maps_are_read_as_by_the_reference() {
     }
 }
 
-/// Over TLS too, where the end of a session is said to a peer that may be gone.
+/// This also runs over TLS, where the end of a session is sent to a peer that may no longer exist.
 #[test]
 fn a_server_that_is_gone_ends_no_program() {
     if library().is_none() {
@@ -280,8 +286,8 @@ fn blocking_calls_return_and_say_why() {
     run_guild_test("waits");
 }
 
-/// Over TLS too, where dropping a client ends its session in words. Not under valgrind, which
-/// judges each child by what it leaves to its parent.
+/// This also runs over TLS, where dropping a client sends a message that ends the session. It does
+/// not run under valgrind, which would report in each child the memory that belongs to its parent.
 #[test]
 fn a_forked_child_leaves_its_parents_clients_alone() {
     if library().is_none() {
@@ -324,7 +330,8 @@ fn wrong_arguments_are_errors() {
     run_test("hostile", false);
 }
 
-/// `make check-c-threads` names an archive that was built for ThreadSanitizer; then the program is too.
+/// `make check-c-threads` names an archive that was built for ThreadSanitizer. In this case, the
+/// program is also built for it.
 #[test]
 fn threads_share_a_client() {
     let Some(archive) = std::env::var_os("CORVID_C_THREADS") else {
@@ -361,7 +368,7 @@ fn threads_share_a_client() {
     run(Command::new(&program).arg(zoo()).arg(remote));
 }
 
-/// A transaction of the test.
+/// Executes a transaction of the test.
 fn transact(server: &Server, operations: &[Value]) -> Value {
     let mut params = vec![json!("Zoo")];
     params.extend_from_slice(operations);
@@ -370,7 +377,7 @@ fn transact(server: &Server, operations: &[Value]) -> Value {
     reply.expect("a reply")["result"].clone()
 }
 
-/// Waits for rows of a table to be as expected.
+/// Waits until the rows of a table are as expected.
 fn wait_for(server: &Server, table: &str, columns: &[&str], is_there: impl Fn(&[Value]) -> bool) {
     let begun = Instant::now();
     loop {
@@ -385,7 +392,8 @@ fn wait_for(server: &Server, table: &str, columns: &[&str], is_there: impl Fn(&[
     }
 }
 
-/// The daemon of `examples/warden.c`, compiled by the header for programs of the reference's library, does its work.
+/// The daemon of `examples/warden.c` does its work when it is compiled with the header for programs
+/// of the reference's library.
 #[test]
 fn a_daemon_of_the_reference_is_ported_by_its_includes() {
     if library().is_none() {
@@ -463,7 +471,8 @@ fn watch_over_the_zoo(command: &mut Command, server: &Server) {
         rows == [json!({"cfg": 3})]
     });
     wait_for(server, "Animal", &["species"], |rows| rows.len() == 2);
-    // One that wants nothing any more loses its animal, which goes with its last reference.
+    // A keeper that no longer wants an animal loses it, and the animal's row is deleted with its
+    // last reference.
     let at_ann = json!([["name", "==", "ann"]]);
     let update = json!({"op": "update", "table": "Keeper", "where": at_ann, "row": {"external_ids": ["map", []]}});
     transact(server, &[update]);
@@ -495,7 +504,8 @@ fn watch_over_the_zoo(command: &mut Command, server: &Server) {
     }
 }
 
-/// `make c` and `make deb`: the installed library is found by pkg-config, and a program is linked with it in both ways.
+/// Tests `make c` and `make deb`: pkg-config finds the installed library, and a program can be
+/// linked with it in both ways.
 #[test]
 fn the_library_is_installed() {
     let Some(_) = library() else { return };
@@ -536,7 +546,8 @@ fn the_library_is_installed() {
     }
 }
 
-/// The packages for C have their files, and the shared library's says which program needs it.
+/// The packages for C contain their files, and a program that needs the shared library gets a
+/// dependency on its package.
 #[test]
 fn the_packages_have_the_library() {
     let Some(_) = library() else { return };
@@ -589,11 +600,11 @@ fn the_packages_have_the_library() {
     assert_eq!(packages, 2);
 }
 
-/// The header is that of the sources. `CORVID_ACCEPT=1` writes it.
+/// The header in the repository is the one that the sources give. `CORVID_ACCEPT=1` writes it.
 #[test]
 fn the_header_is_made_of_the_sources() {
     let config = cbindgen::Config::from_file(package().join("cbindgen.toml")).expect("settings");
-    // The modules of the crate are read with it.
+    // The modules of the crate are read together with its root.
     let crate_root = package().join("src/lib.rs");
     let builder = cbindgen::Builder::new()
         .with_config(config)
@@ -640,7 +651,8 @@ fn the_header_compiles_as_cpp() {
     }
 }
 
-/// The shared library shows exactly the functions of the header, under the version, and has its name.
+/// The shared library exports exactly the functions of the header, under the version, and has the
+/// right name.
 #[test]
 fn symbols_are_those_of_the_header() {
     let Some(library) = library() else { return };
@@ -679,7 +691,8 @@ fn symbols_are_those_of_the_header() {
     assert_eq!(shown, declared);
 }
 
-/// The code for the schemas of the system's packages compiles without warnings, and the library finds its structs as it describes them.
+/// The code for the schemas of the system's packages compiles without warnings, and the library
+/// finds its structs as the code describes them.
 #[test]
 fn schemas_of_the_system_become_code() {
     let Some(_) = library() else { return };
@@ -709,7 +722,7 @@ fn schemas_of_the_system_become_code() {
     }
 }
 
-/// The blocks of C in each part of the tutorial are a program, which runs as it is printed.
+/// The code blocks in C in each part of the tutorial are a program that runs as it is printed.
 #[test]
 fn the_tutorial_works_as_it_is_printed() {
     if library().is_none() {

@@ -1,4 +1,4 @@
-//! `--check-config`: reports whether a server could be started, without starting one.
+//! `--check-config` reports whether a server could be started, without starting it.
 
 use std::fs;
 use std::path::Path;
@@ -9,7 +9,7 @@ use corvid_tests::process::Process;
 use corvid_tests::server::Implementation;
 use serde_json::json;
 
-/// Exit status, standard output, and standard error without lines of the log.
+/// Returns the exit status, the standard output, and the standard error without lines of the log.
 fn check(folder: &Path, arguments: &[&str]) -> (Option<i32>, String, String) {
     let program = Implementation::Corvid.server_binary().expect("built");
     let output = Command::new(program)
@@ -65,7 +65,7 @@ fn valid_configurations_pass_the_check() {
         "--audit-log=audit.log",
     ]);
 
-    // Beside a server that serves the same, which does not notice.
+    // The check runs while a server serves the same file. The server does not notice it.
     let before = fs::read(folder.join("A.db")).expect("a file");
     let program = Implementation::Corvid.server_binary().expect("built");
     let mut server = Process::new(&program, folder, &["A.db".into()]);
@@ -179,7 +179,7 @@ fn every_fault_is_reported_and_fails_the_check() {
             "{said}"
         );
     }
-    // Options are checked as always.
+    // Options are checked as usual.
     let (status, _, said) = check(folder, &["A.db", "--max-message=1"]);
     assert_eq!(
         (status, said.contains("--max-message=1: ")),
@@ -226,7 +226,7 @@ fn certificates_are_checked_as_connections_need_them() {
     assert_eq!(with("--ca-cert=none").0, Some(1));
 }
 
-/// A server serves the records before the damage, so damage is reported and is no fault.
+/// A server serves the records before the damage, so the damage is reported but is not a fault.
 #[test]
 fn damage_at_the_end_of_a_file_is_reported() {
     let dir = tempfile::tempdir().expect("a directory");
@@ -234,7 +234,7 @@ fn damage_at_the_end_of_a_file_is_reported() {
     database(folder, "A.db", "A");
     let file = folder.join("A.db");
     let mut text = fs::read(&file).expect("a file");
-    // A record that may have held the whole contents is more than an end.
+    // A damaged record that may contain all contents is more than a damaged end.
     let rotten = [&text[..], b"OVSDB JSON 5 00\n"].concat();
     fs::write(&file, &rotten).expect("written");
     let (status, _, said) = check(folder, &["A.db"]);

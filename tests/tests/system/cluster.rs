@@ -1,4 +1,4 @@
-//! Clustered databases served by real processes: one member, and three.
+//! Clustered databases that real processes serve: clusters of one member and of three.
 
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -18,7 +18,8 @@ use corvid_tests::random::Random;
 use corvid_tests::server::Implementation;
 use serde_json::{Value, json};
 
-/// Our `ovsdb-tool check-cluster` and the reference's, if it is installed, find nothing wrong in the files of these members.
+/// Checks that our `ovsdb-tool check-cluster`, and the reference's if it is installed, find nothing
+/// wrong in the files of these members.
 fn check_files(cluster: &Cluster, members: &[usize]) {
     let programs = [
         Some(binary::bin("ovsdb-tool")),
@@ -106,7 +107,7 @@ fn three_members_take_writes_and_survive_the_death_of_their_leader() {
             expected.insert(n);
             n += 1;
         }
-        // A session that stays on a member reads its own writes.
+        // A session that stays at a member reads its own writes.
         assert_eq!(numbers(&mut client).expect("rows"), expected, "at {member}");
     }
     await_rows(&cluster, &[0, 1, 2], &expected);
@@ -187,7 +188,7 @@ fn servers_join_a_cluster_and_get_its_contents() {
         assert!(status.contains("\nStatus: cluster member\n"), "{status}");
         assert_eq!(status.matches(" at unix:").count(), 3, "{status}");
     }
-    // The cluster goes on without its first member.
+    // The cluster continues without its first member.
     cluster.member(0).kill();
     cluster.leader_among(&[joiner, third]).expect("a leader");
     let mut client = cluster.connect(third).expect("a connection");
@@ -246,7 +247,7 @@ fn operators_move_the_leadership_change_the_timer_and_compact() {
     assert_eq!(numbers(&mut client).expect("rows"), (0..=200).collect());
 }
 
-/// A member that is told to crash ends at that moment, and the cluster goes on without it.
+/// A member that is told to crash ends immediately, and the cluster continues without it.
 #[test]
 fn a_leader_that_crashes_between_log_and_peers_loses_nothing_that_was_acknowledged() {
     let (mut cluster, leader) = three();
@@ -260,7 +261,7 @@ fn a_leader_that_crashes_between_log_and_peers_loses_nothing_that_was_acknowledg
     let scenario = "crash-after-sending-append-request";
     let reply = cluster.control(leader, "cluster/failure-test", &[scenario]);
     assert_eq!(reply.expect("a reply").trim(), "test engaged");
-    // The reply never comes, but the followers may have the entry.
+    // The reply never comes, although the followers may have the entry.
     let outcome = add(&mut client, 10);
     assert!(outcome.is_err(), "{outcome:?}");
     let others = others(leader);
@@ -316,7 +317,7 @@ fn members_leave_and_are_removed() {
     assert_eq!(numbers(&mut client).expect("rows"), BTreeSet::from([1, 2]));
     let status = cluster.status(leader).expect("a status");
     assert_eq!(status.matches(" at unix:").count(), 1, "{status}");
-    // A file of a server that has left is never opened again.
+    // The file of a server that has left is never opened again.
     let file = cluster.file(others[0]).display().to_string();
     let refusal = cluster.control(others[0], "ovsdb-server/add-db", &[&file]);
     let refusal = refusal.expect_err("refused").to_string();
@@ -356,11 +357,13 @@ fn configured_members_are_served_removed_and_served_again() {
     assert_eq!(status.expect("a status").trim(), "state: active");
 }
 
-/// Rounds of deaths in the test below.
+/// The number of times that a member is killed in the test below.
 const DEATHS: usize = 6;
 
-/// Inserts rows with numbers of its own at one member, connecting again whenever that dies, until told to stop. Returns the numbers whose insertion
-/// was acknowledged. A number is tried once: a transaction without an answer may have been made.
+/// Inserts rows at one member until it is told to stop. The numbers of the rows are unique to this
+/// writer, and it connects again when the member dies. Returns the numbers whose insertion was
+/// acknowledged. Each number is tried only once, because a transaction without a reply may have
+/// been executed.
 fn write_until(is_done: &AtomicBool, socket: &Path, writer: i64) -> Vec<i64> {
     let mut acknowledged = Vec::new();
     let mut next = writer * 1_000_000;
@@ -415,7 +418,7 @@ fn acknowledged_rows_are_there_exactly_once_after_members_died_under_load() {
     let (leader, _) = cluster.leader_among(&[0, 1, 2]).expect("a leader");
     let mut client = cluster.connect(leader).expect("a connection");
     add(&mut client, -1).expect("inserted");
-    // Fails if a number is there twice.
+    // This fails if a number exists twice.
     let found = numbers(&mut client).expect("rows");
     let lost: Vec<_> = acknowledged.difference(&found).collect();
     assert!(lost.is_empty(), "lost: {lost:?}");

@@ -1,5 +1,6 @@
-//! Changes of a cluster's members and leader under load: a server joins while the leader is killed, a member is removed while it is down, leadership
-//! is moved on purpose; and servers of the other implementation, which are refused and harm nothing.
+//! Changes of a cluster's members and leader under load: a server joins while the leader is killed,
+//! a member is removed while it is down, and the leadership is transferred on purpose. Also servers
+//! of the other implementation, which are rejected and do no harm.
 
 use std::thread;
 use std::time::{Duration, Instant};
@@ -17,19 +18,20 @@ use corvid_tests::server::Implementation;
 
 use crate::cluster_faults::{all, fail, rounds};
 
-/// Between the requests of a writer.
+/// The time between two requests of a writer.
 const PACE: Duration = Duration::from_millis(10);
-/// Rows of 10 kB that a joiner downloads.
+/// The number of rows of 10 kB that a joining server downloads.
 const FILLERS: usize = 5_000;
 const FILLER_BYTES: usize = 10_000;
-/// A planned transfer lasts less, for a client that waits for a reply.
+/// The maximum duration of a planned transfer, as a client sees it that waits for a reply.
 const TRANSFER: Duration = Duration::from_millis(100);
-/// An exit takes less, which waits for nobody.
+/// The maximum duration of an exit, which does not wait for anybody.
 const EXIT: Duration = Duration::from_secs(8);
-/// Planned transfers. One that happens while the machine does something else may take longer.
+/// The number of planned transfers. A single one may take longer, if the machine does something
+/// else at that time.
 const TRANSFERS: usize = 5;
 
-/// Three members under load, which `play` does something to.
+/// Runs `play` on a cluster of three members under load.
 fn play(
     test: &str,
     fillers: usize,
@@ -63,7 +65,7 @@ fn server_joins_while_the_leader_is_killed() {
 }
 
 fn joiner(cluster: &mut Cluster, load: &mut Load, random: &mut Random) -> Outcome<()> {
-    // The joiner knows the address of the first member, which stays.
+    // The joining server knows the address of the first member, which is not killed.
     cluster.move_leadership(1).map_err(problem)?;
     let joiner = cluster.add_joining().map_err(problem)?;
     let delay = Duration::from_micros(random.below(300_000));
@@ -85,7 +87,7 @@ fn joiner(cluster: &mut Cluster, load: &mut Load, random: &mut Random) -> Outcom
         Ok(())
     })?;
     load.compare(cluster, &[0, 1, 2, joiner])?;
-    // The next round begins with three members again.
+    // The next round must begin with three members again.
     cluster
         .control(joiner, "cluster/leave", &[DATABASE])
         .map_err(problem)?;
@@ -187,7 +189,7 @@ fn planned_transfer_is_short_and_no_client_gets_an_error() {
     });
 }
 
-/// Whether a member says that the other side cannot be its peer.
+/// Whether a member logs that the other side cannot be its peer.
 fn refuses(cluster: &Cluster, member: usize) -> bool {
     cluster.members()[member].log().contains(REFUSAL)
 }
@@ -200,7 +202,7 @@ fn servers_of_the_other_implementation_are_refused_and_harm_nothing() {
         return peer::say_skipped("the reference is not installed: no live mix");
     }
     play("a live mix", 0, |cluster, load, _| {
-        // A member of the reference on the file of one of ours.
+        // A member of the reference is started on the file of one of our members.
         cluster.move_leadership(0).map_err(problem)?;
         load.during(cluster, |run| {
             run.progress(&all(3))?;
@@ -242,7 +244,7 @@ fn server_of_the_reference_does_not_join_members_of_ours() {
             if !wait(LIMIT, || refuses(run.cluster, 0)) {
                 return Err("nobody refuses the joiner".to_owned());
             }
-            // It tries again and again.
+            // The server keeps trying to join.
             for _ in 0..5 {
                 run.progress(&all(3))?;
             }
@@ -272,7 +274,8 @@ fn server_of_ours_does_not_join_members_of_the_reference() {
         .add_joining_of(Implementation::Corvid)
         .expect("made");
     cluster.member(joiner).start().expect("started");
-    // A member of the reference ignores a server that does not know its cluster yet and speaks another way.
+    // A member of the reference ignores a server that does not know its cluster yet and uses
+    // another protocol.
     let line = "the peer did not identify itself, disconnecting. If it is a member of a cluster, it runs another program";
     let refused = || cluster.members()[joiner].log().contains(line);
     cluster.wait_until("refused", refused).expect("in time");

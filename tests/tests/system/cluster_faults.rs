@@ -1,14 +1,16 @@
-//! Members of a cluster are killed, paused and power-cycled under load, again and again. Nothing acknowledged is lost, nothing happens twice,
-//! and all members have equal contents afterwards.
+//! Members of a cluster are repeatedly killed, paused and power-cycled under load. Nothing that was
+//! acknowledged is lost, nothing happens twice, and all members have equal contents afterwards.
 //!
-//! Each member has writers of its own, which stay connected to it. A writer whose member survives gets a reply to every transaction, and each
-//! of its transactions is there exactly once; a writer whose member is killed may have a few unanswered ones, of which a beginning is there.
+//! Each member has its own writers, which stay connected to it. A writer whose member survives gets
+//! a reply to every transaction, and each of its transactions exists exactly once. A writer whose
+//! member is killed may have a few unanswered transactions, of which only the first ones may have
+//! been committed.
 //!
 //! | Variable | Meaning |
 //! |---|---|
-//! | `CORVID_CLUSTER_SEED` | the seed of a run that is to be repeated; threads and kills still fall as they like |
-//! | `CORVID_CLUSTER_ROUNDS` | faults for each size of a cluster |
-//! | `CORVID_REFERENCE=1` | members of the reference, which execute some transactions twice |
+//! | `CORVID_CLUSTER_SEED` | the seed of a run to be repeated; the timing of threads and kills still differs |
+//! | `CORVID_CLUSTER_ROUNDS` | the number of faults for each size of a cluster |
+//! | `CORVID_REFERENCE=1` | tests members of the reference, which execute some transactions twice |
 
 use std::thread;
 use std::time::Duration;
@@ -19,15 +21,15 @@ use corvid_tests::load::{Load, Outcome, problem};
 use corvid_tests::random::{self, Random};
 use corvid_tests::server::Implementation;
 
-/// Faults by default, for each size of a cluster.
+/// The default number of faults for each size of a cluster.
 const ROUNDS: u64 = 10;
-/// Longer than the longest election timeout, 2 s by default.
+/// The duration of a pause, which is longer than the longest election timeout, by default 2 s.
 const PAUSE: Duration = Duration::from_millis(2_500);
 
-/// Between the requests of a writer.
+/// The time between two requests of a writer.
 const PACE: Duration = Duration::from_millis(2);
 
-/// A fault of a round.
+/// The fault of a round.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Fault {
     KillLeader,
@@ -45,19 +47,19 @@ const FAULTS: [Fault; 5] = [
     Fault::PauseFollower,
 ];
 
-/// The number of rounds of a test.
+/// Returns the number of rounds of a test.
 pub(crate) fn rounds(default: u64) -> u64 {
     std::env::var("CORVID_CLUSTER_ROUNDS").map_or(default, |text| {
         text.parse().expect("CORVID_CLUSTER_ROUNDS is a number")
     })
 }
 
-/// All members.
+/// Returns the numbers of all members.
 pub(crate) fn all(size: usize) -> Vec<usize> {
     (0..size).collect()
 }
 
-/// Ends a test that has found something; the files and the seed are there for a repetition.
+/// Ends a test that has found a fault. The files and the seed are kept for a repetition.
 pub(crate) fn fail(cluster: Cluster, what: &str, problem: &str) -> ! {
     let said = cluster.said();
     panic!(
@@ -93,7 +95,8 @@ fn play(size: usize) {
     println!("{size} members: {} transactions", load.count());
 }
 
-/// Load, a fault, load on the rest, an end of the fault, a comparison.
+/// Applies load, causes a fault, applies load to the other members, ends the fault and compares the
+/// contents.
 fn round(cluster: &mut Cluster, load: &mut Load, fault: Fault, random: &mut Random) -> Outcome<()> {
     let size = cluster.members().len();
     let (leader, _) = cluster.leader_among(&all(size)).map_err(problem)?;
@@ -129,7 +132,7 @@ fn round(cluster: &mut Cluster, load: &mut Load, fault: Fault, random: &mut Rand
 fn the_demonstration_kills_a_leader_and_loses_nothing() {
     let folder = tempfile::tempdir().expect("a folder");
     let program = corvid_tests::binary::bin("corvid-demo");
-    // The second time the files are there already.
+    // In the second pass the files already exist.
     for _ in 0..2 {
         let output = std::process::Command::new(&program)
             .arg("--cluster")

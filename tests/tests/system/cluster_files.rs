@@ -1,5 +1,6 @@
-//! Files of cluster members that are damaged, or that the disk does not take: the member says so in its log, in `cluster/status` and in its
-//! metrics, the others go on, and the member is whole again without an operator where that is possible.
+//! Files of cluster members that are damaged, or that the disk does not accept. The member reports
+//! this in its log, in `cluster/status` and in its metrics, and the other members continue. Where
+//! it is possible, the member recovers without an operator.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -12,11 +13,11 @@ use corvid_tests::numbered_rows::{add_with, await_rows, numbers_at, others, sche
 use corvid_tests::{http, troubled_disk};
 use serde_json::json;
 
-/// Error numbers.
+/// Error numbers of the operating system.
 const ENOSPC: i32 = 28;
 const EIO: i32 = 5;
 
-/// Three members with metrics; all run, and there is a leader.
+/// Starts three members with metrics, and waits for a leader.
 fn cluster() -> (Cluster, usize) {
     let options = ["--metrics-listen=unix:http".into()];
     let cluster = Cluster::over("tcp", "127.0.0.1", 3, &options, &schema());
@@ -46,7 +47,7 @@ fn has_status(cluster: &Cluster, member: usize, text: &str) -> bool {
     cluster.status(member).is_ok_and(|it| it.contains(&line))
 }
 
-/// Flips a bit of the byte behind the last `text` before the middle of a file.
+/// Flips a bit of the byte that follows the last occurrence of `text` in the first half of a file.
 fn rot(file: &Path, text: &str) {
     let mut bytes = fs::read(file).expect("it is there");
     let middle = bytes.len() / 2;
@@ -68,7 +69,7 @@ fn a_member_whose_file_has_rotted_is_healed_by_its_cluster() {
     cluster.member(victim).kill();
     rot(&cluster.file(victim), "\"data\":[null,");
     let damaged = fs::read(cluster.file(victim)).expect("it is there");
-    // Alone, it waits and says so, and touches nothing.
+    // While the member is alone it waits, reports this, and does not change anything.
     cluster.member(leader).kill();
     cluster.member(third).kill();
     cluster.member(victim).start().expect("started");
@@ -79,7 +80,7 @@ fn a_member_whose_file_has_rotted_is_healed_by_its_cluster() {
     ));
     let row = cluster.row(victim).expect("a row");
     assert_eq!(row["connected"], json!(false), "{row}");
-    // Clients, and operators, are not told that the server is joining.
+    // Clients and operators are not told that the server is joining.
     let reason =
         "the file of this member is damaged and the leader of its cluster has not replaced it";
     let mut client = cluster.connect(victim).expect("a connection");
@@ -127,7 +128,7 @@ fn a_member_whose_file_has_rotted_is_healed_by_its_cluster() {
     let log = cluster.members()[victim].log();
     assert!(log.contains("it takes part in its cluster again"), "{log}");
     await_rows(&cluster, &[victim], &all);
-    // Now its vote is needed, and its acknowledgements.
+    // Now the cluster needs its vote and its acknowledgements.
     let (leader, _) = cluster.leader_among(&[0, 1, 2]).expect("a leader");
     let gone = if leader == victim { third } else { leader };
     cluster.member(gone).kill();
@@ -138,7 +139,7 @@ fn a_member_whose_file_has_rotted_is_healed_by_its_cluster() {
     for member in &rest {
         await_rows(&cluster, &[*member], &all);
     }
-    // The healed file opens.
+    // The file opens again.
     cluster.member(victim).kill();
     cluster.member(victim).start().expect("started");
     cluster
@@ -158,7 +159,7 @@ fn a_snapshot_that_has_rotted_is_not_sent_and_its_file_is_written_again() {
         .expect("compacted");
     cluster.member(victim).kill();
     rot(&cluster.file(victim), "\"data\":[null,");
-    // In place, as the disk does it.
+    // The byte is changed in place, as a failing disk does.
     let file = cluster.file(leader);
     let bytes = fs::read(&file).expect("it is there");
     let place = bytes.windows(5).position(|it| it == b"45678");
@@ -200,7 +201,7 @@ fn a_member_whose_own_snapshot_has_rotted_is_healed_while_others_write() {
     cluster
         .control(victim, "ovsdb-server/compact", &["D"])
         .expect("compacted");
-    // An entry behind the snapshot says where the log ends.
+    // An entry after the snapshot shows where the log ends.
     add_all(&cluster, leader, 50..51);
     let all: BTreeSet<i64> = (0..51).collect();
     await_rows(&cluster, &[victim], &all);
@@ -268,7 +269,7 @@ fn a_member_whose_file_is_older_than_its_promises_stops_with_advice() {
     assert_eq!(row["connected"], json!(false), "{row}");
     let log = cluster.members()[victim].log();
     assert!(log.contains("cluster/kick at another member"), "{log}");
-    // The advice helps.
+    // Following the advice helps.
     let sid = cluster
         .control(victim, "cluster/sid", &["D"])
         .expect("an id");
@@ -280,7 +281,8 @@ fn a_member_whose_file_is_older_than_its_promises_stops_with_advice() {
     add_all(&cluster, leader, 20..25);
 }
 
-/// Two of three files go back to copies. The third one has commits that nobody else has, and contradicts the next leader.
+/// Two of three files are replaced by older copies. The third member then has commits that no other
+/// member has, and does not agree with the next leader.
 #[test]
 fn a_member_whose_leader_has_lost_its_commits_stops_and_says_so() {
     let (mut cluster, leader) = cluster();
@@ -302,7 +304,7 @@ fn a_member_whose_leader_has_lost_its_commits_stops_and_says_so() {
     }
     let (leader, _) = cluster.leader_among(&losers).expect("a leader");
     add_all(&cluster, leader, 100..102);
-    // It stays stopped when nobody is left to tell it.
+    // The member remains stopped even if nobody is left to tell it.
     for is_again in [false, true] {
         cluster.member(whole).start().expect("started");
         cluster
@@ -326,7 +328,8 @@ fn a_member_whose_leader_has_lost_its_commits_stops_and_says_so() {
     }
 }
 
-/// The disk of this member fails in the way that the variable says, while the file exists that is returned.
+/// Makes the disk of this member fail as the variable says. It fails while the returned file
+/// exists.
 fn trouble(
     cluster: &mut Cluster,
     member: usize,
@@ -350,7 +353,7 @@ fn trouble(
     during
 }
 
-/// A disk of a follower, and then one of a leader, fails and recovers.
+/// The disk of a follower, and then that of a leader, fails and recovers.
 fn survive(variable: &str, number: i32, status: &str, state: &str, line: &str) {
     let (mut cluster, leader) = cluster();
     let victim = (leader + 1) % 3;
@@ -361,11 +364,12 @@ fn survive(variable: &str, number: i32, status: &str, state: &str, line: &str) {
             cluster.move_leadership(victim).expect("handed over");
         }
         fs::write(&during, "").expect("written");
-        // Its own client gets an answer when it has applied the transaction, which needs its disk.
+        // Its own client gets a reply only when the member has applied the transaction, for which
+        // it needs its disk.
         let others = others(victim);
         let mut client = cluster.connect(victim).expect("a connection");
         let own = std::thread::spawn(move || add(&mut client, next));
-        // With a failed disk nobody goes on leading.
+        // A member whose disk has failed does not remain the leader.
         let (leader, _) = cluster.leader_among(&others).expect("a leader");
         add_all(&cluster, leader, next + 1..next + 10);
         next += 10;
@@ -387,7 +391,7 @@ fn survive(variable: &str, number: i32, status: &str, state: &str, line: &str) {
         let all: BTreeSet<i64> = (0..next).collect();
         await_rows(&cluster, &[victim], &all);
     }
-    // Everything that it has acknowledged since is in its file.
+    // Everything that the member has acknowledged since then is in its file.
     let gone = (victim + 1) % 3;
     cluster.member(gone).kill();
     let rest = others(gone);

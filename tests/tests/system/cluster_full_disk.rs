@@ -1,7 +1,8 @@
-//! The disk of one member of a cluster fills up under load, a follower's or the leader's: the others go on, nothing acknowledged is lost, and the
-//! member takes writes again when there is room, also when it is started again while the disk is full.
+//! The disk of one member of a cluster, a follower or the leader, fills up under load. The others
+//! continue, and nothing that was acknowledged is lost. The member accepts writes again when there
+//! is room, even if it was restarted while the disk was full.
 //!
-//! `CORVID_CLUSTER_SEED` and `CORVID_CLUSTER_ROUNDS` as in `cluster_faults`.
+//! `CORVID_CLUSTER_SEED` and `CORVID_CLUSTER_ROUNDS` have the same meaning as in `cluster_faults`.
 
 use std::thread;
 use std::time::{Duration, Instant};
@@ -16,9 +17,10 @@ use crate::cluster_faults::{all, fail, rounds};
 
 /// The member whose file is on the small disk.
 const MEMBER: usize = 1;
-/// Between the requests of a writer.
+/// The time between two requests of a writer.
 const PACE: Duration = Duration::from_millis(10);
-/// From a full disk on, or from room on, the cluster, or the member, takes writes again before that.
+/// The time limit for the others to accept writes after the disk has become full, and for the
+/// member after there is room again.
 const RECOVERY: Duration = Duration::from_secs(20);
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -88,7 +90,7 @@ fn round(
     if leader != wanted && (case.leads || leader == MEMBER) {
         cluster.move_leadership(wanted).map_err(problem)?;
     }
-    // The small disk has room for the contents of a few rounds.
+    // The small disk has room for the contents of a few rounds only, so the file is compacted.
     cluster
         .control(MEMBER, "ovsdb-server/compact", &[ledger::DATABASE])
         .map_err(problem)?;
@@ -102,7 +104,7 @@ fn round(
         disk.take_all_but(random.below(20_000)).map_err(problem)?;
         let full = Instant::now();
         let others = [(MEMBER + 1) % 3, (MEMBER + 2) % 3];
-        // Records of several blocks do not fit before long.
+        // After a few records, each of several blocks, the next one no longer fits.
         for _ in 0..3 {
             run.progress(&others)?;
         }

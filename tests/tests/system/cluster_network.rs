@@ -1,4 +1,5 @@
-//! Members of a cluster over real sockets: TLS, IPv6, slow members, and strangers at the members' port.
+//! Members of a cluster over real sockets: TLS, IPv6, slow members, and strangers at the members'
+//! port.
 
 use std::ffi::OsString;
 use std::fs;
@@ -24,8 +25,8 @@ fn write_through_all(cluster: &Cluster) {
     await_rows(cluster, &[0, 1, 2], &(0..3).collect());
 }
 
-/// Makes an authority, and a key and a certificate `NAME-key.pem` and `NAME-cert.pem` that it has signed; false when there is no program
-/// for it.
+/// Makes an authority, a key `NAME-key.pem` and a certificate `NAME-cert.pem` that the authority
+/// has signed. Returns false if there is no program for this.
 pub(crate) fn make_identity(folder: &Path, name: &str) -> bool {
     let openssl = |arguments: &str| {
         let mut command = Command::new("openssl");
@@ -55,7 +56,7 @@ pub(crate) fn tls_options(folder: &Path, name: &str, authority: &str) -> Vec<OsS
     ]
 }
 
-/// A server that is to join through the first member, over the scheme, with these options.
+/// Makes a server that will join through the first member, over the scheme and with these options.
 fn joiner(
     cluster: &Cluster,
     folder: &Path,
@@ -101,7 +102,7 @@ fn members_reach_each_other_over_tls_and_refuse_strangers() {
     let status = cluster.status(0).expect("a status");
     assert_eq!(status.matches(" at ssl:127.0.0.1:").count(), 3, "{status}");
 
-    // A server with a certificate of another authority is refused, and each side says so.
+    // A server with a certificate of another authority is rejected, and each side reports this.
     let options = tls_options(at, "stranger", "ours");
     let mut stranger = joiner(&cluster, at, "ssl", "D", &[], &options);
     stranger.start().expect("started");
@@ -118,12 +119,13 @@ fn members_reach_each_other_over_tls_and_refuse_strangers() {
     }
     let log = stranger.log();
     assert!(!log.contains("learned server ID"), "{log}");
-    // Nor does a member's certificate help a member that does not trust it.
+    // A member's certificate is also useless to a server that does not trust that certificate's
+    // authority.
     let options = tls_options(at, "ours", "stranger");
     let mut distrustful = joiner(&cluster, at, "ssl", "D", &[], &options);
     distrustful.start().expect("started");
     await_line(&distrustful, ": connection attempt failed (");
-    // A server that speaks no TLS gets nowhere either.
+    // A server without TLS is rejected, too.
     let address = cluster.peer_address(0).expect("an address");
     let mut plain = TcpStream::connect(address.trim_start_matches("ssl:")).expect("connected");
     plain
@@ -131,7 +133,7 @@ fn members_reach_each_other_over_tls_and_refuse_strangers() {
         .expect("sent");
     assert_closed(&mut plain);
 
-    // One with the right certificate joins.
+    // A server with the right certificate joins.
     let options = tls_options(at, "ours", "ours");
     let mut fourth = joiner(&cluster, at, "ssl", "D", &[], &options);
     fourth.start().expect("started");
@@ -169,7 +171,7 @@ fn member_that_takes_nothing_is_disconnected_at_the_threshold() {
     write_through_all(&cluster);
     cluster.pause(slow, true).expect("paused");
     let text = "x".repeat(100_000);
-    // It is drawn by the load which of the two limits is reached first.
+    // It depends on the load which of the two limits is reached first.
     let line = "sending backlog exceeded maximum ";
     let began = Instant::now();
     let mut written = 3;
@@ -189,7 +191,7 @@ fn member_that_takes_nothing_is_disconnected_at_the_threshold() {
     await_rows(&cluster, &[slow], &(0..written).collect());
 }
 
-/// The other side closes the connection.
+/// Checks that the other side closes the connection.
 fn assert_closed(stream: &mut TcpStream) {
     stream.set_read_timeout(Some(LIMIT)).expect("set");
     let mut received = Vec::new();
@@ -283,14 +285,15 @@ fn strangers_at_the_members_port_change_nothing() {
         assert!(log.lines().any(is_told), "{what}: {line}\n{log}");
         assert_eq!(essence(&cluster), before, "{what}");
     }
-    // Half a message, and then silence: the connection ends, and others are served meanwhile.
+    // After half a message and then silence, the connection ends. Others are served in the
+    // meantime.
     let mut silent = TcpStream::connect(port).expect("connected");
     silent.write_all(b"{\"id\":null,\"meth").expect("sent");
     let mut client = cluster.connect(leader).expect("a connection");
     add(&mut client, 3).expect("inserted");
     assert_closed(&mut silent);
 
-    // Servers of another database, or of another cluster, are refused before they are members.
+    // Servers of another database or of another cluster are rejected before they become members.
     let folder = tempfile::tempdir().expect("a folder");
     let mut wrong = joiner(&cluster, folder.path(), "tcp", "Wrong", &[], &[]);
     wrong.start().expect("started");
@@ -333,7 +336,7 @@ fn thousand_half_open_connections_keep_no_member_out() {
     assert!(held.len() > 250, "{}", held.len());
     let after = resident_bytes(&cluster.members()[leader]);
     assert!(after < before + (32 << 20), "{before} bytes, then {after}");
-    // A member that starts meanwhile finds its place.
+    // A member that starts in the meantime can still connect.
     let other = (leader + 1) % 3;
     cluster.member(other).kill();
     cluster.member(other).start().expect("started again");

@@ -1,5 +1,5 @@
-//! Clusters as operators run them: exits, several databases in one process, configuration files, monitoring pages, the audit log, clients that
-//! choose a server.
+//! Clusters as operators run them: exits, several databases in one process, configuration files,
+//! health and metrics pages, the audit log, and clients that choose a server.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -60,7 +60,7 @@ fn leader_that_exits_hands_over_and_clients_of_others_notice_nothing() {
             (longest.max().unwrap_or_default(), next)
         });
         println!("longest transaction of the others: {took:?}");
-        // An election without a transfer would begin a second after the last heartbeat at the earliest.
+        // An election without a transfer would begin at least a second after the last heartbeat.
         assert!(
             took < Duration::from_millis(650),
             "{took:?}\n{}",
@@ -76,7 +76,7 @@ fn leader_that_exits_hands_over_and_clients_of_others_notice_nothing() {
         await_rows(&cluster, &[leader], &expected);
         leader = next;
     }
-    // It takes no argument, as in the reference.
+    // The command takes no arguments, as in the reference.
     let refusal = cluster
         .control(leader, "exit", &["--cleanup"])
         .expect_err("refused");
@@ -138,7 +138,7 @@ fn databases_of_one_process_are_clusters_of_their_own() {
         add(&mut client, n).expect("inserted");
         add_to(&mut client, "E", n).expect("inserted");
     }
-    // The leadership of one moves, that of the other stays.
+    // The leadership of one database is transferred, and that of the other stays.
     let leader_of = |cluster: &Cluster, database: &str| {
         let began = Instant::now();
         loop {
@@ -155,7 +155,8 @@ fn databases_of_one_process_are_clusters_of_their_own() {
         .expect("transferred");
     assert_eq!(leader_of(&cluster, "D"), of_d);
     assert_ne!(leader_of(&cluster, "E"), of_e);
-    // One is removed at a member that leads it: the other goes on there, the first one elsewhere.
+    // One database is removed at a member that leads it. The other database continues there, and
+    // the removed one continues at the other members.
     let of_e = leader_of(&cluster, "E");
     let file = folder
         .path()
@@ -177,7 +178,7 @@ fn databases_of_one_process_are_clusters_of_their_own() {
     cluster
         .control(of_e, "ovsdb-server/add-db", &[&file])
         .expect("added");
-    // A process is killed: both elect, and lose nothing.
+    // If a process is killed, both databases elect a leader and lose nothing.
     let victim = leader_of(&cluster, "D");
     cluster.member(victim).kill();
     for database in ["D", "E"] {
@@ -237,9 +238,10 @@ fn configuration_file_serves_members() {
         control(&server, "ovsdb-server/list-dbs", &[]),
         Ok("D\n_Server".to_owned())
     );
-    // A configured database is not removed by command, as others are not.
+    // A configured database cannot be removed with a command, like all configured databases.
     control(&server, "ovsdb-server/remove-db", &["D"]).expect_err("configured");
-    // The model is inferred when it is not named; the database is served on.
+    // If the file does not name the service model, it is inferred, and the database is still
+    // served.
     configure(json!({"D.db": {}}));
     assert_eq!(
         control(&server, "ovsdb-server/reload", &[]),
@@ -248,7 +250,7 @@ fn configuration_file_serves_members() {
         server.said()
     );
     assert_eq!(numbers(&mut client).expect("rows"), BTreeSet::from([1]));
-    // Removed, and served again from its file.
+    // The database is removed, and then served again from its file.
     configure(json!({}));
     assert_eq!(
         control(&server, "ovsdb-server/reload", &[]),
@@ -270,7 +272,7 @@ fn configuration_file_serves_members() {
     leads(&server);
     let mut client = server.connect().expect("a connection");
     assert_eq!(numbers(&mut client).expect("rows"), BTreeSet::from([1]));
-    // Files of another model are refused, and the others are served on.
+    // A file of another service model is rejected, and the other databases are still served.
     configure(json!({"D.db": {}, "S.db": {"service-model": "clustered"}}));
     control(&server, "ovsdb-server/reload", &[]).expect_err("refused");
     assert!(
@@ -298,7 +300,7 @@ fn pages_and_commands_tell_of_members_in_every_state() {
         let status = cluster.control(0, "ovsdb-server/get-db-storage-status", &["D"]);
         status.expect("a status").trim().to_owned()
     };
-    // Alone among three, it knows no leader.
+    // A single member of three knows no leader.
     let answer = get(&cluster, "/readyz?verbose");
     assert_eq!(answer.status, 503, "{}", answer.body);
     assert!(
@@ -317,11 +319,11 @@ fn pages_and_commands_tell_of_members_in_every_state() {
     add(&mut client, 1).expect("inserted");
     let holds = || get(&cluster, "/readyz").status == 200;
     cluster.wait_until("ready", holds).expect("in time");
-    // The page shows a state of a quarter of a second ago.
+    // The page shows a state that is up to a quarter of a second old.
     let line = "[+]cluster:D ok: leads, 0 committed entries are not applied\n";
     let is_shown = || get(&cluster, "/readyz?verbose").body.contains(line);
     cluster.wait_until("applied", is_shown).expect("in time");
-    // Every family of clusters is there, with its help.
+    // Every metric of clusters is on the page, with its help.
     let body = get(&cluster, "/metrics").body;
     let families = include_str!("../../../docs/reference/metrics.md");
     let families = families
@@ -342,7 +344,7 @@ fn pages_and_commands_tell_of_members_in_every_state() {
     ] {
         assert!(body.contains(sample), "{sample}\n{body}");
     }
-    // The others stop: it leads no more, and says so, and why.
+    // When the others stop, it is no longer the leader, and reports this with the reason.
     for member in [1, 2] {
         cluster.member(member).kill();
     }
@@ -423,7 +425,7 @@ fn clients_choose_among_members() {
     let query = r#"["D",{"op":"select","table":"T","where":[],"columns":["n"]}]"#;
     let two_followers = format!("{},{}", remote(follower), remote(others(leader)[1]));
     let row = "[{\"rows\":[{\"n\":1}]}]\n";
-    // A single remote is taken as it is.
+    // With a single remote, the client does not look for another server.
     let version = "get-schema-version";
     let lines: Vec<(Vec<&str>, Option<i32>, &str)> = vec![
         (vec!["query", &two_followers, query], Some(1), ""),
@@ -491,14 +493,14 @@ fn clients_choose_among_members() {
                 program.display()
             );
         }
-        // A backup of a follower is a standalone database with its rows.
+        // A backup of a follower is a standalone database with the follower's rows.
         let (status, backup, errors) = run(&["--no-leader-only", "backup", &at_follower, "D"]);
         assert_eq!(status, Some(0), "{errors}");
         assert!(
             backup.starts_with("OVSDB JSON ") && backup.contains("\"n\":1"),
             "{backup}"
         );
-        // A wait for a removal ends when the database is removed.
+        // Waiting for the removal ends when the database is removed.
         let mut command = Command::new(&program);
         let mut waiting = command
             .args(["--timeout=60", "wait", &at_follower, "D", "removed"])

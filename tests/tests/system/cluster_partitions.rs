@@ -1,7 +1,9 @@
-//! Cables between the members of a cluster are cut under load, one way and both ways, and mended again: the majority goes on, a leader without a
-//! majority says within an election period that it leads no more, and after healing every member takes writes within a bound.
+//! Cables between the members of a cluster are cut under load, in one or both directions, and
+//! mended again. The majority continues, a leader without a majority reports within an election
+//! period that it is no longer the leader, and after the cables are mended every member accepts
+//! writes within a time limit.
 //!
-//! `CORVID_CLUSTER_SEED` and `CORVID_CLUSTER_ROUNDS` as in `cluster_faults`.
+//! `CORVID_CLUSTER_SEED` and `CORVID_CLUSTER_ROUNDS` have the same meaning as in `cluster_faults`.
 
 use std::thread;
 use std::time::{Duration, Instant};
@@ -14,29 +16,33 @@ use corvid_tests::random::{self, Random};
 
 use crate::cluster_faults::{all, fail, rounds};
 
-/// An election timer; twice that is the longest election timeout.
+/// The election timer. Twice this time is the longest election timeout.
 const TIMER: Duration = Duration::from_secs(1);
-/// After that, a leader that reaches no majority does not lead any more: its timer with a tick of it, and the pauses of a busy machine.
+/// The time after which a leader that does not reach a majority must no longer be the leader. It
+/// consists of its timer, one tick of it, and the pauses of a busy machine.
 const STEP_DOWN: Duration = Duration::from_secs(2);
-/// After that, every member takes writes again. A connection that stood still for a while sends again after up to as long.
+/// The time after which every member must accept writes again. A connection that was cut for a
+/// while may take as long again until it sends.
 const RECOVERY: Duration = Duration::from_secs(15);
 
-/// A way of being cut off.
+/// The way in which members are cut off.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Cut {
-    /// The leader, from all others.
+    /// The leader is cut off from all others.
     Leader { sends: bool, receives: bool },
-    /// A follower, from all others.
+    /// A follower is cut off from all others.
     Follower { sends: bool, receives: bool },
-    /// The cable between the leader and one follower, from the first to the second and back.
+    /// The cable between the leader and one follower is cut, from the leader to the follower, back,
+    /// or both.
     Cable { there: bool, back: bool },
-    /// The leader, again and again.
+    /// The leader is repeatedly cut off.
     Flapping,
-    /// The leader with all members but a majority.
+    /// The leader is cut off together with all members except for a majority.
     Split,
 }
 
-/// The first ones with three members, the last ones with five; all with both when there are many rounds.
+/// Clusters of three members begin with the first cuts, clusters of five with the last ones. With
+/// many rounds both use all of them.
 const CUTS: [Cut; 11] = [
     Cut::Leader {
         sends: true,
@@ -78,7 +84,7 @@ const CUTS: [Cut; 11] = [
     },
 ];
 
-/// Between the requests of a writer.
+/// The time between two requests of a writer.
 const PACE: Duration = Duration::from_millis(5);
 
 /// The longest times of a run.
@@ -128,7 +134,8 @@ fn play(network: &Network, first: u64, default: u64) {
     println!("{size} members: {} transactions, {figures:?}", load.count());
 }
 
-/// Load, a cut, load at the majority, healing, load everywhere, a comparison.
+/// Applies load, cuts cables, applies load at the majority, mends the cables, applies load
+/// everywhere and compares the contents.
 fn round(
     network: &Network,
     cluster: &mut Cluster,
@@ -145,7 +152,7 @@ fn round(
     load.during(cluster, |run| {
         run.progress(&all(size))?;
         let outcome = cut_off(network, run, cut, (leader, other), random, figures);
-        // While the majority goes on, the others fall behind.
+        // While the majority continues, the others fall behind.
         if cut != Cut::Flapping {
             thread::sleep(hold);
         }
@@ -163,7 +170,7 @@ fn round(
     })
 }
 
-/// Cuts, and waits for what must happen without healing.
+/// Cuts cables, and waits for what must happen while they are cut.
 fn cut_off(
     network: &Network,
     run: &mut Run<'_>,
@@ -189,7 +196,8 @@ fn cut_off(
             if back {
                 network.cut(other, leader).map_err(problem)?;
             }
-            // The other may be elected instead, so only the rest is sure to go on.
+            // The other member may be elected instead, so only the remaining members are sure to
+            // continue.
             network
                 .others(other)
                 .filter(|member| *member != leader)
@@ -249,7 +257,7 @@ fn cut_off(
     }
     run.progress(&majority)?;
     figures.majority = figures.majority.max(began.elapsed());
-    // A follower that hears nothing must not disturb the others.
+    // A follower that receives nothing must not disturb the others.
     thread::sleep(TIMER * 3 / 2);
     run.progress(&majority)
 }

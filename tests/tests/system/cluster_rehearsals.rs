@@ -1,4 +1,5 @@
-//! Every scenario of `cluster/failure-test` (docs/spec/distribution.md 1.12), engaged in processes that serve clients.
+//! Every scenario of `cluster/failure-test` (docs/spec/distribution.md 1.12), in processes that
+//! serve clients.
 
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -6,7 +7,7 @@ use std::time::Duration;
 use corvid_tests::cluster::Cluster;
 use corvid_tests::numbered_rows::{add, await_rows, numbers_at, others, schema, started, three};
 
-/// A cluster of three that has row 0, its leader and its followers.
+/// Starts a cluster of three with row 0. Returns it with its leader and its followers.
 fn with_row() -> (Cluster, usize, Vec<usize>) {
     let (cluster, leader) = three();
     let mut client = cluster.connect(leader).expect("a connection");
@@ -17,7 +18,8 @@ fn with_row() -> (Cluster, usize, Vec<usize>) {
 fn engage(cluster: &Cluster, member: usize, scenario: &str) {
     let reply = cluster.control(member, "cluster/failure-test", &[scenario]);
     assert_eq!(reply.expect("a reply").trim(), "test engaged", "{scenario}");
-    // The member's thread answers this behind the command, so the scenario is in force.
+    // The member's thread handles this after the command, so its reply shows that the scenario is
+    // in force.
     cluster.status(member).expect("a status");
 }
 
@@ -26,7 +28,7 @@ fn clear(cluster: &Cluster, member: usize) {
     assert_eq!(reply.expect("a reply").trim(), "test dismissed");
 }
 
-/// The member has ended with this text.
+/// Waits until the member has ended with this text.
 fn await_crash(cluster: &mut Cluster, member: usize, text: &str) {
     for _ in 0..6000 {
         if cluster.member(member).has_ended() {
@@ -44,13 +46,14 @@ fn await_crash(cluster: &mut Cluster, member: usize, text: &str) {
     panic!("{text}: it goes on\n{}", cluster.said());
 }
 
-/// Starts a crashed member, and waits until all members have equal rows, which are these.
+/// Restarts a crashed member, and waits until all members have exactly these rows.
 fn recover(cluster: &mut Cluster, member: usize, expected: &BTreeSet<i64>) {
     cluster.member(member).start().expect("started again");
     await_rows(cluster, &[0, 1, 2], expected);
 }
 
-/// Engages a crash of the leader, writes at the leader, and says whether the row is there afterwards.
+/// Makes the leader crash at the point of the scenario while a row is written. Returns whether the
+/// row exists afterwards.
 fn is_kept_by_crash_of_leader(scenario: &str, text: &str) -> bool {
     let (mut cluster, leader, others) = with_row();
     engage(&cluster, leader, scenario);
@@ -93,7 +96,8 @@ fn leader_crashes_around_its_answer_to_a_forwarded_transaction() {
         let (mut cluster, leader, others) = with_row();
         engage(&cluster, leader, scenario);
         let mut client = cluster.connect(others[0]).expect("a connection");
-        // The session stays on its member, so it gets its reply, from the next leader if need be, and the row is there once.
+        // The session stays at its member, so it gets its reply, if necessary from the next leader,
+        // and the row exists once.
         add(&mut client, 1).expect("inserted");
         await_crash(&mut cluster, leader, text);
         recover(&mut cluster, leader, &BTreeSet::from([0, 1]));
@@ -161,14 +165,14 @@ fn joining_server_crashes_when_it_has_its_snapshot() {
     clear(&cluster, 0);
     let text = "crash before sending install_snapshot_reply";
     await_crash(&mut cluster, joiner, text);
-    // Its file is still that of a joining server.
+    // The file is still that of a joining server.
     let file = std::fs::read_to_string(cluster.file(joiner)).expect("a file");
     assert!(file.contains("\"remote_addresses\""), "{file}");
     cluster.member(joiner).start().expect("started again");
     await_rows(&cluster, &[joiner], &BTreeSet::from([0]));
 }
 
-/// How many elections a member has begun by its log.
+/// Returns how many elections a member has begun according to its log.
 fn elections(cluster: &mut Cluster, member: usize) -> usize {
     let log = cluster.member(member).log();
     log.matches("timeout expired, starting election").count()
@@ -177,20 +181,21 @@ fn elections(cluster: &mut Cluster, member: usize) -> usize {
 #[test]
 fn elections_are_delayed_and_forced_and_get_no_votes() {
     let (mut cluster, leader, others) = with_row();
-    // Each waits for twice the timer at least, from the last heartbeat on.
+    // Each waits for at least twice the timer since the last heartbeat.
     for member in &others {
         engage(&cluster, *member, "delay-election");
     }
     cluster.member(leader).kill();
     let (next, waited) = cluster.leader_among(&others).expect("a new leader");
-    // The last heartbeat may be a third of the timer old when the leader ends, which takes a while on a busy machine.
+    // The last heartbeat may have been sent up to a third of the timer before the leader ends. On a
+    // busy machine, this takes a while.
     assert!(waited > Duration::from_millis(1300), "{waited:?}");
     for member in &others {
         clear(&cluster, *member);
     }
     cluster.member(leader).start().expect("started again");
 
-    // A healthy cluster does not mind that a follower stands for election.
+    // A healthy cluster is not disturbed by a follower that stands for election.
     let holds = || {
         cluster
             .status(leader)
@@ -211,7 +216,7 @@ fn elections_are_delayed_and_forced_and_get_no_votes() {
     assert!(log.contains(": starting election (pre-vote)"), "{log}");
     assert!(cluster.leads(next).expect("a row"), "{}", cluster.said());
 
-    // Nobody is elected without requests for votes.
+    // Without requests for votes, no member can be elected.
     let voters = self::others(next);
     for member in &voters {
         engage(&cluster, *member, "dont-send-vote-request");
@@ -246,7 +251,7 @@ fn leader_whose_traffic_stops_is_replaced_and_follows_later() {
     cluster
         .wait_until("it stops leading", holds)
         .expect("in time");
-    // Its clients are served from what it has.
+    // Its clients are served from the contents that it has.
     let found = numbers_at(&cluster, leader).expect("rows");
     assert_eq!(found, BTreeSet::from([0]));
     let mut client = cluster.connect(next).expect("a connection");
@@ -271,14 +276,15 @@ fn leader_hands_over_at_once_after_an_entry_and_when_it_adds_a_server() {
     let mut client = cluster.connect(leader).expect("a connection");
     add(&mut client, 1).expect("the client gets its reply");
     let (leader, _) = cluster.leader_among(&others(leader)).expect("a new leader");
-    // It has happened once.
+    // The transfer happens only once.
     for n in 2..9 {
         let mut client = cluster.connect(leader).expect("a connection");
         add(&mut client, n).expect("inserted");
     }
     assert!(cluster.leads(leader).expect("a row"));
 
-    // The scenario that is given to a server without members of the cluster concerns those that it serves later.
+    // If a server does not have the database, the scenario applies to a member that it serves
+    // later.
     for member in 0..3 {
         engage(
             &cluster,
@@ -296,7 +302,7 @@ fn leader_hands_over_at_once_after_an_entry_and_when_it_adds_a_server() {
         .expect("added");
     let joiner = cluster.add_joining().expect("made");
     cluster.member(joiner).start().expect("started");
-    // Each member hands over once, and the joiner is admitted all the same.
+    // Each member transfers the leadership once, and the joining server is nevertheless admitted.
     await_rows(&cluster, &[joiner], &(0..9).collect());
     let said: Vec<String> = (0..3).map(|it| cluster.member(it).said()).collect();
     let handed_over = "failed (lost leadership)";
@@ -313,13 +319,13 @@ fn cleared_crash_does_not_happen() {
     clear(&cluster, leader);
     let mut client = cluster.connect(leader).expect("a connection");
     add(&mut client, 1).expect("inserted");
-    // The second scenario takes the place of the first.
+    // The second scenario replaces the first one.
     engage(&cluster, leader, "crash-before-sending-append-request");
     engage(&cluster, leader, "stop-raft-rpc");
     clear(&cluster, leader);
     add(&mut client, 2).expect("inserted");
     assert!(!cluster.member(leader).has_ended());
-    // A scenario that is engaged goes on while an election is forced.
+    // A scenario remains in force while an election is forced.
     engage(&cluster, leader, "crash-before-sending-append-request");
     engage(&cluster, leader, "force-election");
     add(&mut client, 3).expect_err("no reply");

@@ -1,6 +1,6 @@
-//! The row of a member in `_Server`, and clients that act on it at once: the scripts of Open vSwitch
-//! wait until a server is connected and then read its schema, clients want the leader, and clients that
-//! move between members compare `index`.
+//! The row of a member in `_Server`, and clients that act on it immediately. The scripts of Open
+//! vSwitch wait until a server is connected and then read its schema, some clients want the leader,
+//! and clients that move between members compare `index`.
 
 use std::process::{Command, Output};
 use std::sync::Arc;
@@ -14,16 +14,17 @@ use corvid_tests::numbered_rows::{DATABASE, add, insert, others, schema, three};
 use corvid_tests::server::Implementation;
 use serde_json::{Value, json};
 
-/// Commits of one session.
+/// The number of commits of one session.
 const COMMITS: usize = 50;
-/// Servers that join.
+/// The number of servers that join.
 const JOINERS: usize = 5;
-/// Starts of a cluster of one.
+/// The number of starts of a cluster of one member.
 const STARTS: usize = 10;
-/// Tables and columns of a schema whose conversion takes a moment.
+/// The numbers of tables and of columns of a schema whose conversion takes a moment.
 const TABLES: usize = 40;
 
-/// Threads that keep processors busy, so that threads of a server wait for each other.
+/// Threads that keep the processors busy, so that the threads of a server have to wait for each
+/// other.
 struct Spinners(Arc<AtomicBool>, Vec<thread::JoinHandle<()>>);
 
 impl Spinners {
@@ -58,7 +59,7 @@ fn ovsdb_client(cluster: &Cluster, member: usize, arguments: &[&str]) -> Output 
     command.args(&arguments[1..]).output().expect("started")
 }
 
-/// The number in the `index` column of rows of `_Server`.
+/// Returns the number in the `index` column of rows of `_Server`.
 fn index_in(rows: &Value) -> Option<i64> {
     let rows = rows["Database"].as_object()?;
     rows.values().find_map(|row| {
@@ -110,7 +111,7 @@ fn the_index_of_a_commit_comes_before_its_reply_and_nobody_reads_an_older_one() 
     cluster.member(leader).stop().expect("stopped");
 }
 
-/// A schema of this version with columns that take a moment to be converted.
+/// Returns a schema with the given version and with columns whose conversion takes a moment.
 fn wide_schema(version: usize) -> Value {
     let mut schema = schema();
     schema["version"] = json!(format!("1.0.{version}"));
@@ -140,7 +141,7 @@ fn a_script_that_waits_for_a_joiner_reads_the_newest_schema() {
     for _ in 0..JOINERS {
         let number = cluster.add_joining().expect("made");
         cluster.member(number).start().expect("started");
-        // As `ovs-lib` does; it ignores failures and takes an empty version for an old one.
+        // `ovs-lib` does the same. It ignores failures, and takes an empty version for an old one.
         let wait = ovsdb_client(&cluster, number, &["wait", DATABASE, "connected"]);
         assert!(wait.status.success(), "{wait:?}\n{}", cluster.said());
         let read = ovsdb_client(&cluster, number, &["get-schema-version", DATABASE]);

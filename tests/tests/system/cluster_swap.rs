@@ -1,8 +1,11 @@
-//! The files of a cluster change hands: all members of one implementation are stopped, those of the other are started on the same files, and back.
-//! In between there are compactions, conversions, changes of members and of the election timer by either side. After each step contents are equal and
-//! complete, and `check-cluster` of both implementations finds nothing wrong.
+//! The files of a cluster are used by both implementations in turn: all members of one are stopped,
+//! those of the other are started on the same files, and back. Before each exchange, the
+//! implementation that runs compacts, converts, or changes the members or the election timer. After
+//! each step, contents are equal and complete, and `check-cluster` of both implementations finds
+//! nothing wrong.
 //!
-//! Members of ours are stopped under load, those of the reference after it: they execute some transactions twice when their leader goes.
+//! Our members are stopped under load. Those of the reference are stopped after the load, because
+//! they execute some transactions twice when their leader ends.
 
 use std::process::Command;
 use std::time::Duration;
@@ -19,12 +22,12 @@ use corvid_tests::server::Implementation;
 
 use crate::cluster_faults::{all, fail};
 
-/// Between the requests of a writer.
+/// The time between two requests of a writer.
 const PACE: Duration = Duration::from_millis(5);
-/// Members with writers; a fourth comes and goes.
+/// The number of members with writers. A fourth member joins and leaves.
 const SIZE: usize = 3;
 
-/// Work of an operator, by the side whose turn it is.
+/// The work of an operator while one of the implementations runs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Work {
     Nothing,
@@ -72,7 +75,7 @@ fn play(first: Implementation) {
     println!("{} transactions", load.count());
 }
 
-/// Releases of the reference before 3.2 do not read the record of a conversion without data.
+/// Releases of the reference before 3.2 cannot read the record of a conversion without data.
 fn options(side: Implementation) -> &'static [&'static str] {
     match side {
         Implementation::Corvid => &["--disable-file-no-data-conversion"],
@@ -87,7 +90,8 @@ fn other(side: Implementation) -> Implementation {
     }
 }
 
-/// Load and work on one side, a stop, a check of the files, a start of the other side, a comparison.
+/// Applies load and does the work with one implementation, stops it, checks the files, starts the
+/// other implementation and compares the contents.
 fn turn(
     cluster: &mut Cluster,
     load: &mut Load,
@@ -98,12 +102,12 @@ fn turn(
     cluster.leader_among(&all(size)).map_err(problem)?;
     load.compare(cluster, &all(SIZE))?;
     for work in works {
-        // Sessions end when the schema changes, so nobody writes then.
+        // Sessions end when the schema changes, so nobody may write at that time.
         if *work == Work::Convert {
             self::work(cluster, *work)?;
         }
     }
-    // The reference answers transactions that it forwards in any order.
+    // The reference may answer transactions that it forwards in any order.
     load.set_depth_max(match side {
         Implementation::Corvid => usize::MAX,
         Implementation::Reference => 1,
@@ -113,7 +117,8 @@ fn turn(
             Implementation::Corvid => all(SIZE)
                 .iter()
                 .try_for_each(|&member| run.progress(&[member]))?,
-            // It commits one transaction at a time, and those of a follower may lose to others again and again.
+            // The reference commits one transaction at a time, and those of a follower may
+            // repeatedly lose against others.
             Implementation::Reference => run.progress(&all(SIZE))?,
         }
         for work in works.iter().filter(|work| **work != Work::Convert) {
@@ -137,7 +142,7 @@ fn turn(
 
 fn change_hands(cluster: &mut Cluster, side: Implementation) -> Outcome<()> {
     let size = cluster.members().len();
-    // A fourth member that has left serves nothing.
+    // A fourth member that has left does not serve anything.
     let served: Vec<usize> = all(size)
         .into_iter()
         .filter(|&member| cluster.status(member).is_ok())
@@ -156,7 +161,7 @@ fn change_hands(cluster: &mut Cluster, side: Implementation) -> Outcome<()> {
         let Some(program) = program else { continue };
         let said = peer::run(Command::new(program).arg("check-cluster").args(files));
         let said = said.map_err(problem)?;
-        // A follower may have entries of a leader that lost its place, which the tool mentions.
+        // A follower may have entries of a leader that was replaced. The tool mentions this.
         if said.lines().any(|line| !line.contains(" truncates log ")) {
             return Err(format!("check-cluster: {said}"));
         }

@@ -1,4 +1,5 @@
-//! Commands of the control socket that show the state of a server, side by side with the reference where it is installed.
+//! Control commands that show the state of a server, compared with the reference if it is
+//! installed.
 
 use std::process::{Command, Stdio};
 use std::thread;
@@ -8,14 +9,14 @@ use corvid_tests::binary;
 use corvid_tests::server::{Implementation, Server, Setup};
 use serde_json::{Value, json};
 
-/// How long anything may take on a busy machine.
+/// The time limit for any event on a busy machine.
 const LIMIT: Duration = Duration::from_secs(60);
 
-/// Replies and log of one implementation.
+/// The replies and the log of one implementation.
 #[derive(Debug, PartialEq, Eq)]
 struct Told {
     answers: Vec<String>,
-    /// The cells of each logged row, sorted; identities left out.
+    /// The cells of each logged row, sorted and without identities.
     rows: Vec<Vec<String>>,
 }
 
@@ -50,7 +51,8 @@ fn tell(implementation: Implementation) -> Told {
             .expect("a reply");
         assert_eq!(reply["error"], Value::Null, "{reply}");
     };
-    // The session that tried whether the server listens may end a little later than ours begins.
+    // The session that checked whether the server listens may end a little after our session has
+    // begun.
     let deadline = Instant::now() + LIMIT;
     loop {
         let reply = server.control("memory/show", &[]).expect("a reply");
@@ -104,7 +106,7 @@ fn tell(implementation: Implementation) -> Told {
     }
 }
 
-/// A reply without the parts that standalone databases of the reference do not have.
+/// Returns a reply without the parts that standalone databases of the reference do not have.
 fn normal(reply: &Value) -> String {
     let text = match &reply["error"] {
         Value::Null => reply["result"].as_str().unwrap_or_default(),
@@ -116,7 +118,7 @@ fn normal(reply: &Value) -> String {
     words.collect::<Vec<_>>().join(" ").trim_end().to_owned()
 }
 
-/// Pieces between commas, sorted, without identities.
+/// Returns the parts between commas, sorted and without identities.
 fn cells(row: &str) -> Vec<String> {
     let is_identity = |cell: &&str| {
         ["_uuid:", "_version:", "friend:"]
@@ -146,7 +148,7 @@ fn commands_about_all_databases_answer_as_the_reference_does() {
     }
 }
 
-/// The output of our control client, and whether it succeeded.
+/// Returns the output of our control client, and whether it succeeded.
 fn appctl(server: &Server, words: &[&str]) -> (String, bool) {
     let output = Command::new(binary::bin("ovs-appctl"))
         .arg("-t")
@@ -166,9 +168,9 @@ fn appctl(server: &Server, words: &[&str]) -> (String, bool) {
     )
 }
 
-/// Every command answers in both forms: as JSON its text is wrapped, but for `list-commands`, which has a form of its own. Errors are
-/// text in both.
-/// Commands whose reply is data when JSON is asked for.
+/// The commands whose reply is data if JSON is asked for. Every command answers in both forms: the
+/// JSON form wraps the text, except for these commands and `list-commands`, which has its own form.
+/// Errors are text in both forms.
 const DATA: [&str; 2] = ["ovsdb-server/list-sessions", "ovsdb-server/list-settings"];
 
 #[test]
@@ -185,7 +187,8 @@ fn replies_as_json_hold_the_texts() {
     assert_eq!(usages["ovsdb-server/add-db"], "DB");
     let (mut wrapped, mut refused) = (0, 0);
     for name in usages.keys() {
-        // These end the connection or the server, or count the questions, or have data of their own.
+        // These commands end the connection or the server, count the commands, or have their own
+        // data.
         let others = ["exit", "list-commands", "coverage/show", "memory/show"];
         if others.contains(&name.as_str()) || DATA.contains(&name.as_str()) {
             continue;

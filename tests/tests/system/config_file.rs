@@ -1,4 +1,5 @@
-//! Servers with a configuration file (`--config-file`), and its reload. The reference of the packages does not know the option.
+//! Servers with a configuration file (`--config-file`), and reloading the file. The packaged
+//! reference does not have this option.
 
 use std::fs;
 use std::path::Path;
@@ -24,7 +25,7 @@ fn configure(folder: &Path, config: &Value) {
     fs::write(folder.join("config.json"), config.to_string()).expect("written");
 }
 
-/// Result, or error, of a control command.
+/// Runs a control command. Returns its result or its error.
 fn control(server: &Process, command: &str, arguments: &[&str]) -> String {
     let arguments: Vec<String> = arguments.iter().map(ToString::to_string).collect();
     let reply = server.control(command, &arguments).expect("a reply");
@@ -101,7 +102,7 @@ fn a_configuration_file_lists_databases_and_is_reloaded() {
         "A\nB\n_Server"
     );
 
-    // The other changes are made.
+    // The other changes are made nevertheless.
     configure(
         folder,
         &json!({
@@ -129,7 +130,8 @@ fn a_configuration_file_lists_databases_and_is_reloaded() {
     );
     assert!(!folder.join("second.sock").exists());
 
-    // A file that was closed can be opened at once, under the same name and under another.
+    // A file that was closed can be reopened immediately, under the same name and under another
+    // name.
     let other = folder.join("B.db").display().to_string();
     let elsewhere = json!({"remotes": {"punix:db.sock": null}, "databases": {other: {}}});
     for _ in 0..10 {
@@ -265,7 +267,7 @@ fn a_database_file_of_another_model_than_configured_is_refused() {
     }
 }
 
-/// The schema of a database whose table `T` has a set of targets `c`, or has none.
+/// Returns the schema of a database. Its table `T` may have a set of targets `c`.
 fn schema_of_remotes(name: &str, has_targets: bool) -> Value {
     let mut columns = json!({"n": {"type": "integer"}});
     if has_targets {
@@ -280,7 +282,7 @@ fn database_of_remotes(folder: &Path, name: &str) {
     database_file::create(&file, &schema_of_remotes(name, true)).expect("a file");
 }
 
-/// Converts a database on a connection that stays.
+/// Converts a database. The session is not closed by this.
 fn convert(folder: &Path, name: &str, schema: &Value) {
     let mut client = Client::connect(&folder.join("db.sock")).expect("connected");
     let params = json!([name, schema]);
@@ -290,7 +292,7 @@ fn convert(folder: &Path, name: &str, schema: &Value) {
 
 const FAILED: &str = "Configuration failed.  See the log file for details.";
 
-/// Lines of a server's log since `from`, of this level and above.
+/// Returns the lines of a server's log since `from`, without times and numbers.
 fn logged(server: &Process, from: usize) -> Vec<String> {
     let log = server.log().split_off(from);
     let text = |line: &str| line.splitn(3, '|').nth(2).unwrap_or_default().to_owned();
@@ -337,7 +339,7 @@ fn remotes_of_columns_are_checked_at_each_reload() {
     assert!(second.exists());
     assert_eq!(reload(&server), "");
 
-    // Its database goes: the rest takes effect.
+    // If its database is removed, the rest of the file takes effect.
     let from = server.log().len();
     with(&["db:D,T,c", "punix:third.sock"], json!({"B.db": {}}));
     assert_eq!(reload(&server), FAILED);
@@ -354,14 +356,14 @@ fn remotes_of_columns_are_checked_at_each_reload() {
         "db:D,T,c\npunix:db.sock\npunix:third.sock"
     );
     assert!(folder.join("third.sock").exists() && !second.exists());
-    // It is checked as often as the file is read.
+    // The remote is checked at each reload.
     let from = server.log().len();
     assert_eq!(reload(&server), FAILED);
     let lines = logged(&server, from);
     assert_eq!(lines.len(), 2, "{lines:?}");
     assert!(lines[1].ends_with(problem));
 
-    // A new remote of that kind is listed too, and each has its line.
+    // A new remote of this kind is listed, too, and each has its own line.
     with(&["db:D,T,c", "db:B,T,c"], json!({"B.db": {}}));
     let from = server.log().len();
     assert_eq!(reload(&server), FAILED);
@@ -377,7 +379,7 @@ fn remotes_of_columns_are_checked_at_each_reload() {
         "db:B,T,c\ndb:D,T,c\npunix:db.sock"
     );
 
-    // The missing parts appear: by the file, and by a conversion.
+    // The missing parts appear, one because of the file and one because of a conversion.
     with(&["db:D,T,c", "db:B,T,c"], json!({"B.db": {}, "D.db": {}}));
     assert_eq!(reload(&server), FAILED);
     until("D's remote", &server, || second.exists());
@@ -425,7 +427,8 @@ fn a_conversion_that_drops_the_column_of_a_remote_is_logged() {
     assert_eq!(control(&server, "ovsdb-server/reload", &[]), "");
 }
 
-/// Also when the server has become a daemon, which leaves that directory, and whatever `OVS_DBDIR` says.
+/// This also applies to a server that has become a daemon and has left that directory, whatever
+/// `OVS_DBDIR` says.
 #[test]
 fn relative_names_of_databases_are_resolved_from_the_starting_directory() {
     let dir = tempfile::tempdir().expect("a directory");
@@ -466,7 +469,7 @@ fn a_file_that_cannot_be_opened_is_logged_with_one_line() {
     server.start().expect("a server");
     let path = folder.join("config.json");
     fs::remove_file(&path).expect("removed");
-    // The control socket is there before the lines about the version.
+    // The control socket exists before the lines about the version are logged.
     let deadline = Instant::now() + Duration::from_secs(60);
     while !server.log().contains("|Corvid ") {
         assert!(Instant::now() < deadline, "the server starts");

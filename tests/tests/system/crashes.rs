@@ -7,9 +7,9 @@
 //!
 //! | Variable | Meaning |
 //! |---|---|
-//! | `CORVID_CRASH_SEED` | the seed of a run that is to be repeated; threads and kills still fall as they like |
-//! | `CORVID_CRASH_ROUNDS` | kills, 20 by default |
-//! | `CORVID_REFERENCE=1` | the reference is killed instead, which proves the test |
+//! | `CORVID_CRASH_SEED` | the seed of a run to be repeated; the timing of threads and kills still differs |
+//! | `CORVID_CRASH_ROUNDS` | the number of kills, 20 by default |
+//! | `CORVID_REFERENCE=1` | the reference is killed instead, which tests the test itself |
 
 use std::fmt::Write as _;
 use std::fs;

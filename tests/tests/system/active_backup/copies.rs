@@ -1,4 +1,5 @@
-//! The contents of a backup: all tables of its source but the excluded ones, even if the connection is lost.
+//! The contents of a backup: all tables of its source except for the excluded ones, even if the
+//! connection is lost.
 
 use corvid_tests::database_file;
 use corvid_tests::ledger::{self, Contents, DATABASE, Ledger};
@@ -33,7 +34,8 @@ fn copies_equal_their_source_in_every_pairing() {
                 .any(|row| row.contains("\"mood\":7")),
             "ephemeral columns are copied"
         );
-        // Commits made while the connection is lost arrive afterwards, and commits that the source lost in its crash disappear here too.
+        // Commits that are made while the connection is lost arrive afterwards. Commits that the
+        // source lost in its crash disappear from the backup, too.
         active.process.kill();
         active.process.start().expect("a server");
         write(&active, &mut ledger, 20);
@@ -44,7 +46,7 @@ fn copies_equal_their_source_in_every_pairing() {
             Vec::<String>::new(),
             "{of:?} {by:?}"
         );
-        // The copy is in the file.
+        // The copy is also in the backup's file.
         backup.process.kill();
         active.process.kill();
         backup.process.start().expect("a server");
@@ -72,7 +74,7 @@ fn clients_of_a_backup_get_each_commit_as_one_update() {
     let reply = client.call("monitor", &json!([DATABASE, "m", tables]));
     let mut replica = reply.expect("a reply")["result"].clone();
     write(&active, &mut ledger, 30);
-    // All rows are sent again, which changes nothing, so clients get no update.
+    // All rows are sent again, but this changes nothing, so clients get no update.
     assert_eq!(backup.control("connect-active-ovsdb-server"), "");
     write(&active, &mut ledger, 30);
     let entries = |replica: &Value, table: &str| -> Vec<Value> {
@@ -120,7 +122,7 @@ fn databases_replicate_independently_and_backups_can_be_sources() {
     let files = [source, file("backup", "Other"), file("backup", "Alone")];
     let backup = Node::started(Corvid, &schema, &files);
     let last = Node::backup(Corvid, &schema, &backup);
-    // One that comes later is a backup like the others.
+    // A database that is added later is a backup like the others.
     let add = format!("add-db {}", file("backup", "Late"));
     assert_eq!(backup.control(&add), "");
     let ask = |node: &Node, database: &str, operation: &Value| {
@@ -223,14 +225,14 @@ fn a_source_that_does_not_fit_leaves_a_backup_that_is_read_only() {
     }
     let ledger = Ledger::new(1, false, 100);
     assert_eq!(backup.transact(&ledger.beginning())["error"], "not allowed");
-    // A server with more than its source has a place for everything.
+    // A server can copy a source whose schema is smaller, because it has a place for everything.
     assert_eq!(backup.control("disconnect-active-ovsdb-server"), "");
     begin(&backup, &ledger, 1);
     active.follow(&backup);
     wait_for("it is copied", &[&active], || {
         active.rows(&old) == backup.rows(&old)
     });
-    // Nobody is a backup of itself.
+    // A server cannot be a backup of itself.
     backup.follow(&backup);
     let failed = format!("Replication to ({}) failed\n", backup.remote());
     wait_for("it fails", &[&backup], || {

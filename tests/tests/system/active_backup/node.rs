@@ -12,17 +12,17 @@ use corvid_tests::{database_file, peer};
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
-/// How long anything may take on a busy machine.
+/// The time limit for any event on a busy machine.
 pub(crate) const TIME_LIMIT: Duration = Duration::from_secs(60);
 
-/// A server in a directory of its own, which goes after the process.
+/// A server in its own directory, which is removed after the process has ended.
 pub(crate) struct Node {
     pub(crate) process: Process,
     pub(crate) dir: TempDir,
 }
 
 impl Node {
-    /// A server of an empty database, not started.
+    /// Makes a server of an empty database. The server is not started.
     pub(crate) fn new(implementation: Implementation, schema: &Value, options: &[String]) -> Node {
         let dir = tempfile::tempdir().expect("a directory");
         let file = dir.path().join("db.db");
@@ -38,7 +38,7 @@ impl Node {
         Node { process, dir }
     }
 
-    /// A server with these arguments besides its remote.
+    /// Starts a server with these arguments besides its remote.
     pub(crate) fn with_arguments(implementation: Implementation, arguments: &[String]) -> Node {
         let dir = tempfile::tempdir().expect("a directory");
         let arguments: Vec<OsString> = arguments.iter().map(Into::into).collect();
@@ -57,11 +57,12 @@ impl Node {
         node
     }
 
-    /// A backup of `active`.
+    /// Starts a backup of `active`.
     pub(crate) fn backup(implementation: Implementation, schema: &Value, active: &Node) -> Node {
         let mut options = vec![format!("--sync-from={}", active.remote())];
         if implementation == Corvid {
-            // The contents of a source are longer, and no message of a client.
+            // The contents of a source are longer than this limit, but they are not a message of a
+            // client.
             options.push("--max-message=1M".to_owned());
         }
         Node::started(implementation, schema, &options)
@@ -75,7 +76,7 @@ impl Node {
         self.process.connect().expect("a connection")
     }
 
-    /// Result, or error, of a control command.
+    /// Runs a control command. Returns its result or its error.
     pub(crate) fn control(&self, line: &str) -> String {
         let mut words = line.split(' ').map(str::to_owned);
         let command = format!("ovsdb-server/{}", words.next().unwrap_or_default());
@@ -88,7 +89,7 @@ impl Node {
         said.as_str().unwrap_or_default().to_owned()
     }
 
-    /// Makes it a backup of `active`.
+    /// Makes this server a backup of `active`.
     pub(crate) fn follow(&self, active: &Node) {
         let set = format!("set-active-ovsdb-server {}", active.remote());
         assert_eq!(self.control(&set), "");
@@ -102,7 +103,8 @@ impl Node {
         reply.expect("a reply")["result"][0].clone()
     }
 
-    /// Every row of every table, identities and ephemeral columns included, versions left out; sorted.
+    /// Returns every row of every table, sorted. Identities and ephemeral columns are included,
+    /// versions are not.
     pub(crate) fn rows(&self, schema: &Value) -> Vec<String> {
         let tables = schema["tables"].as_object().expect("tables");
         let mut params = vec![json!(DATABASE)];
@@ -125,7 +127,7 @@ impl Node {
     }
 }
 
-/// Waits until something is the case.
+/// Waits until a condition is true.
 pub(crate) fn wait_for(what: &str, nodes: &[&Node], mut is_so: impl FnMut() -> bool) {
     let deadline = Instant::now() + TIME_LIMIT;
     while !is_so() {
@@ -145,7 +147,7 @@ pub(crate) fn wait_until_equal(schema: &Value, active: &Node, backup: &Node) {
     });
 }
 
-/// Pairs of source and backup that can be tested here.
+/// Returns the pairs of source and backup that can be tested on this machine.
 pub(crate) fn pairings() -> Vec<(Implementation, Implementation)> {
     if Reference.server_binary().is_ok() {
         let both = [Corvid, Reference];
@@ -158,7 +160,7 @@ pub(crate) fn pairings() -> Vec<(Implementation, Implementation)> {
     vec![(Corvid, Corvid)]
 }
 
-/// Writes some transactions of `ledger`; each must succeed.
+/// Writes some transactions of `ledger`, each of which must succeed.
 pub(crate) fn write(node: &Node, ledger: &mut Ledger, count: usize) {
     let mut client = node.client();
     for _ in 0..count {
@@ -176,7 +178,7 @@ pub(crate) fn receive(client: &mut Client) -> Option<Value> {
     }
 }
 
-/// Makes the row of a writer, with something in its ephemeral column.
+/// Inserts the row of a writer, with a value in its ephemeral column.
 pub(crate) fn begin(node: &Node, ledger: &Ledger, writer: i64) {
     let inserted = node.transact(&ledger.beginning());
     assert!(inserted["uuid"].is_array(), "{inserted}");

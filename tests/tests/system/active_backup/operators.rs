@@ -1,4 +1,4 @@
-//! The commands of operators to a backup, and its status.
+//! The operators' commands for a backup, and its status.
 
 use std::io::Read;
 use std::os::unix::net::UnixListener;
@@ -27,7 +27,8 @@ fn commands_answer_as_the_reference_does() {
     }
 }
 
-/// The reply of a server, lines of the status sorted: they are in the order of newer releases, but for the state (63).
+/// Returns the replies of a server to all commands. The lines of the status are sorted, because
+/// their order is that of newer releases, except for the state (63).
 fn told(implementation: Implementation, schema: &Value) -> Vec<String> {
     let active = Node::started(Corvid, schema, &[]);
     let node = Node::started(implementation, schema, &[]);
@@ -72,7 +73,7 @@ fn told(implementation: Implementation, schema: &Value) -> Vec<String> {
     for line in [
         "sync-status",
         "set-active-ovsdb-server-probe-interval 0",
-        // Whom it follows next is not whom it follows.
+        // A source that is set now is only followed after the next connect command.
         "set-active-ovsdb-server tcp:127.0.0.1:1",
         "get-active-ovsdb-server",
         "sync-status",
@@ -91,7 +92,7 @@ fn told(implementation: Implementation, schema: &Value) -> Vec<String> {
     ] {
         ask(line);
     }
-    // Newer releases, and we, go on to name databases that were backups.
+    // Newer releases and our server still name databases that were backups before.
     for line in &mut told {
         *line = line.replace(
             &format!("database: {DATABASE}|state: active"),
@@ -168,7 +169,7 @@ fn a_silent_source_is_probed_and_disconnected() {
     let why = "no response to inactivity probe after ";
     let rest = log.split_once(why).expect("it says why").1;
     let seconds = rest.split(' ').next().expect("a word").parse::<f64>();
-    // A minute, unless another interval is set.
+    // The limit is a minute unless another interval is set.
     assert!(seconds.is_ok_and(|seconds| seconds < 60.0), "{log}");
 }
 

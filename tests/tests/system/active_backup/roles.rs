@@ -1,4 +1,5 @@
-//! Roles of servers, active or backup: changed under load, changed by a file, kept over a crash.
+//! The roles of servers, active or backup. They are changed under load, changed by a file, and kept
+//! after a crash.
 
 use std::fs;
 use std::path::Path;
@@ -17,7 +18,8 @@ use serde_json::{Value, json};
 
 use super::node::{Node, begin, receive, wait_for, wait_until_equal};
 
-/// Writes until it is stopped or refused; the ledger has the acknowledged transactions.
+/// Writes until it is stopped or a transaction is rejected. The returned ledger contains the
+/// acknowledged transactions.
 fn load(mut client: Client, mut ledger: Ledger, is_over: &AtomicBool) -> Ledger {
     while !is_over.load(Ordering::Relaxed) {
         while ledger.in_flight() < 8 {
@@ -151,7 +153,7 @@ fn a_configuration_file_makes_a_backup() {
     wait_until_equal(&schema, &active, &backup);
 }
 
-/// The number in a pidfile, when there is one.
+/// Returns the process id in a pidfile, if the file exists.
 fn pid(file: &Path) -> Option<u32> {
     fs::read_to_string(file).ok()?.trim().parse().ok()
 }

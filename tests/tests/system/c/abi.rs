@@ -1,5 +1,5 @@
-//! The agreement of programs in C and the library: versions, sizes of structs, builds that are
-//! refused, the names of the reference; and conditions that only the server refuses.
+//! The agreement between programs in C and the library: versions, sizes of structs, rejected builds
+//! and the names of the reference. Also conditions that only the server rejects.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -30,7 +30,7 @@ fn versions_and_sizes_of_structs_are_checked() {
     );
 }
 
-/// A compiler for 32 bits need not be there: the header reads what such a compiler defines.
+/// This does not need a compiler for 32 bits: the test defines what such a compiler would define.
 #[test]
 fn a_system_of_32_bits_is_refused() {
     if library().is_none() {
@@ -50,7 +50,7 @@ fn a_system_of_32_bits_is_refused() {
     assert!(said.contains("libcorvid is for 64-bit systems"), "{said}");
 }
 
-/// A build that aborts on panic is refused when it is compiled, not when it panics.
+/// A build that aborts on panic is rejected when it is compiled, not only when it panics.
 #[test]
 fn a_build_that_aborts_on_panic_is_refused() {
     let rustc = std::env::var_os("RUSTC").unwrap_or_else(|| "rustc".into());
@@ -78,8 +78,8 @@ fn a_build_that_aborts_on_panic_is_refused() {
     }
 }
 
-/// A server that refuses a condition which the client could not know to be wrong: a proxy answers
-/// the first one in the server's place.
+/// A server may reject a condition although the client could not know that it is wrong. Here a
+/// proxy rejects the first condition in the server's place.
 #[test]
 fn a_refused_condition_is_told() {
     if library().is_none() {
@@ -97,7 +97,7 @@ fn a_refused_condition_is_told() {
     proxy.join().expect("the proxy ends with its connection");
 }
 
-/// Passes messages of one connection on in both directions, but answers the first
+/// Forwards the messages of one connection in both directions, but answers the first
 /// `monitor_cond_change` with an error.
 fn refuse_first_condition(listener: &UnixListener, upstream: &Path) {
     let (mut client, _) = listener.accept().expect("a connection");
@@ -130,7 +130,7 @@ fn refuse_first_condition(listener: &UnixListener, upstream: &Path) {
     assert!(is_refused, "no condition came");
 }
 
-/// `names.list` has the names.
+/// `names.list` contains the names.
 #[test]
 fn programs_use_every_name_of_the_reference() {
     let read = |name: &str| fs::read_to_string(package().join("tests").join(name)).expect(name);
@@ -143,7 +143,7 @@ fn programs_use_every_name_of_the_reference() {
     assert_eq!(missing, Vec::<&str>::new());
 }
 
-/// Every name that the sources of OVN and Open vSwitch use, in C and in C++.
+/// Tests every name that the sources of OVN and Open vSwitch use, in C and in C++.
 #[test]
 fn every_name_of_the_reference_is_there() {
     if library().is_none() {
@@ -169,7 +169,7 @@ fn every_name_of_the_reference_is_there() {
     }
 }
 
-/// Values of any column as text and in transactions, and the session, by the names of the
+/// Tests the values of any column as text and in transactions, and the session, by the names of the
 /// reference.
 #[test]
 fn values_of_any_column_are_read_and_written() {
@@ -209,7 +209,7 @@ fn values_of_any_column_are_read_and_written() {
     compile("cc", &sources, &flags, &program);
     run_with_server(&program, "zoo");
     if has("c++") {
-        // By its name the source would be C for a compiler other than g++.
+        // A compiler other than g++ would take the source for C because of its name.
         let source = dir.path().join("values.cpp");
         fs::copy(&sources[0], &source).expect("copied");
         let sources = [source, sources[1].clone()];

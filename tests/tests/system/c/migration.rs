@@ -1,10 +1,11 @@
 //! Programs that were written for the reference's client library, alone and together with parts of
-//! the reference's library: its maps, its poll loop, its control socket.
+//! the reference's library: its maps, its poll loop and its control socket.
 //!
-//! The reference's library is not installed where tests run, so `crates/capi/tests/openvswitch` has
-//! a stand-in: the same public declarations, and functions of our own. With `CORVID_OPENVSWITCH` in
-//! the environment, the folder of the reference's sources with a built
-//! `lib/.libs/libopenvswitch.a`, the guide's daemon is linked with the reference's library too.
+//! The reference's library is not installed where tests run, so `crates/capi/tests/openvswitch`
+//! contains a stand-in: the same public declarations, with functions of our own. The environment
+//! variable `CORVID_OPENVSWITCH` may name a folder with the reference's sources and a built
+//! `lib/.libs/libopenvswitch.a`. In this case, the guide's daemon is also linked with the
+//! reference's library.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -20,16 +21,16 @@ use super::{
     wait_for, watch_over_the_zoo, zoo,
 };
 
-/// The stand-in for the reference's headers and library.
+/// Returns the folder of the stand-in for the reference's headers and library.
 fn stand_in() -> PathBuf {
     package().join("tests/openvswitch")
 }
 
-/// A library to compile with: flags for its headers, and its files.
+/// A library to compile with: the flags for its headers, and its files.
 pub(super) struct Foreign {
     pub(super) flags: Vec<String>,
     pub(super) files: Vec<PathBuf>,
-    /// Libraries that it needs, last on the command line.
+    /// The libraries that it needs, which come last on the command line.
     pub(super) libraries: Vec<String>,
 }
 
@@ -51,11 +52,11 @@ impl Foreign {
         }
     }
 
-    /// The reference's own, if its folder is given.
+    /// Returns the reference's library and its folder, if the folder is given.
     pub(super) fn reference() -> Option<(PathBuf, Foreign)> {
         let folder = PathBuf::from(std::env::var_os("CORVID_OPENVSWITCH")?);
-        // A semicolon after VLOG_DEFINE_THIS_MODULE is usual there, and pedantic compilers refuse
-        // it.
+        // The reference's sources usually have a semicolon after VLOG_DEFINE_THIS_MODULE, which
+        // pedantic compilers reject.
         let mut flags = vec!["-Wno-pedantic".to_owned()];
         for part in ["", "include", "lib"] {
             flags.push("-isystem".to_owned());
@@ -71,7 +72,8 @@ impl Foreign {
     }
 }
 
-/// The archive that libtool describes in a file, with the archives and libraries that it needs.
+/// Returns the archive that libtool describes in a file, with the archives and libraries that it
+/// needs.
 fn needs(description: &Path) -> (Vec<PathBuf>, Vec<String>) {
     let archive = |description: &Path| {
         let name = description.with_extension("a");
@@ -97,7 +99,7 @@ fn needs(description: &Path) -> (Vec<PathBuf>, Vec<String>) {
     (files, libraries)
 }
 
-/// Compiles sources together with a foreign library.
+/// Compiles sources together with another library.
 fn compile_with(foreign: &Foreign, sources: &[PathBuf], flags: &[&str], program: &Path) {
     let mut all = vec!["-std=gnu11", "-D_GNU_SOURCE"];
     all.extend(foreign.flags.iter().map(String::as_str));
@@ -108,7 +110,7 @@ fn compile_with(foreign: &Foreign, sources: &[PathBuf], flags: &[&str], program:
     compile("cc", &inputs, &all, program);
 }
 
-/// Typed code with the prefix `zoorec_`, in a folder.
+/// Generates typed code with the prefix `zoorec_` in a folder.
 fn generate_annotated(dir: &Path) {
     let tool = binary::bin("ovsdb-idlc");
     let merged = run(Command::new(&tool)
@@ -126,7 +128,7 @@ fn generate_annotated(dir: &Path) {
     }
 }
 
-/// The blocks of C of the guide, which are one program.
+/// Writes the code blocks in C of the guide, which are one program, to a file. Returns its path.
 fn daemon_of_the_guide(dir: &Path) -> PathBuf {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../docs/clients/c-migration.md");
     let guide = fs::read_to_string(path).expect("the guide");
@@ -164,7 +166,7 @@ fn rows_contain_the_maps_of_the_other_library() {
     }
 }
 
-/// A program in which two kinds of maps could meet does not compile, or does not link, and the
+/// A program in which two kinds of maps could be mixed does not compile or does not link, and the
 /// message names the switch.
 #[test]
 fn maps_of_two_libraries_never_meet() {
@@ -210,8 +212,8 @@ fn maps_of_two_libraries_never_meet() {
     );
 }
 
-/// The generated source, compiled in one way, and a file of the program in the other, do not link;
-/// nor do code of another generator and a program.
+/// If the generated source and another file of the program are compiled in different ways, they do
+/// not link. Neither do a program and the code of another generator.
 #[test]
 fn files_with_different_rows_do_not_link() {
     let Some(library) = library() else { return };
@@ -283,7 +285,7 @@ fn wait_for_end(child: &mut Child) {
     }
 }
 
-/// Asks the daemon by its control socket.
+/// Sends a command to the daemon through its control socket.
 fn ask(socket: &Path, command: &str) -> String {
     let mut asked = Command::new(binary::bin("ovs-appctl"));
     let output = run(asked.arg("-T").arg("60").arg("-t").arg(socket).arg(command));
@@ -311,7 +313,8 @@ fn wait_for_mark(server: &Server, name: &str) {
     });
 }
 
-/// Lets the daemon of the guide work, and ends it by its control socket or by a signal.
+/// Lets the daemon of the guide do its work, and ends it through its control socket or with a
+/// signal.
 fn watch(command: &mut Command, has_control: bool) {
     let server = server();
     let dir = tempfile::tempdir().expect("a folder");
@@ -321,8 +324,8 @@ fn watch(command: &mut Command, has_control: bool) {
     let mut daemon = command.stderr(Stdio::piped()).spawn().expect("started");
     insert(&server, "ann");
     wait_for_mark(&server, "ann");
-    // Nothing happens in the database now: only the control socket wakes the daemon, then only the
-    // database.
+    // Nothing happens in the database now, so only the control socket wakes the daemon. After that,
+    // only the database does.
     if has_control {
         assert!(ask(&socket, "keeperd/list").contains("ann "));
     }
@@ -356,7 +359,7 @@ fn watch(command: &mut Command, has_control: bool) {
     }
 }
 
-/// Compiles the daemon of the guide with the generated code of a folder.
+/// Compiles the daemon of the guide with the generated code in a folder.
 fn build_daemon(dir: &Path, foreign: &Foreign, flags: &[&str], has_control: bool) -> PathBuf {
     let program = dir.join("keeperd");
     let sources = [daemon_of_the_guide(dir), dir.join("zoorec-idl.c")];
@@ -369,7 +372,7 @@ fn build_daemon(dir: &Path, foreign: &Foreign, flags: &[&str], has_control: bool
     program
 }
 
-/// Typed code by the generator of the reference.
+/// Generates typed code with the generator of the reference.
 fn generate_by_reference(folder: &Path, dir: &Path) {
     let idl = dir.join("zoorec.json");
     let tool = |words: &[&str]| {
@@ -393,7 +396,7 @@ fn generate_by_reference(folder: &Path, dir: &Path) {
     }
 }
 
-/// Compiles the daemon of the guide with our library, and runs it, under valgrind too.
+/// Compiles the daemon of the guide with our library and runs it, also under valgrind.
 fn check_daemon(foreign: &Foreign, flags: &[&str], has_control: bool) {
     let dir = tempfile::tempdir().expect("a folder");
     generate_annotated(dir.path());
@@ -416,8 +419,7 @@ fn the_daemon_of_the_guide_runs_alone() {
     }
 }
 
-/// Without a switch: the program is linked with a library that has a poll loop, so that is the
-/// loop.
+/// Without a switch, the daemon uses the poll loop of the library that it is linked with.
 #[test]
 fn the_daemon_of_the_guide_waits_in_the_loop_that_is_linked() {
     if library().is_some() {
@@ -432,7 +434,7 @@ fn the_daemon_of_the_guide_uses_maps_log_and_loop_of_the_other_library() {
     }
 }
 
-/// The command line gives the header, and the source keeps its includes.
+/// The command line names the header, and the source keeps its includes.
 #[test]
 fn a_source_compiles_as_it_is() {
     if library().is_none() {
@@ -468,7 +470,7 @@ fn the_daemon_of_the_guide_runs_with_the_library_of_the_reference() {
     check_daemon(&foreign, &["-DCORVID_WITH_OPENVSWITCH"], true);
 }
 
-/// `examples/warden.c`: one source, with the reference's client library and with ours.
+/// `examples/warden.c`: the same source works with the reference's client library and with ours.
 #[test]
 fn the_warden_runs_with_both_libraries() {
     if library().is_none() {

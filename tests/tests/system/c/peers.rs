@@ -1,6 +1,6 @@
-//! Programs of the reference whose sources are unchanged, on our client library: `ovs-vswitchd` and
-//! `ovs-vsctl`. The command line gives our header, and `ovsdb-idlc` makes the generated code. Their
-//! interop suites judge them.
+//! Programs of the reference whose sources are unchanged, with our client library: `ovs-vswitchd`
+//! and `ovs-vsctl`. The command line names our header, and `ovsdb-idlc` generates the code. Their
+//! interop suites test them.
 //!
 //! They need the reference's sources, built with `make lib/libopenvswitch.la lib/libsflow.la
 //! ofproto/libofproto.la`, in the folder that `CORVID_OPENVSWITCH` names.
@@ -15,7 +15,7 @@ use super::migration::Foreign;
 use super::{library, package, run, skip};
 use crate::interop;
 
-/// The files of the switch that read rows, those of libopenvswitch among them.
+/// The files of the switch that read rows, including those of libopenvswitch.
 const SWITCH: [&str; 4] = [
     "vswitchd/bridge.c",
     "vswitchd/ovs-vswitchd.c",
@@ -23,10 +23,10 @@ const SWITCH: [&str; 4] = [
     "lib/dpdk-stub.c",
 ];
 
-/// The same of the control utility.
+/// Such files of the control utility.
 const CONTROL: [&str; 2] = ["utilities/ovs-vsctl.c", "lib/db-ctl-base.c"];
 
-/// The generated code of the database of the switch, in `lib` of a folder.
+/// Generates the code for the database of the switch, in the subfolder `lib` of a folder.
 fn generate(folder: &Path, dir: &Path) {
     let tool = binary::bin("ovsdb-idlc");
     let merged = run(Command::new(&tool)
@@ -64,7 +64,8 @@ fn build(foreign: &Foreign, dir: &Path, sources: &[PathBuf], archives: &[PathBuf
             "-DCORVID_WITH_OPENVSWITCH",
         ])
         .args(["-include", "config.h", "-include", "corvid-idl-compat.h"])
-        // Files of `lib` would find the header of the reference's generator next to them.
+        // Otherwise, files in `lib` would find the header of the reference's generator in their own
+        // folder.
         .args(["-include", "lib/vswitch-idl.h"])
         .arg("-I")
         .arg(headers)
