@@ -71,8 +71,8 @@ impl Controller {
         let idl = client.idl_mut();
         self.dirty
             .extend(LogicalSwitchPort::changes(idl).map(|(port, _)| port));
+        // `dirty` has these ports now, and keeps them if the transaction fails.
         idl.clear_changes();
-        // `dirty` has the ports now, and keeps them if the transaction fails.
         if self.dirty.is_empty() {
             return Ok(0);
         }
