@@ -56,6 +56,8 @@ fn apply(
             return Err(WireError::new(Tag::SyntaxError, details));
         }
         (Some(slot), None) => txn.delete(table, slot),
+        // A record of an existing row holds differences or new values, and of a missing row its
+        // contents. The record itself does not tell whether the row exists.
         (Some(slot), Some(columns)) if is_diff => {
             let columns = apply_diffs(txn, table, slot, columns)?;
             txn.write(table, slot, columns.into_iter());

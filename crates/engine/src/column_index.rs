@@ -72,6 +72,7 @@ impl ColumnIndexes {
     pub(crate) fn want(&mut self, column: ColumnId, rows: usize) -> bool {
         let changes_left = CHANGES_PER_ROW * rows.max(ROWS_MIN);
         if let Some(index) = self.indexes.iter_mut().find(|index| index.column == column) {
+            // The index was useful again, so it gets a new allowance of updates.
             index.changes_left = changes_left;
             return false;
         }

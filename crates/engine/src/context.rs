@@ -99,6 +99,7 @@ impl ReadSet {
     pub(crate) fn add(&mut self, table: TableId, condition: Option<Condition>) {
         let ReadSet::Rows(read) = self else { return };
         let mut present = read.iter().filter(|present| present.table == table);
+        // All rows of the table include those of any condition.
         if !present.any(|present| present.condition.is_none()) {
             let condition = condition.map(Box::new);
             read.push(RowsRead { table, condition });
@@ -138,6 +139,8 @@ impl RowsRead {
         let Some(condition) = &self.condition else {
             return true;
         };
+        // A change that moves a row out of the condition shows in the old version, one that moves
+        // it in shows in the new one.
         let mut versions = changes
             .iter()
             .flat_map(|change| change.old.iter().chain(&change.new));

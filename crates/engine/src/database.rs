@@ -195,6 +195,8 @@ impl Database {
     pub fn index(&mut self, rows_max: usize) {
         let pages_max = rows_max.div_ceil(PAGE_SLOTS);
         let mut tables = self.tables.iter_mut();
+        // Stops at the first table with work left. The tables after it wait for later calls, so
+        // that this call stays short.
         self.is_indexing = tables.any(|table| table.advance_column_indexes(pages_max));
     }
 

@@ -336,8 +336,8 @@ impl Execution<'_, '_> {
     /// Measures the deferred selections that repeat others, in bytes. Only in a transaction with
     /// changes: once it is committed, its result can no longer be refused.
     ///
+    /// # Errors
     /// The selections are too long.
-    /// They are too long.
     fn measure_deferred(&mut self) -> Result<usize, WireError> {
         if self.deferred_selections.is_empty() || self.txn.journal.rows().is_empty() {
             return Ok(0);

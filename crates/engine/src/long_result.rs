@@ -200,6 +200,7 @@ impl Writer {
         let Stage::Writing { rows, from } = &mut self.stage else {
             return None;
         };
+        // A pause comes after a row at the earliest, so this text is written once.
         if *from == 0 {
             let before = self.number.checked_sub(1);
             let written = before.map_or(0, |before| result.deferred_selections[before].at);
@@ -217,6 +218,8 @@ impl Writer {
             let row = selection.row(*row);
             selection.form.columns.write(table, row, &mut self.out);
             slice.spend(1, self.out.len() - length);
+            // A full piece leaves the buffer before the meter is asked, so the buffer never holds
+            // more than a piece and a row.
             if self.out.len() >= PIECE_BYTES {
                 let bytes = self.out.len();
                 self.pieces.push(StdArc::from(&*self.out));

@@ -72,6 +72,7 @@ fn matching_by_column(table: &Table, condition: &Condition) -> Option<Slots> {
     let (index, value) = condition
         .equalities()
         .find_map(|(column, value)| Some((table.column_index(column)?, value)))?;
+    // One candidate above the limit decides for a walk, so no more are looked at.
     let max = table.len() / WALK_SHARE;
     let candidates: Slots = index.candidates(value).take(max + 1).collect();
     if candidates.len() > max {

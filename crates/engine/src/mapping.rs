@@ -161,6 +161,8 @@ impl Mapping {
         let layouts = Layout::of_schema(&self.new);
         for ((table, _), layout) in self.new.iter().zip(&layouts) {
             for reference in &layout.strong {
+                // If the old column refers weakly or not at all, the old schema lets clients delete
+                // the target while the column names it.
                 let source = self.source_type(table, reference.column);
                 let halves = [
                     (reference.key, source.map(|found| &found.key)),

@@ -121,6 +121,8 @@ fn read_mutation(
     if let Some(usual) = usual {
         return Ok(usual);
     }
+    // The fast path failed and did not move the reader. This path parses the mutation again, and
+    // reports the error that comes first in the protocol's order.
     let triple = Triple::read(table, reader, malformed)?;
     let schema = table.column(triple.column);
     if !schema.mutable {
@@ -162,6 +164,8 @@ fn read_usual(
     symbols: &mut Option<&mut dyn Symbols>,
 ) -> Option<Datum> {
     match mutator {
+        // A column with a minimum of 1 is left to the slow path: an argument of `insert` may be
+        // empty, a value of the column may not.
         Mutator::Insert if column_type.min == 0 => {
             wire::read_datum(reader, column_type, reborrow(symbols)).ok()
         }
@@ -191,6 +195,8 @@ fn read_argument(
         Mutator::Delete => {
             let argument = wire::read_diff(reader, column_type, reborrow(symbols));
             match argument {
+                // Keys alone are parsed second. If neither form fits, their error is the one that
+                // clients get.
                 Err(_) if column_type.is_map() => {
                     let keys = ColumnType {
                         value: None,
@@ -242,6 +248,9 @@ impl Mutation {
                 ),
             ));
         }
+        // Only then is the argument the difference. An element that was there before an `insert`,
+        // or missing before a `delete`, is in the argument and not in the difference. Deletion by
+        // key names no values, which the difference of a map has.
         let is_plain = changed > 0
             && changed == self.argument.len()
             && column_type.is_composite()

@@ -64,6 +64,7 @@ fn check_identity<'r>(
     if role.is_empty() {
         return Ok(());
     }
+    // A schema without this table has no rules, so roles restrict nothing.
     let Some(roles) = txn.schema().table_id("RBAC_Role") else {
         return Ok(());
     };

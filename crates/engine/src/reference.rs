@@ -76,6 +76,8 @@ impl ReferenceColumn {
         diffs: Option<&[ColumnDiff]>,
         visit: &mut dyn FnMut(TableId, Uuid, i64),
     ) {
+        // The difference of a scalar or optional column is its new value and does not show the old
+        // one. Such columns have at most one element, and comparing so few is cheap.
         match diffs.filter(|_| old.len().max(new.len()) > 1) {
             None => self.datum_changes(old, new, None, visit),
             Some(diffs) => {

@@ -69,6 +69,7 @@ impl RowBuilder {
         let defaults = &self.layouts[usize::from(recorded.table.0)].defaults;
         let given = recorded.columns?;
         let own = given.iter().filter(|(column, _)| !column.is_standard());
+        // A record that gives every column would replace every default, so none is cloned.
         let mut columns = if own.count() == defaults.len() {
             defaults.iter().map(|_| Datum::empty()).collect()
         } else {
@@ -134,12 +135,14 @@ impl RowBuilder {
     fn given(&self, recorded: &RecordedRow) -> Option<Given> {
         let columns = recorded.columns.as_ref()?;
         let described = self.schema.table(recorded.table).columns();
+        // A record of a change names only the changed columns, usually few.
         if 2 * columns.len() <= described.len() {
             return None;
         }
         let mut given = Given::new();
         for (column, datum) in columns {
             let column_type = &described.get(usize::from(column.0))?.column_type;
+            // Such a datum is a difference of an existing row.
             if !column_type.admits(datum.len()) {
                 return None;
             }

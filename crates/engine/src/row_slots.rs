@@ -80,8 +80,12 @@ impl Database {
                 });
             }
         }
+        // An ordinary commit builds the indexes, counts and back references. It takes the slots in
+        // the order in which `assign_slots` listed them.
         database.apply_recorded(recorded, &mut Versions(versions.into_iter()))?;
         for (table, slots) in database.tables.iter_mut().zip(slots) {
+            // The rows are in place. From now on new rows take the slots that they would take in
+            // the original.
             table.set_free(slots);
         }
         Ok(database)
@@ -111,6 +115,8 @@ impl Table {
             return false;
         }
         let pages = (0..count / PAGE_SLOTS).map(|_| Arc::new(Page::empty()));
+        // Slots are taken from the end of this list, so the slot of the first row is the last one
+        // here.
         let free = slots
             .rows
             .iter()

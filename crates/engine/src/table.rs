@@ -250,6 +250,8 @@ impl Table {
             self.indexes.len(),
             "a row has a key for each index"
         );
+        // The order of free slots decides where the row goes, and slots decide the order of rows in
+        // results. A replay depends on both ([`crate::row_slots`]).
         let slot = match self.free.pop() {
             Some(slot) => slot,
             None => self.grow(),

@@ -95,6 +95,8 @@ impl<'d> Transaction<'d> {
     pub(crate) fn insert(&mut self, table: TableId, row: Row) -> Slot {
         let id = RowId::new(table, row.uuid);
         let slot = self.table_mut(table).insert(Arc::new(row), 0);
+        // If the transaction inserted and deleted a row with this UUID before, the row keeps its
+        // entry, and the entry gets the new slot.
         self.journal.touch(id, slot, || None).slot = Some(slot);
         slot
     }

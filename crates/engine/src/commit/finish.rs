@@ -22,6 +22,7 @@ impl Commit<'_, '_> {
             deleted.is_empty() && suspects.is_empty(),
             "no garbage and no reference to a deleted row are committed"
         );
+        // From here on nothing can fail, so nothing needs the journal for a rollback.
         let touched = txn.journal.take();
         let database = &mut *txn.database;
         let mut changes = Vec::with_capacity(touched.len());
@@ -43,6 +44,8 @@ impl Commit<'_, '_> {
         }
         // Stable, so within a table rows stay in the order of their first touch.
         changes.sort_by_key(|change| change.table);
+        // Counts and back references change only now. Until here a rollback had only rows to
+        // restore.
         references::apply_strong(database, &strong);
         for change in &changes {
             references::apply_weak(database, change);

@@ -41,6 +41,9 @@ impl Commit<'_, '_> {
                     }
                 }
             };
+            // Rows of the database may still refer weakly to a deleted row. A new or modified row
+            // outside the root set is checked for garbage even if its references did not change
+            // (docs/spec/protocol.md 5.12, step 4).
             match touched.effect {
                 Effect::None => continue,
                 Effect::Deleted => self.deleted.push(id),

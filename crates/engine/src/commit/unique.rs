@@ -29,6 +29,7 @@ impl Commit<'_, '_> {
                     .candidates(index.key(row))
                     .filter(|slot| table.at(*slot).uuid != row.uuid)
                     .filter(|slot| index.same_key(table.at(*slot), row))
+                    // The lowest slot, so that the error does not depend on the seed of the hashes.
                     .min()
                     .map(|slot| table.at(slot));
                 if let Some(twin) = twin {

@@ -96,6 +96,8 @@ impl Commit<'_, '_> {
         if written.is_empty() {
             return Ok(());
         }
+        // Includes rows that `source` no longer named. Recording too many only makes a conversion
+        // start over more often.
         self.dropped.extend(missing);
         let columns: SmallVec<[ColumnId; 4]> =
             written.iter().map(|written| written.column).collect();

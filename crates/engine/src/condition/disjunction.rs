@@ -50,8 +50,10 @@ impl Disjunction {
             return;
         };
         match function {
+            // Every datum includes the empty set, and every datum excludes it.
             Function::Includes if argument.is_empty() => self.is_true = true,
             Function::Excludes if argument.is_empty() => self.is_true = true,
+            // A row has exactly one `_uuid`, so both functions test equality.
             Function::Equal | Function::Includes if *column == ColumnId::UUID => {
                 self.uuids.extend(argument.as_uuid());
             }

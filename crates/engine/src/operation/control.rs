@@ -34,6 +34,7 @@ impl<'a> Executable<'a> for Commit {
     }
 
     fn execute(self, execution: &mut Execution<'_, '_>) -> Result<(), Failure> {
+        // One durable `commit` suffices: a later one with `durable: false` takes nothing back.
         execution.is_durable |= self.is_durable;
         write_empty(execution);
         Ok(())

@@ -100,8 +100,10 @@ impl Insert<'_> {
                 return Err(error.clone());
             }
         }
+        // The required columns were given, so each default that is used satisfies its constraints.
         let mut columns = layout.defaults.clone();
         for (column, datum) in given {
+            // Standard columns in a request are checked and then ignored.
             if !column.is_standard() {
                 columns[usize::from(column.0)] = datum;
             }

@@ -38,6 +38,8 @@ impl<'a> Executable<'a> for Mutate<'a> {
         let mutations = read_mutations(schema, self.mutations, &mut execution.names)?;
         let condition = execution.read_condition(self.table, self.condition)?;
         let slots = execution.matching(self.table, &condition)?;
+        // Arithmetic visits every element of its column. The other mutators cost O(log n), whatever
+        // the size of the set.
         let computed = mutations.iter().filter(|mutation| mutation.visits_all());
         let columns = computed.map(|mutation| mutation.column);
         execution.spend_on_columns(self.table, &slots, &columns)?;
@@ -70,6 +72,7 @@ fn mutate(schema: &TableSchema, row: &Row, mutations: &[Mutation]) -> Result<Mut
         let earlier = mutated.iter_mut().find(|written| written.column == column);
         if let Some(written) = earlier {
             mutation.apply(schema.column(column), &mut written.datum)?;
+            // The known difference is that of the earlier mutation alone.
             written.diff = None;
         } else {
             let mut datum = row.columns[usize::from(column.0)].clone();

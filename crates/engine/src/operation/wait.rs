@@ -49,6 +49,8 @@ impl<'a> Executable<'a> for Wait<'a> {
             let steps = table.len() as u64;
             execution.txn.budget.spend(steps)?;
             execution.txn.database.count_walk(self.table, &condition);
+            // Rows are compared during the walk and not collected first: the comparison ends at the
+            // first row that is not expected.
             let rows = execution.txn.table(self.table).rows();
             let matching = rows.filter(|row| condition.holds_for(row));
             are_same_set(&columns, seed, &expected, matching.map(|row| &**row))

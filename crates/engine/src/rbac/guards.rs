@@ -103,6 +103,7 @@ impl Guarding<'_, '_> {
         let unreadable = |_| unguarded("the transaction cannot be read");
         let mut reader = Reader::trusted(params);
         reader.begin_array().map_err(unreadable)?;
+        // The first element is the name of the database.
         let mut is_name = true;
         while reader.next_element().map_err(unreadable)? {
             let element = reader.skip().map_err(unreadable)?;
@@ -279,6 +280,8 @@ fn rows_guard(table: &str, condition: &[u8], clauses: &[u8]) -> Vec<u8> {
 /// Clauses that match the rows for which the client is not authorized; `None` if it is authorized
 /// for all.
 fn foreign_rows(permission: &Permission<'_>, client_id: &str) -> Option<Vec<u8>> {
+    // One rule that fits is enough to authorize, so a row is foreign only if no rule fits. The
+    // clauses of a `where` are joined in the same way: all of them must hold.
     let mut out = Vec::new();
     let rules = permission.strings("authorization");
     for rule in rules.into_iter().flat_map(Datum::keys) {
