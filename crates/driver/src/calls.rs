@@ -148,6 +148,8 @@ fn begin_and_commit<T, E: Abort>(
     idl: &mut Idl,
     make: &mut impl FnMut(&mut Idl) -> Result<T, E>,
 ) -> Result<(TxnId, u64, T), E::Error> {
+    // Read before `make` reads the replica. If contents change during the call, a retry need not
+    // wait.
     let seqno = idl.change_seqno();
     let txn = idl.begin().map_err(Error::from)?;
     let value = make(idl).map_err(|error| {

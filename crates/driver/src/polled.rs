@@ -317,6 +317,7 @@ impl Client {
             if ends_at_change && self.idl.change_seqno() != seqno {
                 break;
             }
+            // Ends the run at the loss, before later input can return the lock.
             if had_lock && !self.has_lock() {
                 break;
             }

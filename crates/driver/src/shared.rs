@@ -409,6 +409,8 @@ fn serve(common: &Common, mut sleeper: Sleeper) {
             let _ = client.run();
             client.wait()
         };
+        // Counted after the client's lock is released. A handle that wakes up can read the client
+        // at once.
         common.progress().round += 1;
         common.has_progressed.notify_all();
         let events = (wait.readable, wait.writable);
@@ -439,6 +441,7 @@ impl Drop for Owner {
             std::mem::forget(thread);
             return;
         }
+        // Set before the wake-up, so that the thread sees it when it wakes.
         self.common.progress().is_unwanted = true;
         self.common.waker.wake();
         if let Some(thread) = thread

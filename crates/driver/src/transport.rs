@@ -225,6 +225,8 @@ impl Transport {
     fn close(&mut self) {
         self.state = State::Idle;
         self.output.clear();
+        // Output for the old connection must not reach the next one: the session sends its requests
+        // anew.
         (self.sent, self.has_waited, self.is_unflushed) = (0, false, false);
         self.begin_round();
     }
@@ -288,6 +290,7 @@ impl Transport {
     }
 
     fn exchange(&mut self, stream: &mut Stream, wants_input: bool) -> Option<Happened> {
+        // Writing comes first, so that a peer that keeps sending cannot hold up the requests.
         match self.write(stream) {
             Ok(true) => return Some(Happened::Sent),
             Ok(false) => {}
@@ -319,6 +322,7 @@ impl Transport {
         while !self.is_write_blocked {
             let outcome = match self.output.front() {
                 Some(bytes) => stream.write(&bytes[self.sent..]),
+                // TLS may hold records in its buffer although every byte was accepted.
                 None if self.is_unflushed => stream.flush().map(|()| 0),
                 None => return Ok(false),
             };
@@ -336,6 +340,8 @@ impl Transport {
                         self.output.pop_front();
                         self.sent = 0;
                     }
+                    // Waiting output is sent once the peer has made room, which shows that it is
+                    // alive.
                     let is_news = self.has_waited;
                     self.has_waited &= !self.output.is_empty();
                     if is_news {

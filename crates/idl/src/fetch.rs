@@ -175,6 +175,7 @@ pub(crate) fn apply(replica: &mut Replica, fetch: &Fetch, result: &[u8]) -> Fetc
     for (uuid, column, value) in cells {
         is_any_known |= replica.set_fetched(table, uuid, column, value);
     }
+    // The row is gone on the server, or was deleted here while the reply was on its way.
     if matches!(fetch.scope, Scope::Row(..)) && !is_any_known {
         return FetchOutcome::RowGone;
     }

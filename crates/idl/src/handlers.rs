@@ -128,6 +128,7 @@ impl Idl {
         };
         let table = entries.remove(place).table;
         if entries.iter().all(|handler| handler.table != table) {
+            // Without handlers, updates of this table collect nothing.
             self.replica.watches[usize::from(table.0)].latest = None;
         }
         true

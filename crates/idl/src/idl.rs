@@ -189,6 +189,8 @@ impl Idl {
     ///
     /// [`LOG_MESSAGES_MAX`]: crate::log_queue::LOG_MESSAGES_MAX
     pub fn poll_log(&mut self) -> Option<IdlLogMessage> {
+        // Reads have only shared access to the client, so their mistakes wait here for the next
+        // poll.
         for column in self.unreplicated_reads.take() {
             let mistake = Mistake::not_replicated(&self.replica.class.schema, column);
             self.log.push(IdlLogMessage::Mistake(mistake));
@@ -275,6 +277,7 @@ impl Idl {
 impl Idl {
     fn end(&mut self, txn: TxnId, verdict: Verdict) {
         let closed = self.closed.get_mut(&txn);
+        // An aborted transaction keeps its status, whatever the server replies.
         if let Some(closed) = closed.filter(|closed| !closed.is_abandoned) {
             closed.verdict = verdict;
         }

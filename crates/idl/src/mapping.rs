@@ -121,6 +121,7 @@ impl Mapping {
                 let column = server.column(server_column);
                 let own = table.column_id(&column.name).filter(|id| !id.is_standard());
                 let place = own.and_then(|own| Some((own, layout.place(own)?)));
+                // The client's schema lacks the column, or no row stores it.
                 let Some((own, place)) = place else { continue };
                 if !is_readable(&column.column_type, &table.column(own).column_type) {
                     complaints.push(format!(
@@ -129,6 +130,8 @@ impl Mapping {
                     ));
                     continue;
                 }
+                // The server leaves out columns that have its own default, which may differ from
+                // the client's.
                 mapped.defaults[place] = Datum::default_for(&column.column_type);
                 mapped.columns[usize::from(server_column.0)] = Some(MappedColumn {
                     place,

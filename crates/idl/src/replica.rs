@@ -313,6 +313,7 @@ impl Replica {
                 }
             }
         }
+        // Nothing tells whether fetched values have changed since the last connection.
         self.forget_fetched();
     }
 
@@ -412,6 +413,7 @@ impl Replica {
             list.deleted(row.clone(), seqno);
         }
         let first = (uuid, ColumnId(0));
+        // If the row comes back, it comes without its fetched values.
         let fetched: Vec<_> = (watch.fetched.range(first..))
             .take_while(|(other, _)| *other == uuid)
             .copied()
@@ -470,6 +472,7 @@ impl Replica {
                 }
             }
         }
+        // Changes of columns without alerts do not wake the program.
         self.seqno += u64::from(alerts);
         let watch = &mut self.watches[number];
         if alerts {
@@ -510,6 +513,8 @@ impl Replica {
                     continue;
                 }
                 let number = usize::from(table.0);
+                // A row with changes of its own is listed already and keeps its entry. The walk
+                // continues through untracked rows, because tracked ones may refer to them.
                 let is_listed = self.class.tables[number].tracks()
                     && self.watches[number].track.get(uuid).is_none();
                 if is_listed {

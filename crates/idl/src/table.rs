@@ -118,6 +118,8 @@ impl Table {
         places: &[usize],
         change: impl FnOnce(&mut [Datum]) -> T,
     ) -> Option<T> {
+        // An index finds a row's entry by the current contents. So the row leaves the index before
+        // it changes and enters it again afterwards.
         let uses = |index: &Index| places.iter().any(|&place| index.uses(place));
         for index in self.indexes.iter_mut().filter(|index| uses(index)) {
             index.remove(&self.slots, slot);

@@ -145,6 +145,8 @@ impl TrackList {
         entry.seqnos[Kind::Modify as usize] = seqno;
         for (column, old) in columns {
             let old = (!entry.is_new).then_some(old);
+            // Only the first change counts: the value before it is the one that the program last
+            // saw.
             entry.updated.entry(column).or_insert(old);
         }
         self.entries.len() > before

@@ -337,12 +337,15 @@ impl OpenTxn {
     pub(crate) fn delete(&mut self, replica: &mut Replica, row: RowId) -> Result<(), Misuse> {
         self.check_writable()?;
         let mut held = (replica.table_mut(row.table).remove(row.uuid)).ok_or(Misuse::RowGone)?;
+        // The server would find no row to increment, and the transaction would fail.
         if self.increment.is_some_and(|increment| increment.row == row) {
             self.increment = None;
         }
         let layout = replica.layout(row.table);
         let touched = self.touch(row, RowState::Existing);
         touched.unstored.clear();
+        // A rollback restores the row as it was before the transaction, so the base values go back
+        // into it.
         for (column, before) in std::mem::take(&mut touched.columns) {
             if let Some(place) = layout.place(column) {
                 held.columns[place] = before.base;
@@ -375,6 +378,8 @@ impl OpenTxn {
             if !is_new {
                 return Err(Misuse::NotReplicated);
             }
+            // Rows have no position for the column, so the value is kept here until the insert is
+            // composed.
             let touched = self.touch(row, RowState::Existing);
             touched.unstored.insert(column, value);
             return Ok(());
@@ -389,10 +394,14 @@ impl OpenTxn {
         if let (Some(old), false) = (old, is_new) {
             let touched = self.touch(row, RowState::Existing);
             let column = touched.columns.entry(column);
+            // The base stays that of the first change. A rollback restores it, and the commit
+            // compares with it.
             let column = column.or_insert(TouchedColumn {
                 base: old,
                 is_whole: true,
             });
+            // A whole write outranks earlier element changes: the commit sends the value instead of
+            // mutations.
             column.is_whole = true;
         }
         Ok(())
@@ -462,6 +471,8 @@ impl OpenTxn {
             return Err(Misuse::NotReplicated);
         }
         let touched = self.touch(row, RowState::Existing);
+        // A column that this transaction has written shows its own value, which the server cannot
+        // confirm.
         if !touched.columns.contains_key(&column) {
             touched.verified.insert(column);
         }

@@ -54,9 +54,11 @@ impl Idl {
     }
 
     fn send(&mut self, open: &OpenTxn) -> Verdict {
+        // Without a monitor the replica may be out of date, and the transaction was built from it.
         if !self.client.is_monitoring() {
             return Verdict::of(Status::TryAgain);
         }
+        // The server would refuse the assertion of the lock.
         if self.client.lock_name().is_some() && !self.client.has_lock() {
             return Verdict::of(Status::NotLocked);
         }

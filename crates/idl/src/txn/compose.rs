@@ -53,6 +53,7 @@ pub(crate) fn compose(txn: &OpenTxn, replica: &Replica, lock: Option<&str>) -> C
         names: names.collect(),
         out: Composed::default(),
     };
+    // The assert comes first, so that a lost lock is reported as such, whatever else would fail.
     if let Some(lock) = lock {
         let out = composer.begin();
         ObjectWriter::new(out)
@@ -121,6 +122,7 @@ impl<'a> Composer<'a> {
     fn waits(&mut self) {
         for row in &self.txn.order {
             let touched = &self.txn.rows[row];
+            // The server has no value of a new row that could have changed.
             let is_there = matches!(touched.state, RowState::Existing | RowState::Deleted(_));
             if touched.verified.is_empty() || !is_there {
                 continue;
@@ -162,6 +164,8 @@ impl<'a> Composer<'a> {
                 .clone()
                 .any(|(_, touched)| matches!(touched.state, RowState::Deleted(_)));
             let has_new = touched.any(|(_, touched)| is_inserted(touched));
+            // The replica already counts the new row, so a length of one means that the table was
+            // empty.
             if has_new && had_none && self.replica.table(id).len() == 1 {
                 let out = self.begin();
                 out.extend_from_slice(b"{\"op\":\"wait\",\"table\":");
@@ -240,6 +244,8 @@ impl<'a> Composer<'a> {
             let schema = table.column(id);
             write_datum(object.member(&*schema.name), value, schema, &self.names);
             has_written = true;
+            // A write of the same value goes along with other changes, but is no reason to send a
+            // transaction.
             self.out.has_updates |= *value != column.base;
         }
         object.end();
@@ -299,6 +305,7 @@ impl<'a> Composer<'a> {
             self.begin().extend_from_slice(operation);
             self.out.has_updates = true;
         }
+        // The abort comes last, so that the server executes and checks everything before it.
         if txn.is_dry_run {
             ObjectWriter::new(self.begin()).string("op", b"abort").end();
         }

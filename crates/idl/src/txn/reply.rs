@@ -98,6 +98,7 @@ pub(crate) fn judge(result: &[u8], expected: &Expected) -> Verdict {
     let (mut may_try_again, mut is_unlocked, mut is_inconsistent) = (false, false, false);
     for (index, result) in results.iter().enumerate() {
         let members = match result {
+            // The server did not try this operation, because an earlier one failed.
             Value::Null => {
                 may_try_again = true;
                 continue;
@@ -110,6 +111,7 @@ pub(crate) fn judge(result: &[u8], expected: &Expected) -> Verdict {
             Some("timed out") => may_try_again = true,
             Some("unknown database") => (may_try_again, is_inconsistent) = (true, true),
             Some("not owner") => is_unlocked = true,
+            // The `abort` that ends a dry run. A dry run counts as a success.
             Some("aborted") => {}
             _ => {
                 let refused = Refused::by_result(result, index, expected.count);
