@@ -1,6 +1,7 @@
-//! A conversion as other clients see it, with real processes: which of them are disconnected, and that the others go on meanwhile.
+//! Conversions as other clients see them, with real processes: which clients are disconnected, and
+//! that the others continue in the meantime.
 //!
-//! `CORVID_REFERENCE=1` puts the reference in the place of our server.
+//! With `CORVID_REFERENCE=1`, the reference is tested instead of our server.
 
 use std::io;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -13,12 +14,12 @@ use corvid_tests::client::{Client, Received};
 use corvid_tests::ledger::{self, Answer, Contents, DATABASE, Ledger};
 use corvid_tests::server::{Implementation, Server, Setup};
 
-/// Conversions; each may meet another moment.
+/// The number of conversions. Each may happen at a different moment relative to the new session.
 const CONVERSIONS: u32 = 50;
 
-/// A conversion disconnects sessions that do not know that databases change. One that begins after the answer to the
-/// conversion has never seen the old schema: a client may convert and go on with other programs at once, as start
-/// scripts do.
+/// A conversion disconnects sessions that are not aware of database changes. But a session that
+/// begins after the reply to the conversion has never seen the old schema, and must not be
+/// disconnected: a client may convert and then immediately run other programs, as start scripts do.
 #[test]
 fn a_session_that_begins_after_the_answer_stays() {
     let setup = Setup {
@@ -53,19 +54,19 @@ fn a_session_that_begins_after_the_answer_stays() {
     );
 }
 
-/// Conversions under load, there and back.
+/// The number of conversions under load, which alternate between two schemas.
 const LOADED_CONVERSIONS: u32 = 4;
-/// Rows that make a conversion last.
+/// The number of rows, which make a conversion take some time.
 const FILLERS: usize = 30_000;
 
-/// State that writers share with the test.
+/// The state that the writers share with the test.
 #[derive(Default)]
 struct Progress {
     is_over: AtomicBool,
     acknowledged: AtomicU64,
 }
 
-/// Transactions of one writer, one at a time, until the test is over.
+/// Sends the transactions of one writer, one at a time, until the test is over.
 fn write(mut client: Client, mut ledger: Ledger, progress: &Progress) -> io::Result<Ledger> {
     client.call("set_db_change_aware", &json!([true]))?;
     client.call("transact", &json!([DATABASE, ledger.beginning()]))?;
@@ -83,11 +84,11 @@ fn write(mut client: Client, mut ledger: Ledger, progress: &Progress) -> io::Res
     Ok(ledger)
 }
 
-/// Writers go on while the database is converted, and everything acknowledged to them, before, during and after, is in the
-/// converted database and in its file.
+/// Writers continue while the database is converted. Everything that was acknowledged before,
+/// during and after is in the converted database and in its file.
 #[test]
 fn writers_continue_during_a_conversion() {
-    // The reference serves no client meanwhile.
+    // The reference does not serve any client during a conversion.
     if Implementation::from_env() == Implementation::Reference {
         return;
     }
@@ -134,7 +135,7 @@ fn writers_continue_during_a_conversion() {
     assert!(during > 100, "writers stood still: {during} commits");
 }
 
-/// Everything is there, and nothing else.
+/// Checks that everything exists, and nothing else.
 fn check(client: &mut Client, ledgers: &[Ledger]) {
     let contents = Contents::read(client).expect("contents");
     assert_eq!(contents.fillers(), FILLERS);

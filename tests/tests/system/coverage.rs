@@ -1,4 +1,4 @@
-//! The counters of `coverage/show`: each counts its events, all of them, and no others.
+//! The counters of `coverage/show`. Each counts all of its events, and no others.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -9,10 +9,10 @@ use corvid_tests::client::{Client, Received};
 use corvid_tests::server::{Implementation, Server, Setup};
 use serde_json::{Value, json};
 
-/// How long a condition may take to come true on a busy machine.
+/// The time limit for a condition to become true on a busy machine.
 const LIMIT: Duration = Duration::from_secs(60);
 
-/// These move with time, or with being asked.
+/// Counters that change as time passes, or because they are read.
 const RESTLESS: [&str; 6] = [
     "db_wakeup",
     "main_wakeup",
@@ -22,7 +22,7 @@ const RESTLESS: [&str; 6] = [
     "unixctl_replied",
 ];
 
-/// Totals by name.
+/// The totals by name.
 type Counters = BTreeMap<String, u64>;
 
 fn control(server: &Server, command: &str, arguments: &[&str]) -> String {
@@ -33,7 +33,7 @@ fn control(server: &Server, command: &str, arguments: &[&str]) -> String {
         .to_owned()
 }
 
-/// The counters that were hit, and how many were not.
+/// Returns the counters that have counted something, and the number of those that have not.
 fn shown(server: &Server) -> (Counters, usize) {
     let text = control(server, "coverage/show", &[]);
     let mut lines: Vec<&str> = text.lines().collect();
@@ -51,7 +51,8 @@ fn shown(server: &Server) -> (Counters, usize) {
     (counters.collect(), never.parse().expect("a number"))
 }
 
-/// Counters that have changed between two moments, except those that change all the time.
+/// Returns the counters that have changed between two moments, except for those that change all the
+/// time.
 fn moved(before: &Counters, after: &Counters) -> Counters {
     after
         .iter()
@@ -84,7 +85,8 @@ impl Counted {
         counted
     }
 
-    /// Waits until nothing happens any more: connections that tried whether it listens have gone.
+    /// Waits until nothing happens any more: the connections that checked whether the server
+    /// listens are closed.
     fn wait_until_steady(&mut self) {
         let deadline = Instant::now() + LIMIT;
         loop {
@@ -100,7 +102,8 @@ impl Counted {
         }
     }
 
-    /// Does something, and waits until exactly these have moved by so much, whatever other counters do.
+    /// Does something, and waits until each of these counters has changed by exactly the given
+    /// number. Other counters are ignored.
     fn expect(&mut self, expected: &[(&str, u64)], act: impl FnOnce(&Server)) {
         act(&self.server);
         let deadline = Instant::now() + LIMIT;
@@ -166,7 +169,7 @@ fn counters_change_with_their_events_only() {
             transact(&mut client, &[insert(n)]);
         }
     });
-    // There may be more: a batch may find that nothing is left to do.
+    // There may be more batches, because a batch may find nothing left to do.
     assert!(counted.before["db_batch"] >= 10, "{:?}", counted.before);
     let outcomes = [
         ("txn_success", 1),
@@ -203,7 +206,7 @@ fn counters_change_with_their_events_only() {
     counted.expect(&[("session_close", 1), ("session_open", 0)], |_| {});
 }
 
-/// Updates count for each session that gets one, flushes for each batch.
+/// Updates are counted for each session that gets one, and flushes for each batch.
 fn watch(counted: &mut Counted, client: &mut Client) {
     let mut monitors: Vec<Client> = (0..3)
         .map(|_| counted.server.connect().expect("a connection"))
@@ -244,7 +247,7 @@ fn watch(counted: &mut Counted, client: &mut Client) {
             "rows": [{"n": 31}]});
         let request = json!({"id": 1, "method": "transact", "params": ["D", wait]});
         waiting.send(request.to_string().as_bytes()).expect("sent");
-        // Every reply on this connection is sent after the transaction was read.
+        // Every reply on this connection is sent after the transaction has been read.
         let blocked = || shown(server).0.get("txn_blocked").copied() == Some(1);
         let deadline = Instant::now() + LIMIT;
         while !blocked() {
@@ -260,7 +263,8 @@ fn watch(counted: &mut Counted, client: &mut Client) {
 #[test]
 fn connections_that_the_server_opens_are_counted() {
     let mut counted = Counted::start();
-    // Bound and not listening: no other process gets this port, and connections to it are refused.
+    // The port is bound, but nobody listens on it: no other process gets this port, and connections
+    // to it are refused.
     let taken = std::net::TcpListener::bind("127.0.0.1:0").expect("a port");
     let remote = format!("tcp:{}", taken.local_addr().expect("an address"));
     let connected = [
@@ -311,7 +315,7 @@ fn counters_that_were_never_hit_are_known() {
     assert_eq!(reply["error"], "No such counter\n");
 }
 
-/// The names of all counters, as the code has them.
+/// Returns the names of all counters in the sources.
 fn names() -> Vec<String> {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
     [

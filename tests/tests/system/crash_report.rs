@@ -1,5 +1,5 @@
-//! The log of a server that dies of a fault has addresses, functions and lines, as far as the program has them; and nothing that
-//! keeps its successor from serving.
+//! The log of a server that dies of a fault contains addresses, functions and lines, as far as the
+//! program has them, and nothing prevents its successor from serving.
 
 use std::fs;
 use std::io::Write;
@@ -12,10 +12,10 @@ use corvid_tests::binary;
 use corvid_tests::daemon::Daemon;
 use tempfile::TempDir;
 
-/// How long a condition may take to come true on a busy machine.
+/// The time limit for a condition to become true on a busy machine.
 const LIMIT: Duration = Duration::from_secs(60);
 
-/// The line before functions.
+/// The line before the functions.
 const FUNCTIONS: &str = "functions of these addresses:";
 
 fn wait_for(what: &str, daemon: &Daemon, mut is_there: impl FnMut() -> bool) {
@@ -26,15 +26,18 @@ fn wait_for(what: &str, daemon: &Daemon, mut is_there: impl FnMut() -> bool) {
     }
 }
 
-/// Starts a server, kills it by a fault, and returns the text behind the addresses in its log, once no process writes there any more.
+/// Starts a server and kills it with a fault signal. Waits until no process writes to the log any
+/// more, and returns the text that follows the addresses.
 fn report_of(program: &Path) -> String {
     let home = TempDir::new().expect("a directory");
     let daemon = Daemon::start(program, home.path(), &["--no-dbs"]).expect("a server");
     let pid = daemon.pid().expect("a number");
-    // A server that answers has started its threads, and the signal finds its main thread waiting.
+    // When a server answers, it has started its threads, and its main thread waits when the signal
+    // arrives.
     daemon.control("version", &[]).expect("a reply");
     Daemon::signal(pid, "SEGV").expect("a server");
-    // A copy of the process that appears while processes are listed is in the next list.
+    // A forked copy of the process may appear while processes are being listed. In this case it is
+    // in the next list.
     let log_file = home.path().join("server.log");
     let is_free = || writers_of(&log_file).is_empty() && writers_of(&log_file).is_empty();
     wait_for("the end", &daemon, is_free);
@@ -47,7 +50,7 @@ fn report_of(program: &Path) -> String {
     report.to_owned()
 }
 
-/// The processes that have a file open.
+/// Returns the processes that have a file open.
 fn writers_of(file: &Path) -> Vec<PathBuf> {
     let processes = fs::read_dir("/proc").expect("processes");
     let has_open = |process: &PathBuf| {
@@ -67,7 +70,7 @@ fn a_crash_logs_functions_and_lines() {
     let (_, functions) = report
         .split_once(&format!("{FUNCTIONS}\n"))
         .unwrap_or_else(|| panic!("no functions: {report}"));
-    // The main thread was hit while it waited in its loop.
+    // The main thread was waiting in its loop when the signal came.
     for (function, file) in [
         ("turn", "unixctl/server.rs:"),
         ("run", "server/src/main_loop.rs:"),
@@ -77,7 +80,8 @@ fn a_crash_logs_functions_and_lines() {
     }
 }
 
-/// Packages have no lines, to be smaller; a stripped program has addresses only.
+/// Packages do not contain line tables, so that they are smaller. A fully stripped program only has
+/// addresses.
 #[test]
 fn a_stripped_program_logs_the_names_it_has() {
     let program = binary::bin("ovsdb-server");
@@ -93,7 +97,7 @@ fn a_stripped_program_logs_the_names_it_has() {
         return;
     }
     let report = report_of(&stripped);
-    // The handler at least is a function of its own, however much is inlined.
+    // At least the handler is a separate function, however much is inlined.
     let handler = "   0: corvid_shell::crash::last_line\n";
     assert!(report.contains(handler), "{report}");
     assert!(!report.contains("main_loop.rs:"), "{report}");
@@ -107,7 +111,8 @@ fn a_stripped_program_logs_the_names_it_has() {
     assert_eq!(own, [""; 0], "{report}");
 }
 
-/// While functions are looked for, the server that follows has the same addresses and files.
+/// While functions are being looked for, the next server can already use the same addresses and
+/// files.
 #[test]
 fn the_successor_finds_addresses_and_files_free() {
     let home = TempDir::new().expect("a directory");

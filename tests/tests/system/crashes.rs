@@ -1,9 +1,11 @@
-//! A real server is killed again and again under load, its file damaged while it is down, and must never lose or tear anything.
+//! A real server is killed repeatedly under load, and its file is damaged while it is down. Nothing
+//! may be lost, and no transaction may be applied in part.
 //!
-//! Several connections write transactions of several rows each, some durable and some not; a kill of the process leaves the
-//! page cache alone, so that both kinds must be there afterwards once acknowledged. Compactions and schema conversions run at
-//! random moments, also at the moment of the kill. After each start the contents are compared with the writers' ledgers, and
-//! the rows that the reference's tool reads from the file with those of the server.
+//! Several connections write transactions of several rows, some of them durable. Killing the
+//! process does not affect the page cache, so that both kinds must exist afterwards if they were
+//! acknowledged. Compactions and schema conversions run at random moments, including the moment of
+//! the kill. After each start, the contents are compared with the writers' ledgers, and the rows
+//! that the reference's tool reads from the file are compared with those of the server.
 //!
 //! | Variable | Meaning |
 //! |---|---|
@@ -30,30 +32,30 @@ use corvid_tests::random::{self, Random};
 use corvid_tests::server::Implementation;
 use corvid_tests::{database_file, peer, tails};
 
-/// Rounds by default.
+/// The default number of rounds.
 const ROUNDS: u64 = 20;
-/// Writers whose transactions wait for the disk, one at a time.
+/// The number of writers whose transactions wait for the disk, one at a time.
 const DURABLE_WRITERS: i64 = 5;
-/// Writers whose transactions do not, several at a time.
+/// The number of writers whose transactions do not wait for the disk, several at a time.
 const ORDINARY_WRITERS: i64 = 3;
 const ORDINARY_DEPTH: usize = 6;
-/// Rows that no writer changes, so that compacting and converting take their time.
+/// The number of rows that no writer changes, which make compacting and converting take some time.
 const FILLERS: usize = 30_000;
 const FILLER_BYTES: usize = 200;
-/// Longest text of a row that writers write, bytes.
+/// The maximum size of the text in a row, in bytes.
 const TEXT_BYTES: u64 = 2_000;
-/// Acknowledged transactions before anything happens in a round.
+/// The number of acknowledged transactions in a round before anything else happens.
 const WARM_UP: u64 = 40;
-/// Acknowledged transactions of a round after which the writers slow down. On a busy machine a
-/// compaction takes long, and writers at full speed would make the file ten times as long, and so
-/// each later round.
+/// The number of acknowledged transactions in a round after which the writers slow down. On a busy
+/// machine a compaction takes long. Writers at full speed would make the file ten times longer in
+/// this time, which would also slow down each later round.
 const FULL_SPEED: u64 = 800;
-/// How long a writer waits after each answer then.
+/// How long a writer then waits after each reply.
 const PAUSE: Duration = Duration::from_millis(50);
-/// How long anything may take before the server counts as hung.
+/// The time after which the server counts as hung.
 const TIME_LIMIT: Duration = Duration::from_secs(60);
 
-/// The event beside the load in a round.
+/// The work that is done in a round in addition to the load.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Beside {
     Nothing,
@@ -69,20 +71,21 @@ const BESIDE: [Beside; 4] = [
     Beside::Nothing,
 ];
 
-/// When the server is killed.
+/// The moment at which the server is killed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Moment {
-    /// Any time after compaction and conversion began.
+    /// Any time after the compaction and the conversion have begun.
     Any,
-    /// When they are done and the load goes on.
+    /// When they are done and the load continues.
     Done,
-    /// While one of them writes the file's replacement.
+    /// While one of them writes the replacement of the file.
     Replacing,
 }
 
 const MOMENTS: [Moment; 3] = [Moment::Any, Moment::Done, Moment::Replacing];
 
-/// Events that the rounds met, for the report: a run in which no kill met a compaction proves little about compactions.
+/// Counts of the events in the rounds, for the report. If no kill happened during a compaction, a
+/// run proves little about compactions.
 #[derive(Debug, Default)]
 struct Tally {
     acknowledged: i64,
@@ -101,10 +104,10 @@ struct Play {
     ledgers: Vec<Ledger>,
     /// The version of the schema that was acknowledged last.
     version: u32,
-    /// A conversion without an answer.
+    /// The version of a conversion that has not been answered.
     converting: Option<u32>,
     is_tail_torn: bool,
-    /// A replacement that was there at the last start.
+    /// The replacement that existed at the last start.
     stale: Option<Identity>,
     tally: Tally,
 }
@@ -140,16 +143,18 @@ fn nothing_acknowledged_is_lost_and_nothing_is_half_applied() {
 
 type Outcome<T> = Result<T, String>;
 
-/// A file and its last change; a number alone may be that of a file that is gone.
+/// A file and the time of its last change. An inode number alone may be that of a file that no
+/// longer exists.
 type Identity = (u64, i64, i64);
 
-/// Which file this is, if there is one.
+/// Returns the identity of a file, if it exists.
 fn identity(path: &Path) -> Option<Identity> {
     let found = fs::metadata(path).ok()?;
     Some((found.ino(), found.ctime(), found.ctime_nsec()))
 }
 
-/// An error of the operating system, or a server that does not answer, as a failure of the round.
+/// Converts an error of the operating system, which may be a server that does not answer, to a
+/// failure of the round.
 fn fault(what: &str) -> impl Fn(io::Error) -> String {
     move |error| format!("{what}: {error}")
 }
@@ -163,7 +168,7 @@ impl Play {
         process.start()?;
         let mut client = process.connect()?;
         ledger::fill(&mut client, FILLERS, FILLER_BYTES)?;
-        // Number 0 writes between the rounds.
+        // Writer 0 writes between the rounds.
         let ledgers: Vec<Ledger> = (0..=DURABLE_WRITERS + ORDINARY_WRITERS)
             .map(|writer| Ledger::new(writer, writer <= DURABLE_WRITERS, TEXT_BYTES))
             .collect();
@@ -185,10 +190,11 @@ impl Play {
         })
     }
 
-    /// Start, compare, load, kill, damage.
+    /// Starts the server, compares the contents, applies load, kills the server and damages the
+    /// file.
     fn round(&mut self, beside: Beside) -> Outcome<()> {
         if self.random.one_in(4) {
-            // While it reads the file, or a moment later.
+            // The server is killed while it reads the file, or a moment later.
             self.process.launch().map_err(fault("starting"))?;
             thread::sleep(Duration::from_millis(self.random.below(200)));
             self.process.kill();
@@ -202,7 +208,8 @@ impl Play {
         self.damage().map_err(fault("damaging the file"))
     }
 
-    /// The contents after a start are those of the ledgers, for the reference as well.
+    /// Checks that the contents after a start are those of the ledgers, also according to the
+    /// reference's tool.
     fn compare(&mut self) -> Outcome<()> {
         let mut client = self.process.connect().map_err(fault("connecting"))?;
         let contents = Contents::read(&mut client).map_err(fault("reading"))?;
@@ -235,7 +242,8 @@ impl Play {
         Err(text)
     }
 
-    /// The schema is the one that was acknowledged, or the one of a conversion that was not answered.
+    /// Checks that the schema is the one that was acknowledged last, or that of a conversion that
+    /// was not answered.
     fn compare_schema(&mut self, client: &mut Client) -> Outcome<Option<String>> {
         let reply = client
             .call("get_schema", &json!([DATABASE]))
@@ -254,7 +262,8 @@ impl Play {
         Ok(Some(format!("schema {found}, not one of {may_be:?}")))
     }
 
-    /// The first write after a start, which removes a torn end.
+    /// Writes one transaction. This is the first write after a start, which removes a torn end of
+    /// the file.
     fn write_once(&mut self, client: &mut Client) -> Outcome<()> {
         let ledger = &mut self.ledgers[0];
         client
@@ -279,7 +288,7 @@ impl Play {
         Ok((!is_equal).then(|| "the reference's tool reads other contents".to_owned()))
     }
 
-    /// Writers write, other things happen, and in the middle of it the server is killed.
+    /// Lets writers write and other things happen, and kills the server in the middle of it.
     fn load_and_kill(&mut self, beside: Beside) -> Outcome<()> {
         let acknowledged = AtomicU64::new(0);
         let moment = MOMENTS[usize::try_from(self.random.below(3)).unwrap_or(0)];
@@ -364,7 +373,7 @@ impl Play {
         outcomes.into_iter().collect()
     }
 
-    /// Damage that the machine may do to the files while nothing runs.
+    /// Damages the files as the machine may do while nothing runs.
     fn damage(&mut self) -> io::Result<()> {
         let replacement = tails::replacement(&self.file);
         let left = identity(&replacement);
@@ -384,7 +393,8 @@ impl Play {
         Ok(())
     }
 
-    /// The file is right once more, also for a server that is asked to exit, and for the reference server.
+    /// Checks once more that the file is right, also after the server has been asked to exit, and
+    /// for the reference's server.
     fn last(&mut self) -> Outcome<()> {
         self.process.start().map_err(fault("starting"))?;
         self.compare()?;
@@ -426,7 +436,7 @@ fn apply_reply(ledger: &mut Ledger, text: &[u8]) -> Outcome<Answer> {
     ledger.apply_reply(&reply)
 }
 
-/// One writer: keeps some transactions in flight until the server is gone.
+/// Runs one writer: keeps some transactions in flight until the server is gone.
 fn write(
     ledger: &mut Ledger,
     socket: &Path,
@@ -434,7 +444,7 @@ fn write(
     acknowledged: &AtomicU64,
 ) -> Outcome<()> {
     let mut client = Client::connect(socket).map_err(fault("connecting"))?;
-    // A conversion disconnects clients that do not ask to stay.
+    // A conversion disconnects clients that do not ask to stay connected.
     let reply = client
         .call("set_db_change_aware", &json!([true]))
         .map_err(fault("set_db_change_aware"))?;
@@ -450,7 +460,8 @@ fn write(
         while ledger.in_flight() < depth {
             let request = ledger.request(random.one_in(2));
             if client.send(request.as_bytes()).is_err() {
-                // Answers may have come before the end; only when those are read is the book complete.
+                // Replies may have arrived before the end of the connection. The ledger is complete
+                // only when they have been read.
                 break;
             }
         }
@@ -470,12 +481,13 @@ fn write(
     }
 }
 
-/// A conversion ends transactions that wait.
+/// Whether a reply says that a transaction was canceled. A conversion cancels transactions that
+/// wait.
 fn is_canceled(reply: &Value) -> bool {
     reply["error"] == "canceled" || reply["error"]["error"] == "canceled"
 }
 
-/// Asks for a compaction: whether it was done, or the server gone before it answered.
+/// Asks for a compaction. Returns false if the server is gone before it has replied.
 fn compact(control: &Path) -> Outcome<bool> {
     let Ok(mut client) = Client::connect(control) else {
         return Ok(false);
@@ -487,7 +499,7 @@ fn compact(control: &Path) -> Outcome<bool> {
     }
 }
 
-/// Asks for a conversion: whether it was done, or the server gone before it answered.
+/// Asks for a conversion. Returns false if the server is gone before it has replied.
 fn convert(socket: &Path, version: u32) -> Outcome<bool> {
     let Ok(mut client) = Client::connect(socket) else {
         return Ok(false);

@@ -1,7 +1,8 @@
-//! Sessions that are closed because a database comes, goes or is converted, or because the server exits, with real processes: a session that
-//! is not aware of changes gets no message but the end of the connection, however often the test is repeated.
+//! Sessions that are closed because a database is added, removed or converted, or because the
+//! server exits, with real processes. A session that is not aware of database changes gets no
+//! message before the end of its connection, however often the test is repeated.
 //!
-//! `CORVID_REFERENCE=1` puts the reference in the place of our server.
+//! With `CORVID_REFERENCE=1`, the reference is tested instead of our server.
 
 use std::time::{Duration, Instant};
 
@@ -11,10 +12,10 @@ use serde_json::{Value, json};
 
 const LIMIT: Duration = Duration::from_secs(60);
 
-/// Times that each change is tried, with two sessions each.
+/// The number of times that each change is tried, with two sessions each.
 const TRIES: usize = 40;
 
-/// Servers that are made to exit.
+/// The number of servers that are made to exit.
 const EXITS: usize = 8;
 
 fn schema(version: usize) -> Value {
@@ -38,7 +39,8 @@ fn wait(database: &str, table: &str, column: &str, until: &str, value: &str) -> 
         "columns": [column], "until": until, "rows": [{column: value}]}])
 }
 
-/// A session that monitors everything and has transactions waiting, two of which the changes would let go on.
+/// Opens a session that monitors everything and has waiting transactions. Two of them could
+/// continue after the changes.
 fn watcher(server: &Server) -> Client {
     let mut client = server.connect().expect("a connection");
     for params in [
@@ -60,7 +62,8 @@ fn watcher(server: &Server) -> Client {
         let request = json!({"id": id, "method": "transact", "params": params});
         client.send(request.to_string().as_bytes()).expect("sent");
     }
-    // The reply to this request means that the requests before it were examined. None of them continues, because the name is served.
+    // The reply to this request means that the requests before it were examined. None of them
+    // continues yet, because the database is served.
     let reply = client.call("list_dbs", &json!([])).expect("a reply");
     assert_eq!(reply["error"], Value::Null);
     client
@@ -81,7 +84,7 @@ fn wait_for_version(client: &mut Client, version: usize) {
     }
 }
 
-/// The messages that a session receives until it is closed.
+/// Checks that a session receives no message until it is closed.
 fn hears_nothing(mut client: Client, what: &str) {
     match client.receive(LIMIT).expect("received") {
         Received::Closed => {}
@@ -132,7 +135,8 @@ fn sessions_get_no_updates_of_conversions() {
         for watcher in watchers {
             hears_nothing(watcher, &format!("converted {number}"));
         }
-        // The reply to a conversion may precede its change of `_Server`, which the next watchers would get as an update.
+        // The reply to a conversion may come before the change of `_Server`, which the next
+        // watchers would otherwise get as an update.
         wait_for_version(&mut converter, 2 + number);
     }
 }

@@ -1,5 +1,6 @@
-//! Databases that are removed, and servers that exit, while files are rewritten or copied: every command is answered, and no thread,
-//! descriptor or temporary file is left behind. With real processes, many short races each.
+//! Databases are removed, and servers exit, while files are rewritten or copied. Every command must
+//! be answered, and no thread, descriptor or temporary file may remain. This uses real processes
+//! and many short races of each kind.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -14,13 +15,14 @@ use serde_json::{Value, json};
 
 const LIMIT: Duration = Duration::from_secs(60);
 
-/// Races of each kind between a command and the removal of its database.
+/// The number of races of each kind between a command and the removal of its database.
 const REMOVALS: u64 = 120;
 
-/// Races of each kind between a command and the end of the server.
+/// The number of races of each kind between a command and the end of the server.
 const EXITS: u64 = 12;
 
-/// Bytes in the rows, so that a new file takes some milliseconds.
+/// The size of the text in the row, in bytes. It makes the writing of a new file take some
+/// milliseconds.
 const ROW_BYTES: usize = 200_000;
 
 fn schema(version: &str) -> Value {
@@ -28,7 +30,8 @@ fn schema(version: &str) -> Value {
         "text": {"type": "string"}}}}})
 }
 
-/// A server with a row in its database, and the client that has put it there, which stays.
+/// Starts a server with a row in its database. Also returns the client that has inserted the row,
+/// which stays connected.
 fn start() -> (Server, Client) {
     let setup = Setup {
         databases: vec![schema("1.0.0")],
@@ -44,7 +47,7 @@ fn start() -> (Server, Client) {
     (server, client)
 }
 
-/// A command on its way, to be answered on a connection of its own.
+/// A command that has been sent on its own connection and has not been answered yet.
 struct PendingRequest(Client);
 
 impl PendingRequest {
@@ -55,13 +58,13 @@ impl PendingRequest {
         PendingRequest(client)
     }
 
-    /// The answer, which must come.
+    /// Returns the reply, which must come.
     fn answer(self, what: &str) -> Value {
         let answer = self.answer_or_end(what);
         answer.unwrap_or_else(|| panic!("{what}: closed without an answer"))
     }
 
-    /// The answer, or `None` when the connection is closed without one.
+    /// Returns the reply, or `None` if the connection is closed without a reply.
     fn answer_or_end(mut self, what: &str) -> Option<Value> {
         loop {
             match self.0.receive(LIMIT).expect("received") {
@@ -78,7 +81,7 @@ impl PendingRequest {
     }
 }
 
-/// Uses of the database's file meanwhile.
+/// The work that uses the database's file at the same time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Work {
     CompactOne,
@@ -114,7 +117,7 @@ fn ask_for(server: &Server, work: Work, number: u64) -> PendingRequest {
     }
 }
 
-/// Waits until the server has begun the work. False where that cannot be seen from outside.
+/// Waits until the server has begun the work. Returns false if this cannot be seen from outside.
 fn has_begun(server: &Server, work: Work, number: u64) -> bool {
     let copy = |suffix: &str| server.dir().join(format!("copy{number}.db{suffix}"));
     let deadline = Instant::now() + LIMIT;
@@ -131,7 +134,7 @@ fn has_begun(server: &Server, work: Work, number: u64) -> bool {
     }
 }
 
-/// A request of a client that is aware of changes.
+/// Sends a request on a connection that is aware of database changes.
 fn aware(server: &Server, method: &str, params: &Value) -> PendingRequest {
     let mut client = server.connect().expect("a connection");
     let awareness = client.call("set_db_change_aware", &json!([true]));
@@ -141,7 +144,7 @@ fn aware(server: &Server, method: &str, params: &Value) -> PendingRequest {
     PendingRequest(client)
 }
 
-/// Lets some time pass, which decides the race.
+/// Waits for a random time, which decides the race.
 fn spin(random: &mut Random) {
     let until = Instant::now() + Duration::from_micros(random.below(4000));
     while Instant::now() < until {
@@ -149,12 +152,13 @@ fn spin(random: &mut Random) {
     }
 }
 
-/// Names of threads, each with how many there are, and the number of open descriptors. The allocator's threads come when they like.
+/// Returns the names of the threads with their numbers, and the number of open descriptors. The
+/// allocator's threads are left out, because they may start at any time.
 fn held(server: &Server) -> io::Result<(BTreeMap<String, usize>, usize)> {
     let process = format!("/proc/{}", server.pid());
     let mut threads = BTreeMap::new();
     for task in fs::read_dir(format!("{process}/task"))? {
-        // A thread may end meanwhile.
+        // A thread may have ended in the meantime.
         let name = fs::read_to_string(task?.path().join("comm")).unwrap_or_default();
         if !name.is_empty() && !name.starts_with("jemalloc") {
             *threads.entry(name.trim().to_owned()).or_insert(0) += 1;
@@ -164,7 +168,8 @@ fn held(server: &Server) -> io::Result<(BTreeMap<String, usize>, usize)> {
     Ok((threads, descriptors))
 }
 
-/// [`held`], once every thread has its name: a new thread has that of the process until it sets its own.
+/// Returns the result of [`held`] once every thread has its name. A new thread has the name of the
+/// process until it sets its own.
 fn held_at_rest(server: &Server) -> (BTreeMap<String, usize>, usize) {
     let deadline = Instant::now() + LIMIT;
     loop {
@@ -203,7 +208,7 @@ fn requests_that_wait_for_a_file_are_answered_when_its_database_is_removed() {
             let added = server.control("ovsdb-server/add-db", &[file]);
             assert_eq!(added.expect("a reply")["error"], Value::Null, "{what}");
         }
-        // Threads of databases that are gone end after the answer.
+        // The threads of a removed database may end after the reply.
         let deadline = Instant::now() + LIMIT;
         loop {
             let now = held(&server).expect("a process");

@@ -1,4 +1,5 @@
-//! A new file that cannot be put in place: the old one stays in use, and the next compaction is not kept waiting by the failed one.
+//! If a new file cannot be put in place, the old file stays in use, and the failed compaction does
+//! not delay the next one.
 
 use std::fs;
 
@@ -26,7 +27,7 @@ fn a_compaction_after_one_that_could_not_be_swapped_in_succeeds() {
         let reply = server.control("ovsdb-server/compact", &[]);
         reply.expect("a reply in time")
     };
-    // Nothing can be renamed to the name of a directory.
+    // Renaming to the name of a directory fails.
     let (file, aside) = (server.dir().join("D.db"), server.dir().join("aside.db"));
     fs::rename(&file, &aside).expect("a rename");
     fs::create_dir(&file).expect("a directory");

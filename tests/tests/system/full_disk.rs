@@ -1,8 +1,10 @@
-//! A disk fills up under a running server: writes are refused in the reference's words, reads and monitors go on, and once
-//! there is room writes are accepted again without a restart. Nothing acknowledged is lost, nothing refused is kept.
+//! The disk fills up under a running server. Writes are rejected with the reference's text, reads
+//! and monitors continue, and when there is room again, writes are accepted without a restart.
+//! Nothing that was acknowledged is lost, and nothing that was rejected is kept.
 //!
-//! Each test runs on a file system of two megabytes, see [`corvid_tests::small_disk`]. `CORVID_REFERENCE=1` puts the reference
-//! in the place of ours, which proves the tests where they ask for no more than it does.
+//! Each test runs on a file system of two megabytes, see [`corvid_tests::small_disk`]. With
+//! `CORVID_REFERENCE=1`, the reference is tested instead of our server. This tests the tests
+//! themselves, where they do not ask for more than the reference does.
 
 #![allow(clippy::unwrap_used, reason = "a failing case may end the program")]
 
@@ -24,13 +26,13 @@ use corvid_tests::server::Implementation;
 use corvid_tests::small_disk::{SmallDisk, on_small_disk};
 use corvid_tests::{binary, database_file, peer, tails};
 
-/// Refusals that each writer collects before it stops.
+/// The number of rejections that each writer collects before it stops.
 const REFUSALS: usize = 50;
-/// Longest text of a row that writers write, bytes.
+/// The maximum size of the text in a row, in bytes.
 const TEXT_BYTES: u64 = 2_000;
-/// Most lines of the log that may speak of one condition that lasts a second.
+/// The maximum number of lines that the log may contain about a condition that lasts a second.
 const COMPLAINTS_MAX: usize = 5;
-/// How long an answer may take.
+/// The time limit for a reply.
 const TIME_LIMIT: Duration = Duration::from_secs(30);
 
 /// A server whose file is on the small disk, while its log and sockets are elsewhere.
@@ -68,7 +70,8 @@ impl Fixture {
         }
     }
 
-    /// Every writer on a connection of its own, all at once, until each was refused so often.
+    /// Lets all writers write at the same time, each on its own connection, until each has had
+    /// [`REFUSALS`] transactions rejected.
     fn write_until_refused(&mut self) {
         let (process, file) = (&self.process, &self.file);
         thread::scope(|scope| {
@@ -87,7 +90,7 @@ impl Fixture {
         });
     }
 
-    /// Every writer in turn, so often; each must be accepted.
+    /// Lets every writer in turn write `times` transactions, each of which must be accepted.
     fn write_accepted(&mut self, times: usize) {
         let mut client = connect_aware(&self.process);
         for ledger in &mut self.ledgers {
@@ -98,7 +101,8 @@ impl Fixture {
         }
     }
 
-    /// The server has the rows of the writers' ledgers, and the reference's tool reads the same rows from the file.
+    /// Checks that the server has the rows of the writers' ledgers, and that the reference's tool
+    /// reads the same rows from the file.
     fn assert_intact(&mut self) {
         assert!(
             !self.process.has_ended(),
@@ -134,14 +138,14 @@ impl Fixture {
     }
 }
 
-/// A connection that outlives conversions.
+/// Opens a connection that survives conversions.
 fn connect_aware(process: &Process) -> Client {
     let mut client = process.connect().unwrap();
     client.call("set_db_change_aware", &json!([true])).unwrap();
     client
 }
 
-/// One transaction: the reply if it was refused.
+/// Sends one transaction. Returns the reply if it was rejected.
 fn write(client: &mut Client, ledger: &mut Ledger) -> Option<Value> {
     client.send(ledger.request(false).as_bytes()).unwrap();
     let text = match client.receive(TIME_LIMIT).unwrap() {
@@ -157,7 +161,8 @@ fn write(client: &mut Client, ledger: &mut Ledger) -> Option<Value> {
     }
 }
 
-/// The results of all operations, and behind them why the commit failed.
+/// Checks that a reply contains the results of all operations and then the reason why the commit
+/// failed.
 fn assert_refused_for_room(reply: &Value, file: &Path) {
     let results = reply["result"]
         .as_array()
@@ -173,7 +178,7 @@ fn assert_refused_for_room(reply: &Value, file: &Path) {
             .all(|result| result.get("error").is_none()),
         "{reply}"
     );
-    // A row each for one part at least and the total, and the tally.
+    // There is at least one row of `Entry`, the row of `Total`, and the row of `Tally`.
     assert!(operations.len() >= 3, "{reply}");
 }
 
@@ -191,18 +196,18 @@ fn writes_are_refused_until_there_is_room() {
             disk.take(512 * 1024).unwrap();
             place.write_until_refused();
 
-            // Everything but writing goes on.
+            // Everything except for writing continues.
             place.assert_intact();
             watcher.assert_goes_on(&place);
             Watcher::new(&place.process).assert_goes_on(&place);
 
-            // The very next write finds the room.
+            // The very next write succeeds.
             disk.give_back().unwrap();
             place.write_accepted(20);
             place.assert_intact();
             watcher.assert_goes_on(&place);
 
-            // Once more: the second time is as the first.
+            // The second time must be like the first.
             disk.take_all_but(64 * 1024).unwrap();
             place.write_until_refused();
             disk.give_back().unwrap();
@@ -254,7 +259,7 @@ fn the_status_of_the_storage_reports_a_full_disk() {
             disk.take_all_but(16 * 1024).unwrap();
             place.write_until_refused();
             let status = place.storage_status();
-            // The reference says that all is well.
+            // The reference reports that everything is well.
             let expected = format!(
                 "status: I/O error: {}: write failed (No space left on device)",
                 place.file.display()
@@ -278,7 +283,7 @@ fn a_server_starts_on_a_full_disk() {
         place.process.start().unwrap();
         let mut client = place.process.connect().unwrap();
         for ledger in &mut place.ledgers {
-            // The last page of the file may have room for a small one.
+            // The last page of the file may have room for a small transaction.
             if let Some(reply) = write(&mut client, ledger) {
                 assert_refused_for_room(&reply, &place.file);
             }
@@ -343,7 +348,7 @@ fn compaction_and_conversion_need_room_and_fail_without_harm() {
     );
 }
 
-/// The error of a conversion to that version of the schema, or null.
+/// Returns the error of a conversion to that version of the schema, or null.
 fn convert(process: &Process, version: u32) -> Value {
     let mut client = connect_aware(process);
     let reply = client
@@ -352,10 +357,10 @@ fn convert(process: &Process, version: u32) -> Value {
     reply["error"].clone()
 }
 
-/// A client that monitors, and must get an update of each committed transaction and of no other.
+/// A client that monitors. It must get an update of each committed transaction and of no other.
 struct Watcher {
     client: Client,
-    /// Transactions that it has heard of.
+    /// The number of transactions of which it has received an update.
     heard: usize,
 }
 

@@ -1,4 +1,5 @@
-//! SIGHUP: a server opens its logs again and reads certificates and the configuration file again, where the reference dies of the signal.
+//! SIGHUP: the server reopens its logs, and rereads certificates and the configuration file. The
+//! reference dies of this signal.
 
 use std::fs;
 use std::path::Path;
@@ -11,7 +12,7 @@ use corvid_tests::process::Process;
 use corvid_tests::server::Implementation;
 use serde_json::{Map, Value, json};
 
-/// How long anything may take on a busy machine.
+/// The time limit for any event on a busy machine.
 const LIMIT: Duration = Duration::from_secs(60);
 
 fn database(folder: &Path, name: &str) {
@@ -19,7 +20,7 @@ fn database(folder: &Path, name: &str) {
     database_file::create(&folder.join(format!("{name}.db")), &schema).expect("a file");
 }
 
-/// Has the configuration file name these databases.
+/// Writes a configuration file that names these databases.
 fn serve(folder: &Path, names: &[&str]) {
     let entries = names.iter().map(|name| (format!("{name}.db"), json!({})));
     let databases: Map<String, Value> = entries.collect();
@@ -108,7 +109,7 @@ fn parent_of(pid: u32) -> u32 {
     line.expect("a parent").trim().parse().expect("a number")
 }
 
-/// Also to a server that was started again.
+/// This also applies to a server that the supervisor has restarted.
 #[test]
 fn a_supervisor_passes_the_hangup_on() {
     let dir = tempfile::tempdir().expect("a directory");
@@ -141,7 +142,8 @@ fn a_supervisor_passes_the_hangup_on() {
     });
     assert_eq!(daemon.pid().map(parent_of), Some(supervisor));
     serve(folder, &["C"]);
-    // A supervisor passes it on as soon as the new server is ready, which may be a moment after that answers.
+    // A supervisor forwards the signal as soon as the new server is ready, which may be a moment
+    // after the new server answers.
     until("the third database", || {
         Daemon::signal(supervisor, "HUP").expect("sent");
         lists("C\n_Server\n")

@@ -1,5 +1,5 @@
-//! The transaction history of standalone databases, and the switch that leaves it out: then a client that reconnects gets all rows, as from the
-//! reference.
+//! The transaction history of standalone databases, and the setting that leaves it out. Without a
+//! history, a client that reconnects gets all rows, as from the reference.
 
 use std::fs;
 use std::path::Path;
@@ -18,7 +18,8 @@ fn database(folder: &Path) {
     database_file::create(&folder.join("D.db"), &schema).expect("a file");
 }
 
-/// The first reply to a monitor that begins after transaction `last`: whether that was found, the current id, and the number of rows.
+/// Sends a monitor request that begins after transaction `last`. Returns whether that transaction
+/// was found, the current id, and the number of rows.
 fn since(client: &mut Client, name: &str, last: &str) -> (bool, String, usize) {
     let params = json!(["D", name, {"T": [{"columns": ["n"]}]}, last]);
     let reply = client.call("monitor_cond_since", &params).expect("a reply");
@@ -37,7 +38,7 @@ fn insert(client: &mut Client, n: i64) {
     assert!(reply["result"][0]["uuid"].is_array(), "{reply}");
 }
 
-/// The id in the next notification.
+/// Returns the id in the next notification.
 fn told(client: &mut Client) -> String {
     let Received::Text(text) = client.receive(Duration::from_secs(60)).expect("received") else {
         panic!("nothing is told");
@@ -47,7 +48,7 @@ fn told(client: &mut Client) -> String {
     message["params"][1].as_str().expect("an id").to_owned()
 }
 
-/// Differences for clients between a server with history and one without.
+/// Checks what clients see of a server with or without a history.
 fn look(server: &Process, has_history: bool) {
     let mut writer = server.connect().expect("a connection");
     let mut client = server.connect().expect("a connection");
@@ -82,7 +83,8 @@ fn history_can_be_left_out_by_an_option() {
     }
 }
 
-/// The file's setting applies, and without one the option; a reload changes it for databases that are served.
+/// The setting in the file applies; without one, the option applies. A reload changes it for
+/// databases that are being served.
 #[test]
 fn history_can_be_left_out_by_the_configuration_file() {
     let dir = tempfile::tempdir().expect("a directory");
@@ -114,7 +116,7 @@ fn history_can_be_left_out_by_the_configuration_file() {
         assert_eq!(reload(), Value::Null);
         look(&server, has_history);
     }
-    // Transactions from before the history was dropped are not found afterwards.
+    // Transactions that were made before the history was dropped are not found afterwards.
     let mut client = server.connect().expect("a connection");
     let (_, last, _) = since(&mut client, "a", ZERO);
     assert_ne!(last, ZERO);

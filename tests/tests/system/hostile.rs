@@ -1,8 +1,9 @@
-//! Clients that attack the server, or are broken in ways that look like an attack: their cost is bounded, and other clients are not affected.
+//! Clients that attack the server, or have faults that look like an attack. Their cost is bounded,
+//! and other clients are not affected.
 //!
-//! Every attack runs beside a bystander whose requests must be answered all the while, and beside a look at the most memory that the
-//! server used. Limits of time are generous; limits of memory are several times what is expected, and a small part of what the attack
-//! would cost if nothing stood against it.
+//! During every attack, another client sends requests that must be answered, and the peak memory of
+//! the server is measured. Time limits are generous. Memory limits are several times the expected
+//! use, but only a small part of what the attack would cost without any protection.
 
 mod connections;
 mod messages;

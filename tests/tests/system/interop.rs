@@ -1,8 +1,10 @@
-//! Runs the interop suites of `tests/interop` against our binaries, one test a peer.
+//! Runs the interop suites of `tests/interop` against our binaries, with one test for each peer.
 //!
-//! A suite is a program of its own (see `tests/interop/README.md`); this file only tells it which binaries to use and shows its
-//! output when it fails. With `CORVID_REFERENCE=1` the suites prove themselves on the reference programs. A suite whose
-//! peer is not installed says so on standard error, past the test runner's capture, and passes.
+//! A suite is a separate program (see `tests/interop/README.md`). This file only tells it which
+//! binaries to use, and shows its output if it fails. With `CORVID_REFERENCE=1`, the suites are
+//! tested themselves with the reference's programs. If the peer of a suite is not installed, this
+//! is reported on standard error in a way that the test runner does not capture, and the test
+//! passes.
 
 use std::env;
 use std::io::Write;
@@ -11,7 +13,7 @@ use std::process::Command;
 
 use corvid_tests::{binary, limited};
 
-/// The variable that names each program under test.
+/// The environment variable that names each program under test.
 const PROGRAMS: [(&str, &str); 5] = [
     ("OVSDB_SERVER_UNDER_TEST", "ovsdb-server"),
     ("OVSDB_CLIENT_UNDER_TEST", "ovsdb-client"),
@@ -20,7 +22,7 @@ const PROGRAMS: [(&str, &str); 5] = [
     ("OVSDB_IDLC_UNDER_TEST", "ovsdb-idlc"),
 ];
 
-/// Exit status of a suite whose peer is missing.
+/// The exit status of a suite whose peer is missing.
 const SKIPPED: i32 = 77;
 
 /// Runs `tests/interop/PEER/run ARGUMENTS`.
@@ -28,7 +30,7 @@ fn run(peer: &str, arguments: &[&str]) {
     run_with(peer, arguments, &[]);
 }
 
-/// The same with our Python package `ovs` in the place of the original.
+/// Runs a suite with our Python package `ovs` instead of the original.
 fn run_on_our_ovs(peer: &str) {
     let site = crate::python::site();
     let folder = site.path().to_str().expect("a folder of text");
@@ -36,7 +38,7 @@ fn run_on_our_ovs(peer: &str) {
     run_with(peer, &[], &variables);
 }
 
-/// The same with variables in the environment of the suite.
+/// Runs a suite with additional environment variables.
 pub(crate) fn run_with(peer: &str, arguments: &[&str], variables: &[(&str, &str)]) {
     let driver = Path::new(env!("CARGO_MANIFEST_DIR"))
         .join("interop")
@@ -68,11 +70,11 @@ pub(crate) fn run_with(peer: &str, arguments: &[&str], variables: &[(&str, &str)
         Some(SKIPPED) => {
             let said = text.lines().filter(|line| !line.starts_with("ok "));
             let said = said.collect::<Vec<_>>().join("\n");
-            // The runner captures the macros only; this line must be seen.
+            // The runner only captures the output of the macros. This line must be seen.
             let _ = writeln!(std::io::stderr(), "\n{said}");
         }
         _ => {
-            // The failures come last: a reader of a shortened log sees its end.
+            // The failures come last, because the reader of a shortened log sees its end.
             let failed = text.lines().filter(|line| line.starts_with("FAILED"));
             let failed = failed.collect::<Vec<_>>().join("\n");
             panic!("{peer} failed ({}):\n{text}{errors}{failed}", output.status)
@@ -121,7 +123,7 @@ peers! {
     options_of_clients_and_tools "command-lines" &["client", "tools"];
 }
 
-/// Suites that need our Python packages, or compare `ovs` with the original.
+/// Suites that need our Python packages, or that compare our `ovs` with the original.
 const ON_OUR_OVS: [&str; 3] = ["green-threads", "ovs-python", "ovsdbapp"];
 
 #[test]

@@ -1,4 +1,5 @@
-//! Logs of servers: lines as JSON objects if an option says so, and warnings of work that takes long.
+//! The logs of servers: lines in the form of JSON objects if an option says so, and warnings about
+//! work that takes long.
 
 use std::fs;
 use std::process::{Command, Stdio};
@@ -9,7 +10,7 @@ use corvid_tests::process::pause;
 use corvid_tests::server::{Implementation, Server, Setup};
 use serde_json::{Value, json};
 
-/// How long anything may take on a busy machine.
+/// The time limit for any event on a busy machine.
 const LIMIT: Duration = Duration::from_secs(60);
 
 fn setup(options: &[&str]) -> Setup {
@@ -22,7 +23,7 @@ fn setup(options: &[&str]) -> Setup {
     }
 }
 
-/// Waits until the log holds something; returns the log.
+/// Waits until the log contains something. Returns the log.
 fn log_with(server: &Server, wanted: impl Fn(&str) -> bool) -> String {
     let deadline = Instant::now() + LIMIT;
     loop {
@@ -80,7 +81,7 @@ fn a_log_of_json_has_an_object_on_each_line() {
             .contains("FILE     none                              json\n")
     );
 
-    // Patterns go on working.
+    // Patterns still work.
     control(&server, "vlog/set", &["PATTERN:file:%c-%p-%m"]);
     control(&server, "vlog/message", &["text again"]);
     log_with(&server, |log| {
@@ -124,7 +125,7 @@ fn options_of_our_own_make_no_abbreviation_ambiguous() {
     );
 }
 
-/// So many rows in one transaction.
+/// Returns a transaction that inserts `count` rows.
 fn inserts(count: usize) -> Value {
     let mut params = vec![json!("D"), json!({"op": "comment", "comment": "many"})];
     params.extend((0..count).map(|n| json!({"op": "insert", "table": "T", "row": {"n": n}})));
@@ -146,7 +147,7 @@ fn slow_transactions_are_logged_with_client_and_operations() {
     let tail = r#"ms (1 comment, 5000 insert; comment "many"; 5000 rows changed)"#;
     assert!(line.ends_with(tail), "{line}");
 
-    // Long ones are not read again for that; the comment is known.
+    // Long transactions are not read again for the log line, but the comment is known.
     let mut long = inserts(1);
     let text = json!({"op": "insert", "table": "T", "row": {"name": "x".repeat(8 << 20)}});
     long.as_array_mut().expect("an array").push(text);
@@ -155,7 +156,8 @@ fn slow_transactions_are_logged_with_client_and_operations() {
         log.contains(r#" bytes; comment "many"; 2 rows changed)"#)
     });
 
-    // Transactions that change nothing are logged, too: scans of each row for each operation, and a long result that another thread writes.
+    // Transactions that change nothing are logged, too: here scans of all rows for each operation,
+    // and a long result that another thread writes.
     let mut idle = vec![json!("D")];
     idle.extend((0..500).map(
         |_| json!({"op": "update", "table": "T", "where": [["name", "!=", ""]], "row": {"n": 0}}),
@@ -178,7 +180,8 @@ fn a_thread_that_is_held_up_logs_it_in_the_words_of_the_reference() {
     let long = |line: &&str| line.contains("|WARN|Unreasonably long ");
     let deadline = Instant::now() + LIMIT;
     let mut rows = 60_000;
-    // If the test is slow to stop the server, it finds the server idle again, and tries anew with a longer transaction.
+    // If the test stops the server too late, the server is already idle. In this case, the test
+    // tries again with a longer transaction.
     while !server.log().lines().any(|line| long(&line)) {
         assert!(Instant::now() < deadline, "{}", server.log());
         let params = inserts(rows);
@@ -205,7 +208,7 @@ fn a_thread_that_is_held_up_logs_it_in_the_words_of_the_reference() {
     assert!(!server.log().contains("|transaction|"), "switched off");
 }
 
-/// CPU time of the thread of the database `D`, in the kernel's ticks.
+/// Returns the CPU time of the thread of database `D`, in ticks of the kernel.
 fn database_ticks(pid: u32) -> u64 {
     let threads = fs::read_dir(format!("/proc/{pid}/task")).expect("a process");
     let stats =
@@ -218,7 +221,7 @@ fn database_ticks(pid: u32) -> u64 {
     ticks(11) + ticks(12)
 }
 
-/// Waits for the answer.
+/// Waits for the reply.
 fn drain(client: &mut Client) {
     client.receive(LIMIT).expect("an answer");
 }

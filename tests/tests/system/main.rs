@@ -1,6 +1,7 @@
-//! Tests of real processes: our programs, and the reference's beside them.
+//! Tests of real processes: our programs, and the reference's for comparison.
 //!
-//! All are one program, which is linked once. A test that needs a mount, a network or a first process of its own starts that as a child.
+//! All tests are in one program, which is linked only once. If a test needs a separate mount or
+//! network, or must be a first process, it starts itself as a child.
 
 mod active_backup;
 mod audit;

@@ -1,5 +1,6 @@
-//! The pages for watchers (`--metrics-listen`): what they say moves with what happens, is read by the parser of the field, and is there
-//! whatever the server does; readiness follows the state of the disk.
+//! The health and metrics pages (`--metrics-listen`). Their contents follow what happens, common
+//! parsers read them, and they are available whatever the server does. Readiness follows the state
+//! of the disk.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -23,7 +24,7 @@ const OPENMETRICS: &str = "application/openmetrics-text; version=1.0.0";
 const OF_PROMETHEUS: &str = "application/openmetrics-text;version=1.0.0;escaping=allow-utf-8;q=0.5,\
      application/openmetrics-text;version=0.0.1;q=0.4,text/plain;version=1.0.0;escaping=allow-utf-8;q=0.3,\
      text/plain;version=0.0.4;q=0.2,*/*;q=0.1";
-/// How long a condition may take to come true on a busy machine.
+/// The time limit for a condition to become true on a busy machine.
 const LIMIT: Duration = Duration::from_secs(60);
 
 /// A server with a database `D` and its pages on a Unix socket.
@@ -39,7 +40,8 @@ impl Watched {
         Watched::start_on(home, &file, |process, _| process)
     }
 
-    /// With the database in `file`; `prepare` is given the process before it starts.
+    /// Starts a server with the database in `file`. `prepare` gets the process before it is
+    /// started.
     fn start_on(
         home: TempDir,
         file: &Path,
@@ -48,7 +50,7 @@ impl Watched {
         Watched::start_with(home, file, &[], prepare)
     }
 
-    /// The same with more options.
+    /// Like `start_on`, with more options.
     fn start_with(
         home: TempDir,
         file: &Path,
@@ -92,11 +94,11 @@ impl Watched {
     }
 }
 
-/// A scrape.
+/// The text of a scrape.
 struct Figures(String);
 
 impl Figures {
-    /// The value of the sample with exactly this name and these labels.
+    /// Returns the value of the sample with exactly this name and these labels.
     fn of(&self, sample: &str) -> f64 {
         let line = self.0.lines().find_map(|line| {
             let value = line.strip_prefix(sample)?.strip_prefix(' ')?;
@@ -117,7 +119,7 @@ fn insert(number: u64) -> Value {
     json!({"op": "insert", "table": "T", "row": {"n": number}})
 }
 
-/// An insertion that must be on disk before it is answered.
+/// Inserts a row in a transaction that must be on disk before it is answered.
 fn insert_durably(client: &mut Client, number: u64) -> Value {
     let durable = json!({"op": "commit", "durable": true});
     transact(client, &[insert(number), durable])
@@ -138,7 +140,7 @@ fn metrics_are_exported_and_move_with_load() {
     for number in 0..20 {
         let comment = json!({"op": "comment", "comment": "x"});
         transact(&mut client, &[insert(number), comment]);
-        // One that is not taken merges with the next one.
+        // An update that is not read would be merged with the next one.
         let update = monitor.receive(LIMIT).expect("no error");
         assert!(matches!(update, Received::Text(_)), "{update:?}");
         let drained = "corvid_session_drain_seconds_count";
@@ -157,7 +159,7 @@ fn metrics_are_exported_and_move_with_load() {
     client.call("lock", &json!(["a"])).expect("a reply");
     monitor.call("lock", &json!(["a"])).expect("a reply");
 
-    // Whether a client has read all is known to the server a moment later.
+    // The server notices a moment later whether a client has read everything.
     let drained = "corvid_session_drain_seconds_count";
     watched.wait_for("updates are drained", || {
         watched.metrics().of(drained) >= 21.0
@@ -177,7 +179,7 @@ fn metrics_are_exported_and_move_with_load() {
     ] {
         assert_eq!(grew(&labelled(name, label)), count, "{name} {label}");
     }
-    // Absent before the first error.
+    // This metric is absent before the first error.
     let aborted = labelled("transaction_errors_total", "error=\"aborted\"");
     assert_eq!(after.of(&aborted), 2.0);
     assert_eq!(after.of(&labelled("rows", "table=\"T\"")), 21.0);
@@ -293,7 +295,7 @@ fn clients_refused_by_limits_are_counted() {
     let file = home.path().join("D.db");
     let options = ["--max-sessions=1", "--max-message=1M"];
     let watched = Watched::start_with(home, &file, &options, |process, _| process);
-    // The connection that tried whether it has started may still be open.
+    // The connection that checked whether the server has started may still be open.
     let mut client = None;
     watched.wait_for("a place is free", || {
         let mut found = watched.process.connect().expect("a connection");
@@ -311,7 +313,7 @@ fn clients_refused_by_limits_are_counted() {
     let refused = figures.of("corvid_sessions_refused_total") - refused_before;
     assert_eq!(refused, 1.0);
     assert_eq!(figures.of("corvid_sessions"), 1.0);
-    // It may be gone before all is sent.
+    // The connection may be closed before everything is sent.
     let _ = client.send(format!("[\"{}", "x".repeat(2 << 20)).as_bytes());
     let closed = "corvid_sessions_closed_total{reason=\"limit\"}";
     watched.wait_for("it is dropped", || watched.metrics().of(closed) == 1.0);
@@ -392,7 +394,7 @@ fn a_sync_that_fails_makes_the_server_not_ready_until_it_is_compacted() {
     assert_eq!(refused.status, 503, "{}", refused.body);
     let why = "[-]storage:D failed: a sync has failed";
     assert!(refused.body.contains(why), "{}", refused.body);
-    // A manager that killed the server for that would make its successor trust the disk.
+    // If a manager killed the server for this reason, the next server would trust the disk.
     assert_eq!(watched.status_of("/livez"), 200);
     let figures = watched.metrics();
     let of_d = |name: &str| format!("corvid_database_{name}{{database=\"D\"}}");
@@ -417,7 +419,8 @@ fn a_sync_that_fails_makes_the_server_not_ready_until_it_is_compacted() {
     assert_eq!(watched.metrics().of(&of_d("storage_failed")), 0.0);
 }
 
-/// Were it not ready, no client would come whose write could find out that there is room again.
+/// If the server were not ready, no client would come whose write could find out that there is room
+/// again.
 #[test]
 fn a_full_disk_is_exported_and_leaves_the_server_ready() {
     on_small_disk(
@@ -453,8 +456,8 @@ fn a_full_disk_is_exported_and_leaves_the_server_ready() {
 
 #[test]
 fn metrics_are_exported_during_a_long_transaction() {
-    // A quick machine may finish a transaction between two looks at the metrics, so transactions follow, each twice as long as the one before,
-    // until a look has fallen into one.
+    // A fast machine may finish a transaction between two reads of the metrics. So each transaction
+    // is twice as long as the previous one, until the metrics are read during a transaction.
     const FIRST_ROWS: usize = 250_000;
     const LAST_ROWS: usize = 16 * FIRST_ROWS;
     let watched = Watched::start();
@@ -537,7 +540,8 @@ fn a_port_that_the_system_chose_is_logged() {
     assert_eq!((answer.status, answer.body.as_str()), (200, "ok\n"));
 }
 
-/// Reads both formats with the parsers of the Python client library, which hold text to the rules, and with `promtool` where there is one.
+/// Reads both formats with the parsers of the Python client library, which are strict, and with
+/// `promtool` if it is installed.
 #[test]
 fn common_parsers_accept_the_metrics() {
     const READER: &str = "import sys\n\
@@ -585,7 +589,7 @@ fn common_parsers_accept_the_metrics() {
     assert!(checked.is_ok(), "{}", checked.unwrap_err());
 }
 
-/// Runs Prometheus' own checker, if it is installed, and returns its complaints.
+/// Runs the checker of Prometheus, if it is installed, and returns its complaints.
 fn promtool(arguments: &[&str], input: Stdio) -> Result<(), String> {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
     let own = root.join(".venv/bin/promtool");
@@ -605,7 +609,7 @@ fn promtool(arguments: &[&str], input: Stdio) -> Result<(), String> {
     }
 }
 
-/// The names of samples that a scrape shows or could show.
+/// Returns the names of the samples that a scrape shows or could show.
 fn sample_names(text: &str) -> BTreeSet<String> {
     let mut names = BTreeSet::new();
     for line in text.lines() {
@@ -626,7 +630,7 @@ fn sample_names(text: &str) -> BTreeSet<String> {
     names
 }
 
-/// Words of a text that look like metrics.
+/// Returns the words of a text that look like metrics.
 fn names_in(text: &str) -> BTreeSet<String> {
     text.split(|found: char| !found.is_ascii_alphanumeric() && found != '_')
         .filter(|word| word.starts_with("corvid_") || word.starts_with("process_"))
@@ -658,7 +662,7 @@ fn dashboard_and_alerts_use_metrics_that_exist() {
         let strangers: Vec<_> = used.difference(&exported).collect();
         assert!(strangers.is_empty(), "{what}: {strangers:?}");
     }
-    // A panel or an alert for each metric but those that explain others.
+    // There must be a panel or an alert for each metric, except for those that explain others.
     let used: BTreeSet<String> = names_in(&(expressions.join(" ") + &read("alerts.yaml")));
     let unused: Vec<&str> = exported
         .iter()

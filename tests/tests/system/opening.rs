@@ -1,8 +1,9 @@
-//! A server whose files take long to open: everything else goes on meanwhile, commands about the same file keep their order, nobody waits at the
-//! end, and a service manager does not take a long start for a hang.
+//! A server whose files take long to open. Everything else continues in the meantime, commands
+//! about the same file keep their order, an exit does not wait for a file, and a service manager
+//! does not mistake a long start for a hang.
 //!
-//! The disk is slow by a library that holds reads of `slow.db` for as long as a file named `hold` exists, so no test depends on how fast
-//! anything is.
+//! The disk is made slow by a library that delays reads of `slow.db` for as long as a file named
+//! `hold` exists. So no test depends on the speed of the machine.
 
 use std::fs;
 use std::os::unix::net::UnixDatagram;
@@ -16,7 +17,7 @@ use corvid_tests::server::Implementation;
 use corvid_tests::{database_file, http, troubled_disk};
 use serde_json::{Value, json};
 
-/// How long anything may take on a busy machine.
+/// The time limit for any event on a busy machine.
 const LIMIT: Duration = Duration::from_secs(60);
 
 fn until(what: &str, mut holds: impl FnMut() -> bool) {
@@ -32,7 +33,7 @@ fn schema(name: &str) -> Value {
     json!({"name": name, "tables": {"T": {"isRoot": true, "columns": {"targets": targets}}}})
 }
 
-/// A folder with databases `D` in `D.db` and `S` in `slow.db`.
+/// Makes a folder with the database `D` in `D.db` and `S` in `slow.db`.
 fn folder() -> tempfile::TempDir {
     let dir = tempfile::tempdir().expect("a directory");
     for (name, file) in [("D", "D.db"), ("S", "slow.db")] {
@@ -41,7 +42,7 @@ fn folder() -> tempfile::TempDir {
     dir
 }
 
-/// A server, not started, on a disk that holds reads of `slow.db`.
+/// Makes a server on a disk that delays reads of `slow.db`. The server is not started.
 fn on_slow_disk(folder: &Path, options: &[&str]) -> Process {
     fs::write(folder.join("hold"), "").expect("written");
     let program = Implementation::Corvid.server_binary().expect("built");
@@ -91,7 +92,7 @@ impl PendingRequest {
     }
 }
 
-/// The answer to a command that is not held up.
+/// Returns the reply to a command that is not delayed.
 fn told(server: &Process, command: &str, arguments: &[&str]) -> Value {
     PendingRequest::new(server, command, arguments).reply()
 }
@@ -101,7 +102,7 @@ fn databases(server: &Process) -> String {
     reply["result"].as_str().expect("a list").to_owned()
 }
 
-/// The service manager's end.
+/// Opens the socket of the service manager.
 fn manager(folder: &Path) -> UnixDatagram {
     let socket = UnixDatagram::bind(folder.join("notify.sock")).expect("a socket");
     socket.set_read_timeout(Some(LIMIT)).expect("set");
@@ -116,7 +117,8 @@ fn next_told(manager: &UnixDatagram) -> String {
 
 const ADD: &str = "ovsdb-server/add-db";
 
-/// A server on `D.db` that was asked to serve the slow file, and is reading it.
+/// Starts a server on `D.db` and asks it to serve the slow file. Returns when the server is reading
+/// that file.
 fn adding(
     folder: &Path,
     options: &[&str],
@@ -139,14 +141,14 @@ fn commands_are_answered_while_a_file_is_opened() {
     let dir = folder();
     let folder = dir.path();
     let (mut server, adding) = adding(folder, &[], |server| server);
-    // None of them knows the database yet.
+    // The commands do not know the new database yet.
     assert_eq!(databases(&server), "D\n_Server\n");
     let removed = PendingRequest::new(&server, "ovsdb-server/remove-db", &["S"]);
     assert_eq!(removed.error(), "Failed to find the database.");
-    // The same file again, by another name: looked at when the first command is done.
+    // The same file by another name is only examined when the first command is done.
     std::os::unix::fs::symlink("slow.db", folder.join("link.db")).expect("a link");
     let again = PendingRequest::new(&server, ADD, &["link.db"]);
-    // Another file is not held up.
+    // Another file is not delayed.
     database_file::create(&folder.join("E.db"), &schema("E")).expect("a file");
     assert_eq!(told(&server, ADD, &["E.db"])["error"], Value::Null);
     assert_eq!(databases(&server), "D\nE\n_Server\n");
@@ -162,7 +164,7 @@ fn commands_are_answered_while_a_file_is_opened() {
     server.stop().expect("a clean end");
 }
 
-/// A client that gets its commit's reply can connect to the remote that the commit added.
+/// A client that gets the reply to its commit can connect to the remote that the commit has added.
 #[test]
 fn a_commit_that_adds_a_remote_waits_for_no_file() {
     let dir = folder();
@@ -205,7 +207,8 @@ fn managers_and_probes_get_signs_of_life_while_a_file_is_opened() {
     server.stop().expect("a clean end");
 }
 
-/// Of two files with one schema name the first that is loaded is served; the file of the other is free again.
+/// If two files have the same schema name, the one that is loaded first is served, and the other
+/// file is closed again.
 #[test]
 fn files_that_are_replaced_or_unusable_are_logged_and_closed() {
     let dir = folder();
@@ -220,7 +223,7 @@ fn files_that_are_replaced_or_unusable_are_logged_and_closed() {
     assert_eq!(told(&server, ADD, &["slow.db"])["error"], Value::Null);
     assert_eq!(databases(&server), "D\nS\n_Server\n");
 
-    // The second command for a file gets its own reply when the first has failed.
+    // The second command for a file gets its own reply when the first one has failed.
     let removed = told(&server, "ovsdb-server/remove-db", &["S"]);
     assert_eq!(removed["error"], Value::Null);
     fs::write(folder.join("slow.db"), "nothing\n").expect("written");
@@ -250,7 +253,7 @@ fn an_exit_does_not_wait_for_a_file() {
     }
 }
 
-/// The signal comes while the first files are loaded.
+/// The signal comes while the first files are being loaded.
 #[test]
 fn a_start_that_takes_long_can_be_ended() {
     let dir = folder();
@@ -282,7 +285,7 @@ fn a_reload_blocks_nothing_and_the_next_one_comes_after_it() {
     let first = PendingRequest::new(&server, reload, &[]);
     until_held(folder);
     assert_eq!(databases(&server), "D\n_Server\n");
-    // The manager does not take it for a hang.
+    // The service manager does not mistake this for a hang.
     while next_told(&manager).trim_end() != "EXTEND_TIMEOUT_USEC=60000000" {}
     // The configuration file still decides which databases are served.
     let refused = PendingRequest::new(&server, ADD, &["E.db"]).error();
@@ -309,13 +312,14 @@ fn a_reload_blocks_nothing_and_the_next_one_comes_after_it() {
     server.stop().expect("a clean end");
 }
 
-/// The disk yields 256 bytes in 5 ms; a start that needs minutes makes progress all the time, and reports it.
+/// The disk returns 256 bytes in 5 ms. A start that would take minutes makes progress all the time,
+/// and reports it.
 #[test]
 fn a_manager_gets_progress_of_a_long_start() {
     let dir = folder();
     let folder = dir.path();
     let manager = manager(folder);
-    // A file from which reading so slowly takes longer than the test.
+    // At this speed, reading the file takes longer than the test.
     let text = "x".repeat(1000);
     for number in 0..5000 {
         let uuid = format!("00000000-0000-4000-8000-{number:012}");

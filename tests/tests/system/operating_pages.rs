@@ -1,5 +1,5 @@
-//! Commands of the pages for operators do what the pages say: the options for service scripts, the end of a stopped member's log, and
-//! backups that are put back.
+//! The commands on the operators' pages do what the pages say: the options for service scripts, the
+//! end of a stopped member's log, and backups that are restored.
 
 use std::fs;
 use std::io::Write as _;
@@ -23,7 +23,7 @@ fn page(name: &str) -> String {
     fs::read_to_string(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()))
 }
 
-/// Reports a skipped test, past the capture of the test runner.
+/// Reports a skipped test in a way that the test runner does not capture.
 fn skip(what: &str) {
     let _ = writeln!(std::io::stderr(), "\nSKIPPED: {what}");
 }
@@ -87,7 +87,7 @@ fn the_page_finds_the_end_of_each_members_log() {
         add_with(&mut client, number, "late").expect("inserted");
     }
     await_rows(&cluster, &others[1..], &(0..5).collect());
-    // A compacted file names the end of its log in its first record.
+    // The first record of a compacted file contains the end of its log.
     let compact = cluster.control(leader, "ovsdb-server/compact", &["D"]);
     compact.expect("compacted");
     cluster.member(others[1]).kill();

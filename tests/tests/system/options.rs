@@ -1,6 +1,6 @@
-//! Options of the server whose effect no client sees: its exit status, its files, its log.
+//! Options of the server whose effect clients cannot see: its exit status, its files and its log.
 //!
-//! Where the reference is installed, the options that it has too are compared with it.
+//! If the reference is installed, the options that it also has are compared with it.
 
 use std::fs;
 use std::path::Path;
@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 use corvid_tests::server::{Implementation, Server, Setup};
 use serde_json::{Value, json};
 
-/// Our server, and the reference where it is installed.
+/// Returns our server, and also the reference if it is installed.
 fn implementations() -> Vec<Implementation> {
     let mut found = vec![Implementation::Corvid];
     if Implementation::Reference.server_binary().is_ok() {
@@ -20,7 +20,7 @@ fn implementations() -> Vec<Implementation> {
     found
 }
 
-/// Runs a server without databases for the time of `command`.
+/// Runs a server without databases for as long as `command` runs.
 fn run(implementation: Implementation, dir: &Path, command: &str) -> Output {
     let program = implementation.server_binary().expect("built");
     Command::new(program)
@@ -40,7 +40,7 @@ fn a_server_ends_with_the_command_that_it_runs() {
     for implementation in implementations() {
         for (command, status, message) in [
             ("exit 0", 0, ""),
-            // It runs when the server listens.
+            // The command runs when the server listens.
             (present.as_str(), 0, ""),
             ("exit 3", 1, "child exited, exit status 3"),
             ("kill -KILL $$", 1, "child exited, killed (Killed)"),
@@ -65,7 +65,8 @@ fn a_server_ends_with_the_command_that_it_runs() {
     }
 }
 
-/// The row of the last record of a database's file, after a set of one has got a second element.
+/// Returns the row in the last record of a database's file, after a set of one element has got a
+/// second one.
 fn recorded_change(implementation: Implementation, options: &[&str]) -> Value {
     let schema = json!({"name": "D", "tables": {"T": {"isRoot": true, "columns": {
         "tags": {"type": {"key": "string", "min": 0, "max": "unlimited"}}}}}});
@@ -80,7 +81,7 @@ fn recorded_change(implementation: Implementation, options: &[&str]) -> Value {
         json!({"op": "insert", "table": "T", "row": {"tags": "a"}}),
         json!({"op": "mutate", "table": "T", "where": [], "mutations": [["tags", "insert", "b"]]}),
     ] {
-        // Durable, so that the record is in the file when the answer comes.
+        // The transaction is durable, so that the record is in the file when the reply comes.
         let params = json!(["D", operation, {"op": "commit", "durable": true}]);
         let reply = client.call("transact", &params).expect("a reply");
         assert_eq!(reply["error"], Value::Null);
@@ -112,7 +113,7 @@ fn files_hold_differences_unless_disabled() {
     }
 }
 
-/// The reference logs every attempt within a rate, so it is not asked.
+/// The reference is not tested here, because it logs every attempt within a rate limit.
 #[test]
 fn a_listener_that_keeps_failing_is_logged_once() {
     let remotes =
@@ -122,8 +123,8 @@ fn a_listener_that_keeps_failing_is_logged_once() {
         ..Setup::default()
     };
     let server = Server::start(Implementation::Corvid, &setup).expect("a server");
-    // A socket that appears tells of an attempt, and one that appears because of the first, of an attempt after that: in between all
-    // that fail have been tried again.
+    // The socket appears at the next attempt after its folder was made. Between the first and the
+    // second socket, all listeners that fail have been tried again.
     for name in ["first", "second"] {
         let place = server.dir().join(name);
         fs::create_dir(&place).expect("made");
@@ -173,13 +174,13 @@ fn a_relay_without_remotes_is_the_name_of_a_file() {
     }
 }
 
-/// The reference of the packages knows no `pfd:`, so it is not asked.
+/// The reference is not tested here, because the packaged version does not know `pfd:`.
 #[test]
 fn descriptors_that_are_not_listening_sockets_are_reported() {
     let schema = json!({"name": "D", "tables": {"T": {"isRoot": true, "columns": {"c": {"type": "string"}}}}});
     let setup = Setup {
         databases: vec![schema],
-        // Standard input is /dev/null; nobody has so many files open.
+        // Standard input is /dev/null, and the second descriptor is larger than any open one.
         options: ["--remote=pfd:0", "--remote=pfd:999", "--remote=db:D,T,c"]
             .map(str::to_owned)
             .to_vec(),
@@ -203,7 +204,7 @@ fn descriptors_that_are_not_listening_sockets_are_reported() {
     }
 }
 
-/// The server name that a client asks for is in the log at the debug level, as in newer releases.
+/// The server name that a client asks for is logged at the debug level, as in newer releases.
 #[test]
 fn the_server_name_that_a_client_asks_for_is_logged() {
     let dir = tempfile::tempdir().expect("a directory");

@@ -1,5 +1,6 @@
-//! Files in which a strong reference to another table holds the UUID of its own row, which release 3.1 accepts and writes: served as they
-//! are, with a warning that names the row, and never cut.
+//! Files in which a strong reference to another table contains the UUID of its own row. Release 3.1
+//! accepts and writes such rows. They are served as they are, with a warning that names the row,
+//! and the file is never truncated.
 
 use std::fs;
 use std::path::Path;
@@ -19,7 +20,7 @@ fn schema() -> Value {
         "B": {"columns": {"n": {"type": "integer"}}}}})
 }
 
-/// A file with such a row and another one behind it, written by a `ovsdb-tool`.
+/// Writes a file with such a row and another row after it, using an `ovsdb-tool`.
 fn write_file(tool: &Path, file: &Path) {
     database_file::create(file, &schema()).expect("a file");
     for row in [json!({"n": 1, "b": ["uuid", OWN]}), json!({"n": 2})] {
@@ -73,7 +74,7 @@ fn rows_that_refer_to_themselves_are_served_and_named() {
             if start == 0 {
                 assert_eq!(fs::read(&file).expect("a file"), written, "nothing is cut");
             }
-            // The next commits are written behind it, or into a new file.
+            // The next commits are written after the row, or into a new file.
             let number = 3 + start;
             let insert = json!(["D", {"op": "insert", "table": "A", "row": {"n": number}}]);
             let mut client = server.connect().expect("a connection");

@@ -1,7 +1,9 @@
-//! Files made from the tables of options, and files that are installed: manual pages, completions, units, the Debian package, the image.
+//! Files that are made from the tables of options, and files that are installed: manual pages,
+//! completions, units, the Debian package and the image.
 //!
-//! The package is installed for real, in a root of its own (`tests/packaging/private-root`), never on this machine. A test that needs something
-//! the machine lacks (root, groff, systemd, shells) reports that on standard error and is skipped.
+//! The package is really installed, but in a private root (`tests/packaging/private-root`), never
+//! on this machine. If a test needs something that the machine does not have (root, groff, systemd,
+//! shells), this is reported on standard error and the test is skipped.
 
 use std::ffi::OsStr;
 use std::fs;
@@ -24,7 +26,7 @@ const PROGRAMS: [(&str, &str); 5] = [
     ("ovsdb-idlc", "man1/ovsdb-idlc.1"),
 ];
 
-/// Commands of `ovsdb-client`.
+/// The commands of `ovsdb-client`.
 const CLIENT: [&str; 21] = [
     "list-dbs",
     "get-schema",
@@ -53,12 +55,12 @@ fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("..")
 }
 
-/// Reports a skipped part, past the capture of the test runner.
+/// Reports a skipped part in a way that the test runner does not capture.
 fn skip(what: &str) {
     let _ = writeln!(std::io::stderr(), "\nSKIPPED: {what}");
 }
 
-/// Whether a program can be started at all.
+/// Whether a program can be started.
 fn has(program: &str) -> bool {
     let mut command = Command::new(program);
     command.arg("--version").stdout(Stdio::null());
@@ -83,14 +85,14 @@ fn text(output: &Output) -> String {
     String::from_utf8_lossy(&output.stdout).into_owned()
 }
 
-/// The files that `corvid-xtask TASK DIR` makes.
+/// Returns the files that `corvid-xtask TASK DIR` makes.
 fn made(task: &str) -> TempDir {
     let dir = tempfile::tempdir().expect("a directory");
     run(Command::new(bin("corvid-xtask")).arg(task).arg(dir.path()));
     dir
 }
 
-/// Words of a text that are long options, without their arguments.
+/// Returns those words of a text that are long options, without their arguments.
 fn long_options(text: &str) -> Vec<String> {
     let words = text.split(|letter: char| !(letter.is_ascii_alphanumeric() || letter == '-'));
     let mut options: Vec<String> = words
@@ -134,7 +136,7 @@ fn pages_name_every_option_and_command() {
     }
 }
 
-/// The commands of the programs whose first word is one.
+/// Returns the commands of a program whose first word is a command.
 fn commands(program: &str) -> Vec<String> {
     match program {
         "ovsdb-client" => CLIENT.iter().map(|&name| name.to_owned()).collect(),
@@ -212,7 +214,8 @@ fn pages_are_sound() {
     }
 }
 
-/// Words of a page that explain something an operator of the replaced program could read up there, in no particular order.
+/// Words on a page that explain something which the page of the replaced program also explains, in
+/// no particular order.
 const EXPLAINED: [(&str, &[&str]); 4] = [
     (
         "ovsdb-tool",
@@ -299,7 +302,8 @@ fn pages_say_no_less_than_those_they_replace() {
                 .split_whitespace()
                 .count()
         };
-        // Theirs has options of another system and explains common options once more in every page.
+        // The reference's page has options of another system, and explains common options again on
+        // every page.
         let (ours, theirs) = (count(&path), count(&replaced));
         assert!(
             4 * ours >= 3 * theirs,
@@ -313,7 +317,7 @@ fn completions_complete() {
     let dir = made("completions");
     let file = |place: &str| dir.path().join(place).display().to_string();
     let completed = |program: &str, typed: &str| {
-        // The word to complete is the last one, or empty behind a blank.
+        // The word to complete is the last one, or empty if the line ends with a blank.
         let script = format!(
             "set -u; source '{}'; function=$(complete -p {program} | sed 's/.*-F \\([^ ]*\\).*/\\1/'); \
              COMP_WORDS=({program} {typed}); COMP_CWORD=$((${{#COMP_WORDS[@]}} - 1)); \
@@ -362,7 +366,7 @@ fn completions_complete() {
     }
 }
 
-/// The package, built from the programs under test.
+/// Builds the package from the programs under test.
 fn package(dir: &Path) -> Option<PathBuf> {
     for program in ["dpkg-deb", "strip", "gzip"] {
         if !has(program) {
@@ -427,7 +431,7 @@ fn the_package_replaces_a_running_reference_and_goes_back() {
     }
 }
 
-/// Targets of the links of a text that lead to files.
+/// Returns those targets of the links in a text that are files.
 fn links(text: &str) -> Vec<String> {
     let links = text
         .split("](")
@@ -463,7 +467,7 @@ fn links_in_the_package_lead_to_files_in_it() {
             let linked = links(&text)
                 .into_iter()
                 .map(|target| path.with_file_name(target));
-            // Prose names these from the root of the repository.
+            // Prose names these files from the root of the repository.
             let spans = text.split('`').skip(1).step_by(2);
             let told = spans
                 .filter(|span| {
@@ -483,7 +487,7 @@ fn links_in_the_package_lead_to_files_in_it() {
     assert!(missing.is_empty(), "\n{}", missing.join("\n"));
 }
 
-/// The commands that the page names are those that the test runs.
+/// The page names exactly the commands that the test runs.
 #[test]
 fn commands_of_the_page_are_those_that_are_tested() {
     let page = root().join("docs/start/replace-the-reference.md");
@@ -528,7 +532,8 @@ fn units_are_sound() {
             assert!(unit.contains(part), "{}: {part}", path.display());
         }
         let name = path.file_name().expect("a name").to_string_lossy();
-        // As an instance, with a program that is there whether or not a server is installed.
+        // The unit is tested as an instance, with a program that exists whether or not a server is
+        // installed.
         let instance = dir.path().join(name.replace('@', "@example"));
         fs::write(
             &instance,
@@ -579,7 +584,7 @@ fn files_that_the_image_copies_exist() {
             }
         }
     }
-    // The generator of code is for developers.
+    // The code generator is for developers only.
     for (program, _) in PROGRAMS
         .into_iter()
         .filter(|(program, _)| *program != "ovsdb-idlc")
@@ -613,7 +618,7 @@ impl Image {
         self.0.path().join(place)
     }
 
-    /// A program that has the image's environment.
+    /// Returns a command with the environment of the image.
     fn command(&self, program: impl AsRef<OsStr>) -> Command {
         let mut command = Command::new(program);
         command
@@ -635,7 +640,7 @@ fn entry_point() -> PathBuf {
 #[test]
 fn the_image_serves_every_schema() {
     let image = Image::new();
-    // A second start finds the database there and converts nothing.
+    // The second start finds the existing database, and converts nothing.
     for _ in 0..2 {
         let output = run(image.command(entry_point()).args([
             "-vconsole:off",
@@ -647,7 +652,8 @@ fn the_image_serves_every_schema() {
     assert!(image.at("db/Things.db").exists());
 }
 
-/// The options by which `unshare` may make a process the first one of a world of processes.
+/// Returns the options with which `unshare` can make a process the first one of its own process
+/// namespace, if this is allowed.
 fn first_process() -> Option<&'static [&'static str]> {
     let ways: [&[&str]; 2] = [
         &["--pid", "--fork", "--kill-child"],
@@ -673,9 +679,10 @@ fn the_first_process_of_a_container_ends_by_the_code_of_its_signal() {
     };
     for (signal, code) in [("TERM", 143), ("INT", 130)] {
         let image = Image::new();
-        // The processes that are listed in /proc are still those of the outer world.
+        // The processes that are listed in /proc are still those of the outer namespace.
         let tell = "read pid rest < /proc/self/stat; echo $pid; exec \"$0\" \"$@\"";
-        // A shell starts its background jobs with SIGINT ignored, and the server leaves ignored what was ignored at its start.
+        // A shell starts its background jobs with SIGINT ignored, and the server keeps ignoring a
+        // signal that was ignored when it started.
         let mut child = image
             .command("env")
             .args(["--default-signal", "unshare"])

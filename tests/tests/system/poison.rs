@@ -1,5 +1,5 @@
-//! One request of one client must not stop a server for others: requests that the next server
-//! would refuse get an error, and everybody else goes on writing.
+//! A request of one client must not stop a server for others. A request that the source or another
+//! member would reject gets an error, and all other clients can still write.
 
 use std::fs;
 use std::path::Path;
@@ -19,13 +19,13 @@ use crate::active_backup::node::Node;
 use crate::cluster_network::{make_identity, tls_options};
 use crate::relay::node::{await_contents, relay_of};
 
-/// How long an answer may take on a busy machine.
+/// The time limit for a reply on a busy machine.
 const LIMIT: Duration = Duration::from_secs(60);
 
-/// The deepest message that a client may send.
+/// The maximum depth of a message from a client.
 const DEPTH_MAX: usize = 1000;
 
-/// A transaction with a value so deep that its request has this depth.
+/// Returns a transaction with a deep value, so that the request has this depth.
 fn deep_request(depth: usize) -> Vec<u8> {
     let levels = depth - 4;
     let (open, close) = ("[".repeat(levels), "]".repeat(levels));
@@ -41,7 +41,8 @@ fn answer(client: &mut Client) -> Value {
     }
 }
 
-/// Requests as deep as they may be are answered with an error, and others are served.
+/// Checks that requests of the maximum depth are answered with an error, and that others are
+/// served.
 fn check_depth(name: &str, connect: &dyn Fn() -> Client, first: u64) {
     let mut deep = connect();
     for depth in DEPTH_MAX - 10..=DEPTH_MAX {
@@ -102,7 +103,7 @@ fn a_request_that_is_too_long_for_the_source_is_answered_and_stops_nobody() {
             let details = error["details"].as_str().unwrap_or_default();
             assert!(details.contains("1048576 bytes"), "{answer}");
         }
-        // As long as a client of the source may send.
+        // This is as long as a message of a client of the source may be.
         let envelope =
             json!({"id": "call", "method": "transact", "params": numbered_rows::insert(7, "")});
         let text = "x".repeat((1 << 20) - envelope.to_string().len());
@@ -144,9 +145,9 @@ fn an_entry_that_members_do_not_take_is_refused_and_leadership_stays() {
     }
 }
 
-/// A certificate whose name has so many bytes; false when there is no program to make it.
+/// Makes a certificate with a name of this length. Returns false if there is no program for this.
 fn make_named(folder: &Path, bytes: usize) -> bool {
-    // Names have 64 characters at most unless the table of attributes says otherwise.
+    // Names have at most 64 characters unless the table of attributes says otherwise.
     let config = format!(
         "openssl_conf = init\n[init]\nstbl_section = names\n[names]\ncommonName = min:1, max:100000\n\
          [req]\ndistinguished_name = subject\nprompt = no\n[subject]\nCN = {}\n",
@@ -161,7 +162,8 @@ fn make_named(folder: &Path, bytes: usize) -> bool {
     matches!(made, Ok(output) if output.status.success())
 }
 
-/// A client with a name that servers do not pass on gets an answer, and others go on writing.
+/// Checks that a client whose name servers do not pass on gets a reply, and that others can still
+/// write.
 fn check_long_name(what: &str, folder: &Path, process: &Process, honest: &mut Client, first: u64) {
     let port = process.port().expect("it listens");
     let params = numbered_rows::insert(first, "");
@@ -175,7 +177,7 @@ fn check_long_name(what: &str, folder: &Path, process: &Process, honest: &mut Cl
         ])
         .output()
         .expect("a client");
-    // Done or refused, it is answered.
+    // The transaction must be answered, whether it is executed or rejected.
     let answer = String::from_utf8_lossy(&client.stdout);
     let is_done = answer.contains("uuid");
     let is_refused = String::from_utf8_lossy(&client.stderr).contains("resources exhausted")

@@ -1,6 +1,8 @@
-//! docs/reference/compatibility.md has a row for everything that the programs offer: each option, and each control command of the server.
+//! docs/reference/compatibility.md must have a row for everything that the programs offer: each
+//! option, and each control command of the server.
 //!
-//! The built programs themselves list their options and commands, so no second list can lack one.
+//! The built programs themselves list their options and commands, so no second list can be
+//! incomplete.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -10,7 +12,7 @@ use std::process::{Command, Stdio};
 use corvid_tests::binary;
 use corvid_tests::server::{Implementation, Server, Setup};
 
-/// Where docs/reference/compatibility.md speaks of a program's options.
+/// The sections of docs/reference/compatibility.md that describe the options of a program.
 const SECTIONS: [(&str, &str); 4] = [
     ("ovsdb-server", "## `ovsdb-server`: options"),
     ("ovsdb-client", "## `ovsdb-client`"),
@@ -20,10 +22,10 @@ const SECTIONS: [(&str, &str); 4] = [
 
 const COMMANDS: &str = "## `ovsdb-server`: control commands";
 
-/// Commands that are there and not listed.
+/// Commands that exist but are not listed.
 const HIDDEN: [&str; 1] = ["vlog/message"];
 
-/// The rows of a section's table.
+/// Returns the rows of a section's table.
 fn rows(section: &str) -> Vec<String> {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../docs/reference/compatibility.md");
     let text =
@@ -40,7 +42,7 @@ fn rows(section: &str) -> Vec<String> {
     rows
 }
 
-/// Whether the first cell of a row has a code span that is `name`, with arguments or without.
+/// Whether the first cell of a row has a code span that is `name`, with or without arguments.
 fn is_about(row: &str, name: &str) -> bool {
     let cell = row.split(" | ").next().unwrap_or_default();
     cell.split('`').skip(1).step_by(2).any(|span| {
@@ -50,7 +52,7 @@ fn is_about(row: &str, name: &str) -> bool {
     })
 }
 
-/// Names without a row.
+/// Returns the names without a row.
 fn missing<'a>(names: impl IntoIterator<Item = &'a String>, section: &str) -> Vec<String> {
     let rows = rows(section);
     let has_row = |name: &str| rows.iter().any(|row| is_about(row, name));
@@ -58,7 +60,7 @@ fn missing<'a>(names: impl IntoIterator<Item = &'a String>, section: &str) -> Ve
     names.map(|name| format!("{section}: {name}")).collect()
 }
 
-/// The long options at the beginnings of lines of `--help`.
+/// Returns the long options at the beginnings of the lines of `--help`.
 fn options(program: &str) -> BTreeSet<String> {
     let output = Command::new(binary::bin(program))
         .arg("--help")

@@ -1,6 +1,8 @@
-//! Long work on a terminal shows its progress, whichever part of it takes long; scripts see nothing.
+//! Long work on a terminal shows its progress, whichever part of it takes long. Scripts do not see
+//! the progress.
 //!
-//! Long work is made: a server that is stopped, and a file that arrives slowly through a pipe. `script` of util-linux is the terminal.
+//! Long work is simulated by a server that is stopped, and by a file that arrives slowly through a
+//! pipe. `script` of util-linux provides the terminal.
 
 use std::path::Path;
 use std::process::{Command, Stdio};
@@ -14,7 +16,7 @@ fn schema() -> Value {
     json!({"name": "D", "version": "1.0.0", "tables": {"T": {"isRoot": true, "columns": {"n": {"type": "integer"}}}}})
 }
 
-/// Runs a line of shell on a terminal and returns what that shows.
+/// Runs a shell command on a terminal and returns what the terminal shows.
 fn on_terminal(folder: &Path, line: &str) -> String {
     let output = Command::new("script")
         .args(["-qec", line, "/dev/null"])
@@ -29,7 +31,7 @@ fn tool() -> String {
     binary::bin("ovsdb-tool").display().to_string()
 }
 
-/// A standalone file, and the file of a cluster's only member with its contents.
+/// Makes a standalone file, and the file of a cluster's only member with the same contents.
 fn files(folder: &Path) {
     std::fs::write(folder.join("schema"), schema().to_string()).expect("a schema");
     for words in [
@@ -102,7 +104,8 @@ fn reading_a_file_shows_its_progress() {
             "Reading",
         ),
     ] {
-        // The file's first lines, then nothing for three seconds: only a thread can draw meanwhile.
+        // The pipe yields the beginning of the file, and then nothing for three seconds. In this
+        // time, only another thread can draw.
         let line = format!("(head -c 60 {file}; sleep 3; tail -c +61 {file}) | {command}");
         let screen = on_terminal(folder.path(), &line);
         assert!(screen.contains(shown), "{command}: {screen}");
@@ -132,7 +135,7 @@ fn waiting_for_a_server_shows_its_progress() {
         format!("{client} convert {remote} schema"),
         format!("{client} transact {remote} '[\"D\"]' >out"),
     ] {
-        // A server that stands still answers no request.
+        // A stopped server does not answer any request.
         Daemon::signal(pid, "STOP").expect("kill");
         let line = format!("(sleep 3; kill -CONT {pid}) & {command}; wait");
         let screen = on_terminal(folder.path(), &line);

@@ -1,4 +1,5 @@
-//! The Python packages `corvid` and `ovs`: their own tests (`crates/python/tests`), with the library that was built beside this program, against our server.
+//! The Python packages `corvid` and `ovs`: their own tests (`crates/python/tests`) run against our
+//! server, with the library that was built together with this program.
 
 use std::fs;
 use std::io::{self, Write as _};
@@ -9,12 +10,13 @@ use std::process::{Command, Output};
 use corvid_tests::{binary, limited};
 use tempfile::TempDir;
 
-/// The folder of the crate.
+/// Returns the folder of the crate.
 fn package() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../crates/python")
 }
 
-/// A folder for `PYTHONPATH` with the packages as they are installed: `corvid`, the library among its modules, and `ovs`.
+/// Makes a folder for `PYTHONPATH` with the packages in the form in which they are installed:
+/// `corvid` with the library among its modules, and `ovs`.
 pub(crate) fn site() -> TempDir {
     let library = binary::beside_tests("libcorvid_python.so");
     assert!(
@@ -83,7 +85,8 @@ fn the_tests_of_the_package_pass() {
     );
 }
 
-/// Each name of the core has its signature for type checkers, and no signature is of nothing.
+/// Each name of the core has a signature for type checkers, and each signature has a name in the
+/// core.
 #[test]
 fn the_stubs_name_what_the_core_has() {
     let script = "\
@@ -103,12 +106,12 @@ for name, names in stubs.items():
     assert_success(&python(&site(), &["-c", script]));
 }
 
-/// Every example of the tutorial, in its order, on a server with OVN's schema.
+/// Every example of the tutorial works, in order, on a server with OVN's schema.
 #[test]
 fn the_tutorial_works_as_it_is_printed() {
     let schema = Path::new("/usr/share/ovn/ovn-nb.ovsschema");
     if !schema.is_file() {
-        // The runner captures the macros only; this line must be seen.
+        // The runner only captures the output of the macros. This line must be seen.
         let _ = writeln!(
             io::stderr(),
             "\nSKIPPED tutorial of Python: {} is not installed",

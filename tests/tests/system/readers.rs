@@ -1,5 +1,5 @@
-//! Readers of output that stop early, output that cannot be written, and error messages that nobody can read: no program panics, and exit
-//! statuses are those of the work.
+//! Readers of output that stop early, output that cannot be written, and error messages that nobody
+//! can read. No program panics, and the exit statuses are those of the work itself.
 
 use std::fs::{File, OpenOptions};
 use std::os::unix::process::ExitStatusExt;
@@ -12,10 +12,10 @@ use corvid_tests::binary;
 use corvid_tests::server::{Implementation, Server, Setup};
 use serde_json::{Map, Value, json};
 
-/// How long anything may take on a busy machine.
+/// The time limit for any event on a busy machine.
 const LIMIT: Duration = Duration::from_secs(60);
 
-/// A schema whose listing of columns does not fit into a pipe.
+/// Returns a schema whose list of columns does not fit into a pipe.
 fn wide_schema() -> Value {
     let columns: Map<String, Value> = (0..100)
         .map(|number| (format!("column{number}"), json!({"type": "string"})))
@@ -26,7 +26,7 @@ fn wide_schema() -> Value {
     json!({"name": "Wide", "tables": tables})
 }
 
-/// The write end of a pipe whose reader is gone.
+/// Returns the write end of a pipe whose reader is gone.
 fn pipe_without_reader() -> Stdio {
     let (reader, writer) = std::io::pipe().expect("a pipe");
     drop(reader);
@@ -38,7 +38,7 @@ fn full() -> Stdio {
     file.map(Stdio::from).expect("/dev/full")
 }
 
-/// Each program with a command line whose answer is text, and its exit status.
+/// Returns command lines of each program whose result is text, with their exit statuses.
 fn answers(file: &Path) -> Vec<(&'static str, Vec<String>, i32)> {
     let words = |words: &[&str]| words.iter().map(|&word| word.to_owned()).collect();
     let file = file.to_str().expect("a name of UTF-8");
@@ -68,7 +68,7 @@ fn answers(file: &Path) -> Vec<(&'static str, Vec<String>, i32)> {
     lines
 }
 
-/// Runs a command line and returns its exit status. A signal fails the test.
+/// Runs a command line and returns its exit status. If a signal ends the program, the test fails.
 fn status(program: &str, words: &[String], stdout: Stdio, stderr: Stdio) -> i32 {
     let mut command = Command::new(binary::bin(program));
     command.args(words).stdin(Stdio::null());
@@ -96,7 +96,7 @@ fn output_that_nobody_reads_changes_no_exit_status() {
         assert_eq!(gone, expected, "{program} {words:?}: no reader");
         let is_full = status(program, &words, full(), full());
         let allowed = match words[0].as_str() {
-            // Results that are lost are a failure.
+            // If results are lost, the command fails.
             "list-commands" | "help" if program == "ovsdb-tool" => 1,
             _ => expected,
         };
@@ -172,7 +172,8 @@ fn a_monitor_ends_when_its_reader_is_gone() {
     assert_eq!(ended.code(), Some(0));
 }
 
-/// The reference ends with status 0 where it ignores SIGPIPE, as commands over a connection do.
+/// The reference exits with status 0 where it ignores SIGPIPE, as commands do that use a
+/// connection.
 #[test]
 fn exit_statuses_are_those_of_the_reference() {
     let Some(client) = binary::reference("ovsdb-client") else {

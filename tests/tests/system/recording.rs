@@ -1,5 +1,6 @@
-//! The flight recorder: a server under load, with a monitor and a write that fails, is recorded and replayed to the same bytes; a recording that
-//! is damaged is reported; a recording ends at the size that was allowed, and the server goes on.
+//! The flight recorder. A server under load, with a monitor and a write that fails, is recorded and
+//! replayed to the same bytes. A damaged recording is reported. A recording ends when it has its
+//! maximum size, and the server continues.
 
 #![allow(clippy::unwrap_used, reason = "a failing case may end the program")]
 
@@ -24,7 +25,7 @@ const NO_SPACE: &str = "28";
 
 struct Fixture {
     process: Process,
-    /// While this is there, writes to the database's file fail.
+    /// Writes to the database's file fail while this file exists.
     trigger: PathBuf,
     recordings: PathBuf,
     _home: TempDir,
@@ -56,7 +57,7 @@ impl Fixture {
         }
     }
 
-    /// Several clients at once; returns the replies that tell of an error.
+    /// Runs several clients at the same time. Returns the replies that contain an error.
     fn load(&self) -> Vec<Value> {
         thread::scope(|scope| {
             let writers: Vec<_> = (0..WRITERS)
@@ -76,7 +77,7 @@ impl Fixture {
     }
 }
 
-/// Inserts, updates and deletes rows of its own, and reads all.
+/// Inserts, updates and deletes rows that only this writer uses, and reads all rows.
 fn write(client: &mut Client, writer: usize) -> Vec<Value> {
     let mut errors = Vec::new();
     for round in 0..ROUNDS {
@@ -112,7 +113,7 @@ fn replays_repeat_the_same_bytes_and_report_damage() {
     fs::write(&place.trigger, "").unwrap();
     assert!(!place.load().is_empty(), "writes fail");
     fs::remove_file(&place.trigger).unwrap();
-    // The first ones may still find the disk as it was.
+    // The first transactions may still fail.
     place.load();
     place.process.stop().unwrap();
 

@@ -1,5 +1,5 @@
-//! Relays between real servers, ours and the reference's as source and as relay: copies equal their source, writes reach it, commands and `_Server` tell the
-//! truth.
+//! Relays between real servers, ours and the reference's as source and as relay. Copies equal their
+//! source, writes reach it, and commands and `_Server` show the true state.
 
 mod clusters;
 mod copies;

@@ -1,5 +1,5 @@
-//! `ovsdb-client restore --keep-uuids`: rows come back under the UUIDs of the backup, into a database that has changed since and into an empty
-//! one, on our server and on the reference's.
+//! `ovsdb-client restore --keep-uuids`: rows are restored with the UUIDs of the backup, into a
+//! database that has changed since and into an empty one, on our server and on the reference's.
 
 use std::fs::File;
 use std::path::Path;
@@ -83,7 +83,8 @@ fn play(implementation: Implementation) {
     std::fs::write(&backup, written.stdout).expect("a backup");
     // Ephemeral columns are not part of a backup.
     let expected = dump(&server).replace("true   ", "false  ");
-    // A row is changed, one is deleted, one is new, and the new one has a name of the backup.
+    // One row is changed and one is deleted. One row is new, and has the same name as a row of the
+    // backup.
     transact(
         &server,
         &[
@@ -96,7 +97,7 @@ fn play(implementation: Implementation) {
     assert!(kept.status.success(), "{kept:?}");
     assert!(kept.stderr.is_empty(), "{kept:?}");
     assert_eq!(dump(&server), expected, "{implementation:?}");
-    // Twice the same.
+    // Restoring twice gives the same result.
     assert!(
         restore(&server, &backup, &["--keep-uuids"])
             .status
@@ -106,7 +107,8 @@ fn play(implementation: Implementation) {
     let empty = Server::start(implementation, &setup()).expect("a server");
     assert!(restore(&empty, &backup, &["--keep-uuids"]).status.success());
     assert_eq!(dump(&empty), expected, "{implementation:?}");
-    // Without the option rows are new; a script gets no warning, which only a terminal shows.
+    // Without the option, rows get new UUIDs. The warning about this is only shown on a terminal,
+    // not to a script.
     let renewed = restore(&empty, &backup, &[]);
     assert!(renewed.status.success() && renewed.stderr.is_empty());
     assert_ne!(dump(&empty), expected);

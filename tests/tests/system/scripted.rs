@@ -1,7 +1,8 @@
-//! Runs the scripted protocol corpus, one test per topic file of `scripted/`, so that a failure names its topic.
+//! Plays the scripts of `scripted/`, with one test for each topic file, so that a failure names its
+//! topic.
 //!
-//! The server is ours unless `CORVID_REFERENCE=1`; see `corvid_tests::play` for the other variables and
-//! `corvid_tests::script` for the format.
+//! The server is ours unless `CORVID_REFERENCE=1` is set. See `corvid_tests::play` for the other
+//! variables and `corvid_tests::script` for the format.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -81,7 +82,8 @@ fn every_file_is_listed() {
     assert_eq!(listed.len(), TOPICS.len(), "a file is listed twice");
 }
 
-/// Proves the corpus: the reference meets its expectations too, except those marked otherwise.
+/// Tests the scripts themselves: the reference must also meet their expectations, except for those
+/// that are marked otherwise.
 #[test]
 fn corpus_holds_on_the_reference() {
     if Implementation::Reference.server_binary().is_err() {
@@ -91,7 +93,8 @@ fn corpus_holds_on_the_reference() {
         return;
     }
     if Implementation::from_env() == Implementation::Reference {
-        // The topic tests of this run do it already; two runs must not rewrite one file.
+        // The tests of the topics already do this in this run, and two runs must not rewrite the
+        // same file.
         return;
     }
     let mut failures = Vec::new();

@@ -1,4 +1,5 @@
-//! Notifications of the service manager (`sd_notify`): a datagram socket of the test receives them in the place of systemd's.
+//! The notifications for a service manager (`sd_notify`). A datagram socket of the test receives
+//! them instead of systemd.
 
 use std::collections::VecDeque;
 use std::fs;
@@ -13,13 +14,13 @@ use corvid_tests::process::Process;
 use corvid_tests::server::Implementation;
 use serde_json::{Value, json};
 
-/// How long anything may take on a busy machine.
+/// The time limit for any event on a busy machine.
 const LIMIT: Duration = Duration::from_secs(60);
 
-/// The manager's end.
+/// The service manager, as the test plays it.
 struct Manager {
     socket: UnixDatagram,
-    /// Lines that have arrived and were not looked at.
+    /// The lines that have arrived and have not been examined.
     lines: VecDeque<String>,
 }
 
@@ -43,7 +44,7 @@ impl Manager {
         self.lines.pop_front().expect("there is one")
     }
 
-    /// The notifications up to and including `last`, without signs of life.
+    /// Returns the notifications up to and including `last`, without signs of life.
     fn until(&mut self, last: &str) -> Vec<String> {
         let mut told = Vec::new();
         while told.last().is_none_or(|line| line != last) {
@@ -87,7 +88,8 @@ fn a_manager_is_notified_of_readiness_reloads_exit_and_signs_of_life() {
         manager.until("READY=1"),
         [main_pid.as_str(), "STATUS=serving A", "READY=1"]
     );
-    // It goes on without anything happening, faster than the main loop would turn by itself.
+    // The signs of life continue although nothing happens, and come more often than the main loop
+    // would run by itself.
     for _ in 0..5 {
         manager.until("WATCHDOG=1");
     }
@@ -108,7 +110,7 @@ fn a_manager_is_notified_of_readiness_reloads_exit_and_signs_of_life() {
     assert_eq!(manager.until("STOPPING=1"), ["STOPPING=1"]);
 }
 
-/// The pid in a pidfile that is there already.
+/// Returns the process id in a pidfile that already exists.
 fn pid_in(path: &Path) -> u32 {
     let text = fs::read_to_string(path).expect("a pidfile");
     text.trim().parse().expect("a number")
@@ -141,7 +143,8 @@ fn the_main_process_is_the_daemon_that_remains() {
             .status()
             .expect("started");
         assert!(status.success());
-        // The caller has gone on, so the manager has heard already: it would take the caller's end for that of the service.
+        // The caller has continued, so the service manager must already have been notified.
+        // Otherwise it would take the end of the caller for the end of the service.
         manager.socket.set_nonblocking(true).expect("set");
         let told = manager.until("READY=1");
         manager.socket.set_nonblocking(false).expect("set");
@@ -153,7 +156,7 @@ fn the_main_process_is_the_daemon_that_remains() {
         assert_eq!(told[0], format!("MAINPID={main}"), "{options:?}");
         assert_eq!(told[1], "STATUS=serving no database");
 
-        // It is notified of the end, for each cause of the end.
+        // The manager is notified of the end, whatever its cause is.
         if let [_] = options {
             let killed = Command::new("kill").arg(server.to_string()).status();
             assert!(killed.expect("started").success());
@@ -171,7 +174,7 @@ fn the_main_process_is_the_daemon_that_remains() {
     }
 }
 
-/// Whether there is such a process, other than as a zombie.
+/// Whether a process exists and is not a zombie.
 fn is_running(pid: u32) -> bool {
     let status = fs::read_to_string(format!("/proc/{pid}/status")).unwrap_or_default();
     !status.is_empty() && !status.contains("State:\tZ")

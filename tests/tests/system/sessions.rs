@@ -1,4 +1,5 @@
-//! Sessions as operators see and end them: `ovsdb-server/list-sessions` and `ovsdb-server/close-session`.
+//! Sessions as operators see and end them: `ovsdb-server/list-sessions` and
+//! `ovsdb-server/close-session`.
 
 use std::collections::BTreeMap;
 use std::thread;
@@ -8,7 +9,7 @@ use corvid_tests::client::{Client, Received};
 use corvid_tests::server::{Implementation, Server, Setup};
 use serde_json::{Value, json};
 
-/// How long anything may take on a busy machine.
+/// The time limit for any event on a busy machine.
 const LIMIT: Duration = Duration::from_secs(60);
 
 fn serve() -> Server {
@@ -20,7 +21,7 @@ fn serve() -> Server {
     Server::start(Implementation::Corvid, &setup).expect("a server")
 }
 
-/// The pairs of each line of the list.
+/// Returns the key-value pairs of each line of the list.
 fn list(server: &Server) -> Vec<BTreeMap<String, String>> {
     let reply = server.control("ovsdb-server/list-sessions", &[]);
     let reply = reply.expect("a reply");
@@ -35,7 +36,7 @@ fn list(server: &Server) -> Vec<BTreeMap<String, String>> {
         .collect()
 }
 
-/// The only session for which this holds.
+/// Returns the only session for which `holds` returns true.
 fn only(
     server: &Server,
     holds: impl Fn(&BTreeMap<String, String>) -> bool,
@@ -61,7 +62,7 @@ fn until(what: &str, mut holds: impl FnMut() -> bool) {
 #[test]
 fn sessions_are_listed_with_what_they_do() {
     let server = serve();
-    // Those that waited for the server to listen.
+    // The sessions that checked whether the server listens must have ended.
     until("no sessions", || list(&server).is_empty());
     let mut busy = server.connect().expect("a connection");
     let mut other = server.connect().expect("a connection");
@@ -141,7 +142,7 @@ fn a_session_is_closed_and_no_other() {
     });
 }
 
-/// Also a session that does not read its replies.
+/// This also works for a session that does not read its replies.
 #[test]
 fn a_session_that_does_not_read_is_listed_and_closed() {
     let server = serve();

@@ -1,4 +1,5 @@
-//! Settings that can be changed while the server runs: `ovsdb-server/set-setting` and `ovsdb-server/list-settings`.
+//! Settings that can be changed while the server runs: `ovsdb-server/set-setting` and
+//! `ovsdb-server/list-settings`.
 
 use std::fs;
 use std::path::Path;
@@ -10,7 +11,7 @@ use corvid_tests::http;
 use corvid_tests::server::{Implementation, Server, Setup};
 use serde_json::{Value, json};
 
-/// How long anything may take on a busy machine.
+/// The time limit for any event on a busy machine.
 const LIMIT: Duration = Duration::from_secs(60);
 
 fn serve(options: &[&str]) -> Server {
@@ -31,7 +32,7 @@ fn settings(server: &Server) -> String {
     reply["result"].as_str().expect("a text").to_owned()
 }
 
-/// The error of a change, or nothing.
+/// Changes a setting. Returns the error, or an empty text.
 fn set(server: &Server, name: &str, value: &str) -> String {
     let arguments = [name, value].map(str::to_owned);
     let reply = server.control("ovsdb-server/set-setting", &arguments);
@@ -48,7 +49,7 @@ fn until(what: &str, server: &Server, mut holds: impl FnMut() -> bool) {
     }
 }
 
-/// Whether a new session is served.
+/// Opens a session. Returns it if the server serves it.
 fn is_served(server: &Server) -> Option<Client> {
     let mut client = server.connect().expect("a connection");
     client.call("echo", &json!([])).ok().map(|_| client)
@@ -126,7 +127,7 @@ fn settings_are_listed_and_bad_ones_change_nothing() {
     assert_eq!(reply.expect("a reply")["result"]["max-message"], "4194304");
 }
 
-/// The value of a metric on the page of a server.
+/// Returns the value of a metric on the page of a server.
 fn metric(server: &Server, socket: &Path, name: &str) -> f64 {
     let page = http::get(socket, "/metrics", "*/*").expect("a page");
     let value = |line: &str| line.strip_prefix(name)?.strip_prefix(' ')?.parse().ok();
@@ -152,7 +153,7 @@ fn metrics_are_switched_on_and_off() {
         metric(&server, &socket, transactions) == before + 3.0
     });
     assert_eq!(metric(&server, &socket, "corvid_ready"), 1.0);
-    // An address that cannot be taken leaves the pages where they are.
+    // If the new address cannot be used, the pages stay at the old one.
     let taken = set(&server, "metrics-listen", "unix:/nonexistent/metrics");
     assert!(taken.starts_with("could not listen ("), "{taken}");
     assert_eq!(metric(&server, &socket, "corvid_ready"), 1.0);

@@ -1,5 +1,6 @@
-//! Answers of the programs to an operator's slips and questions: names that nearly exist, transactions that are refused, versions, and a
-//! demo that runs already. The reference's texts, which scripts compare, come first and are unchanged.
+//! The programs' answers to mistakes and questions of an operator: names that nearly exist,
+//! transactions that are rejected, versions, and a demo that is already running. The reference's
+//! texts, which scripts compare, come first and are unchanged.
 
 use std::path::Path;
 use std::process::{Command, Output, Stdio};
@@ -10,7 +11,7 @@ use corvid_tests::binary;
 use corvid_tests::server::{Implementation, Server, Setup};
 use serde_json::json;
 
-/// How long anything may take on a busy machine.
+/// The time limit for any event on a busy machine.
 const LIMIT: Duration = Duration::from_secs(60);
 
 /// Runs a command line to its end.
@@ -22,7 +23,7 @@ fn run(program: &str, words: &[&str]) -> Output {
         .expect("the program runs")
 }
 
-/// Exit status and standard error.
+/// Returns the exit status and the standard error.
 fn failure(program: &str, words: &[&str]) -> (Option<i32>, String) {
     let output = run(program, words);
     let said = String::from_utf8_lossy(&output.stderr).into_owned();
@@ -84,7 +85,7 @@ fn names_that_nearly_exist_are_suggested_after_the_text_of_the_reference() {
         assert_eq!(question, meant(name), "{words:?}: {said}");
         assert_eq!(text.lines().count(), 1, "{words:?}: {said}");
     }
-    // The reference prints an empty listing.
+    // The reference prints an empty list.
     let (status, said) = client(&["list-columns", "Net", "LogicalSwitch"]);
     assert_eq!((status, said), (Some(0), meant("Logical_Switch")));
     let (status, said) = failure("ovs-appctl", &["-t", &control, "ovsdb-server/list-db"]);
@@ -96,7 +97,7 @@ fn names_that_nearly_exist_are_suggested_after_the_text_of_the_reference() {
         lines[2],
         "ovs-appctl: did you mean \"ovsdb-server/list-dbs\"?"
     );
-    // Names that resemble nothing get the text of the reference alone.
+    // For names that do not resemble any existing name, only the text of the reference is printed.
     assert_eq!(
         failure("ovsdb-client", &["frobnicate"]).1,
         "ovsdb-client: unknown command 'frobnicate'; use --help for help\n"
@@ -113,7 +114,7 @@ fn a_refused_transaction_fails_the_command_with_fail() {
     let good =
         |words: &[&str]| assert_eq!(failure("ovsdb-client", words), (Some(0), String::new()));
     good(&["--fail", "transact", &remote, &insert]);
-    // The same row once more violates the index.
+    // Inserting the same row again violates the index.
     good(&["transact", &remote, &insert]);
     let output = run("ovsdb-client", &["--fail", "transact", &remote, &insert]);
     let said = String::from_utf8_lossy(&output.stderr);
@@ -122,12 +123,12 @@ fn a_refused_transaction_fails_the_command_with_fail() {
         said.starts_with("ovsdb-client: the transaction was refused: constraint violation: "),
         "{said}"
     );
-    // The results are printed all the same.
+    // The results are printed nevertheless.
     let printed = String::from_utf8_lossy(&output.stdout);
     assert!(printed.contains("\"constraint violation\""), "{printed}");
     let select = r#"["Net",{"op":"select","table":"Logical_Switch","where":[]}]"#;
     good(&["--fail", "query", &remote, select]);
-    // The same in a file without a server.
+    // The same applies to a file without a server.
     drop(server);
     let folder = tempfile::tempdir().expect("a directory");
     let schema = folder.path().join("schema");
@@ -178,7 +179,7 @@ fn versions_name_corvid_after_the_line_that_scripts_parse() {
     }
     let output = run("ovs-appctl", &["-t", &control, "version"]);
     check(&String::from_utf8_lossy(&output.stdout), "ovsdb-server");
-    // As the scripts of Open vSwitch and OVN do.
+    // The scripts of Open vSwitch and OVN do the same.
     let parse = format!(
         "{} -t {control} version | awk 'NR==1{{print $NF}}'; {} --version | awk '/Open vSwitch/{{print $NF}}'",
         binary::bin("ovs-appctl").display(),
@@ -196,7 +197,7 @@ fn versions_name_corvid_after_the_line_that_scripts_parse() {
     );
 }
 
-/// Kills a demo's server when it is dropped.
+/// Kills the server of a demo when the value is dropped.
 struct Demo(std::process::Child);
 
 impl Drop for Demo {

@@ -1,6 +1,8 @@
-//! A disk that is slow, fails, or syncs no directories, under a running server: which clients wait for it and which do not, and its log.
+//! A disk that is slow, fails, or does not sync directories, under a running server: which clients
+//! wait for it and which do not, and what is logged.
 //!
-//! The disk is real; a library loaded before the C library makes it so, see [`corvid_tests::troubled_disk`].
+//! The disk is real. A library that is loaded before the C library makes it slow or fail, see
+//! [`corvid_tests::troubled_disk`].
 
 #![allow(clippy::unwrap_used, reason = "a failing case may end the program")]
 
@@ -17,11 +19,12 @@ use corvid_tests::process::Process;
 use corvid_tests::server::Implementation;
 use corvid_tests::{database_file, troubled_disk};
 
-/// How long anything may take.
+/// The time limit for any event.
 const TIME_LIMIT: Duration = Duration::from_secs(60);
-/// Duration of a write on the slow disk, us.
+/// The duration of a write on the slow disk, in us.
 const WRITE_US: u64 = 500_000;
-/// Attempts, and how many of them must succeed: the machine may be busy.
+/// The number of attempts, and how many of them must succeed. Not all of them must, because the
+/// machine may be busy.
 const ROUNDS: usize = 30;
 const SHOWN_MIN: usize = 3;
 
@@ -34,7 +37,7 @@ struct Fixture {
 }
 
 impl Fixture {
-    /// A server on a disk for which the variables hold, while there is the trigger.
+    /// Starts a server on a disk with these variables, which apply while the trigger file exists.
     fn new(variables: &[(&str, String)]) -> Fixture {
         let home = tempfile::tempdir().unwrap();
         let at = |name: &str| home.path().join(name);
@@ -98,13 +101,15 @@ fn is_stored(reply: &Value) -> bool {
     reply["error"] == Value::Null && reply["result"].as_array().is_some_and(|all| all.len() == 1)
 }
 
-/// Commits are written by the shard until the disk becomes slow. Then the shard serves its other connections while the disk thread waits:
-/// an echo is answered before a commit that was sent before it.
+/// The shard writes commits itself until the disk becomes slow. Then the shard serves its other
+/// connections while the disk thread waits, so that an echo is answered before a commit that was
+/// sent before it.
 #[test]
 fn a_slow_disk_delays_only_committing_clients() {
     let place = Fixture::new(&[(troubled_disk::WRITE_US, WRITE_US.to_string())]);
     let mut writer = place.process.connect().unwrap();
-    // Connections are dealt out to shards, of which there are no more than processors; one of these shares the writer's.
+    // Connections are distributed over the shards. There are at most as many shards as processors,
+    // so one of these connections has the same shard as the writer.
     let others = thread::available_parallelism().map_or(1, usize::from);
     let mut others: Vec<Client> = (0..others)
         .map(|_| place.process.connect().unwrap())
@@ -116,12 +121,13 @@ fn a_slow_disk_delays_only_committing_clients() {
     assert!(inline > 0, "shards have written");
 
     fs::write(&place.trigger, "").unwrap();
-    // This one may be written by the shard, which cannot know yet.
+    // The shard may still write this commit itself, because it cannot know yet that the disk is
+    // slow.
     assert!(is_stored(&insert(&mut writer, 100)));
     let mut shown = 0;
     for round in 0..ROUNDS {
         writer.send(insertion(101 + round).as_bytes()).unwrap();
-        // The commit is on its way to the disk when the echoes are sent, or a moment later.
+        // The commit is being written when the echoes are sent, or a moment later.
         let sent = Instant::now();
         for other in &mut others {
             let echo = json!({"id": round, "method": "echo", "params": []});
@@ -147,7 +153,8 @@ fn a_slow_disk_delays_only_committing_clients() {
     place.is_disk_left_to_its_thread();
 }
 
-/// The disk thread cuts off the bytes that a failed write leaves, and the next commits are stored.
+/// The disk thread truncates the bytes that a failed write has left, and the next commits are
+/// stored.
 #[test]
 fn the_disk_thread_truncates_after_a_failed_write() {
     let place = Fixture::new(&[(troubled_disk::WRITE_ERRNO, "28".to_owned())]);
@@ -180,7 +187,7 @@ fn a_failed_sync_of_the_directory_is_logged_once() {
     assert_eq!(place.status(), "status: ok\n");
     drop(place);
 
-    // File systems that sync no directories return EINVAL.
+    // File systems that do not sync directories return EINVAL.
     let place = Fixture::new(&[(troubled_disk::DIRECTORY_ERRNO, "22".to_owned())]);
     let mut writer = place.process.connect().unwrap();
     let durable =
@@ -213,7 +220,7 @@ fn a_failed_sync_of_the_directory_is_logged_once() {
     assert!(told[0].contains("|WARN|"), "{}", told[0]);
 }
 
-/// A counter of `coverage/show`, in total.
+/// Returns the total of a counter of `coverage/show`.
 fn coverage(process: &Process, name: &str) -> u64 {
     let reply = process.control("coverage/read-counter", &[name.to_owned()]);
     let reply = reply.unwrap();

@@ -1,10 +1,10 @@
-//! The tours of `docs/start`, typed as they are printed: each indented command of a page's tour, in
-//! order, in a POSIX shell and in zsh, next to the demo.
+//! The tours in `docs/start`, typed as they are printed: each indented command of a page's tour is
+//! run, in order, in a POSIX shell and in zsh, while the demo runs.
 //!
-//! The pages name fixed ports and a running demo, so each run has a network and processes of its own
-//! (`unshare`). A command whose program is not installed is skipped with a message, and so is a run
-//! that the machine forbids (no namespaces). The programs are those that have been built already
-//! (`corvid_tests::binary`): nothing is compiled.
+//! The pages name fixed ports and a running demo, so each run has its own network and its own
+//! processes (`unshare`). A command whose program is not installed is skipped with a message, and
+//! so is a run for which the machine does not allow namespaces. The programs are those that have
+//! been built already (`corvid_tests::binary`): nothing is compiled.
 
 use std::fs;
 use std::io::Write as _;
@@ -17,10 +17,10 @@ use std::time::{Duration, Instant};
 use corvid_tests::binary::bin;
 use tempfile::TempDir;
 
-/// How long a tour may take on a busy machine.
+/// The time limit for a tour on a busy machine.
 const LIMIT: Duration = Duration::from_secs(300);
 
-/// Programs that the tour takes from `target/release`.
+/// The programs that the tour takes from `target/release`.
 const OURS: [&str; 5] = [
     "corvid-demo",
     "ovsdb-server",
@@ -29,8 +29,8 @@ const OURS: [&str; 5] = [
     "ovs-appctl",
 ];
 
-/// A part of the output of a command, by a part of the command. The shell waits for it, because a monitor in the background prints when it
-/// likes.
+/// For commands that contain the first text, the texts that their output must contain. The shell
+/// waits for these texts, because a monitor in the background may print at any time.
 const EXPECTED: [(&str, &[&str]); 20] = [
     ("list-dbs $DB", &["Inventory", "_Server"]),
     ("dump $DB Inventory", &["web-1", "leaf-1"]),
@@ -61,10 +61,10 @@ fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("..")
 }
 
-/// Pages of `docs/start` with a tour.
+/// The pages of `docs/start` with a tour.
 const PAGES: [&str; 3] = ["server.md", "ovn.md", "relay.md"];
 
-/// The commands of a page's tour.
+/// Returns the commands of a page's tour.
 fn tour_of(page: &str) -> Vec<String> {
     let path = root().join("docs/start").join(page);
     let text =
@@ -72,7 +72,7 @@ fn tour_of(page: &str) -> Vec<String> {
     commands(section(&text, "A tour"))
 }
 
-/// Reports a skipped part, past the capture of the test runner.
+/// Reports a skipped part in a way that the test runner does not capture.
 fn skip(what: &str) {
     let _ = writeln!(std::io::stderr(), "\nSKIPPED: {what}");
 }
@@ -83,7 +83,7 @@ fn has(program: &str) -> bool {
     command.stderr(Stdio::null()).status().is_ok()
 }
 
-/// The text below a heading of the second level.
+/// Returns the text below a heading of the second level.
 fn section<'a>(document: &'a str, heading: &str) -> &'a str {
     let (_, rest) = document
         .split_once(&format!("\n## {heading}\n"))
@@ -91,7 +91,8 @@ fn section<'a>(document: &'a str, heading: &str) -> &'a str {
     rest.split("\n## ").next().unwrap_or_default()
 }
 
-/// The indented commands of a text. One takes several lines where a quotation is not closed.
+/// Returns the indented commands of a text. A command continues on the next line if a quotation is
+/// not closed.
 fn commands(text: &str) -> Vec<String> {
     let mut found: Vec<String> = Vec::new();
     let mut is_open = false;
@@ -112,7 +113,7 @@ fn commands(text: &str) -> Vec<String> {
     found
 }
 
-/// The program that a command starts; an assignment starts none.
+/// Returns the program that a command starts. An assignment starts no program.
 fn program(command: &str) -> &str {
     let first = command.split_whitespace().next().unwrap_or_default();
     if first.contains('=') { "cd" } else { first }
@@ -125,7 +126,8 @@ fn expected(command: &str) -> &'static [&'static str] {
         .map_or(&[], |(_, expected)| expected)
 }
 
-/// Writes a script that runs the commands as a user's shell does, one after another, with marks around the output of each.
+/// Returns a script that runs the commands one after another like a user's shell, and prints marks
+/// around the output of each.
 fn script(commands: &[String]) -> String {
     let mut text = String::from(
         "output=$PWD/tour.out
@@ -189,7 +191,8 @@ touch tour.out
 "$@" >tour.out 2>&1
 "#;
 
-/// A folder in which `target/release` has the programs, as in a clone after `make run`.
+/// Makes a folder in which `target/release` contains the programs, as in a clone of the repository
+/// after `make run`.
 fn clone_of_sorts() -> TempDir {
     let dir = tempfile::tempdir().expect("a directory");
     let release = dir.path().join("target/release");
@@ -200,7 +203,8 @@ fn clone_of_sorts() -> TempDir {
     dir
 }
 
-/// The options by which a process gets a network, processes and `/proc` of its own; as another user than root, by way of a user namespace.
+/// Returns the options with which `unshare` gives a process its own network, processes and `/proc`.
+/// For users other than root, they include a user namespace.
 fn own_world() -> Option<Vec<&'static str>> {
     let namespaces = ["--net", "--pid", "--mount-proc", "--fork", "--kill-child"];
     let as_user = ["--user", "--map-root-user"];
@@ -216,7 +220,8 @@ fn own_world() -> Option<Vec<&'static str>> {
         })
 }
 
-/// Runs a shell on a script beside the demo, and returns its output. `None`: this machine cannot run it.
+/// Runs a shell with a script while the demo runs, and returns its output. `None` if this machine
+/// cannot run it.
 fn beside_the_demo(shell: &str, dir: &Path, script: &str) -> Option<String> {
     let Some(options) = own_world() else {
         skip("no network of its own can be made here, so the tours were not tried");
@@ -258,7 +263,7 @@ fn beside_the_demo(shell: &str, dir: &Path, script: &str) -> Option<String> {
     Some(read("tour.out"))
 }
 
-/// The output between the marks of a command, and its exit status.
+/// Returns the output between the marks of a command, and its exit status.
 fn outcome(said: &str, index: usize) -> (&str, &str) {
     let (_, rest) = said
         .split_once(&format!("\n=== {index}\n"))
@@ -369,7 +374,8 @@ exit 0
     }
 }
 
-/// Each expectation belongs to a command of a tour, and the tests run the recipe of `make run`.
+/// Each expectation belongs to a command of a tour, and the tests run the same command as
+/// `make run`.
 #[test]
 fn every_expectation_belongs_to_a_command_of_a_tour() {
     let commands: Vec<String> = PAGES.into_iter().flat_map(tour_of).collect();
@@ -379,7 +385,7 @@ fn every_expectation_belongs_to_a_command_of_a_tour() {
             "{part}"
         );
     }
-    // An interactive zsh takes a comment for arguments.
+    // An interactive zsh would take a comment for arguments.
     for command in &commands {
         assert!(!command.contains(" #"), "{command}");
     }

@@ -1,8 +1,9 @@
-//! A file changes hands between the reference server and ours, up and down, with and without column differences: each server that
-//! opens it finds the rows that the other left, adds rows, compacts it, and hands it on.
+//! A file is used by the reference's server and ours in turn, with and without column differences.
+//! Each server that opens it finds the rows that the other has left, adds rows, compacts the file,
+//! and leaves it to the other.
 //!
-//! Contents are compared as the packages' `ovsdb-client` dumps them. Without the reference there is nothing to prove, and the
-//! tests say so. `CORVID_UPGRADE_SEED` repeats a run.
+//! The contents are compared as the packaged `ovsdb-client` dumps them. Without the reference these
+//! tests cannot run, and report this. `CORVID_UPGRADE_SEED` repeats a run.
 
 #![allow(clippy::unwrap_used, reason = "a failing case may end the program")]
 
@@ -23,10 +24,11 @@ use corvid_tests::{binary, database_file, peer, tails};
 
 const DATABASE: &str = "Hands";
 const WITHOUT_DIFFS: &str = "--disable-file-column-diff";
-/// Transactions of a turn, before and after its compaction each.
+/// The number of transactions before the compaction of a turn, and again after it.
 const TRANSACTIONS: u32 = 40;
 
-/// One table of every kind of column that differences know, one that is garbage-collected.
+/// Returns a schema with two tables: one with every kind of column for which differences exist, and
+/// one that is garbage-collected.
 fn schema() -> Value {
     let many = |base: Value| json!({"type": {"key": base, "min": 0, "max": "unlimited"}});
     let map = json!({"type": {"key": "string", "value": "real", "min": 0, "max": "unlimited"}});
@@ -48,7 +50,7 @@ fn schema() -> Value {
         "Part": {"columns": {"number": {"type": "integer"}, "text": {"type": "string"}}}}})
 }
 
-/// Columns that a file keeps.
+/// The columns that a file contains.
 const DUMPS: [&[&str]; 2] = [
     &[
         "Thing", "_uuid", "name", "count", "ratio", "up", "tags", "numbers", "weights", "parts",
@@ -57,7 +59,7 @@ const DUMPS: [&[&str]; 2] = [
     &["Part", "_uuid", "number", "text"],
 ];
 
-/// A file and the last that was seen of it.
+/// A file, and the contents that were seen last.
 struct Hands {
     folder: TempDir,
     file: PathBuf,
@@ -66,7 +68,7 @@ struct Hands {
     expected: Option<String>,
 }
 
-/// A server that has the file at the moment.
+/// A server that currently uses the file.
 struct Turn<'a> {
     hands: &'a mut Hands,
     process: Process,
@@ -88,7 +90,7 @@ impl Hands {
         }
     }
 
-    /// Opens the file and finds the rows that were left in it.
+    /// Opens the file and checks that it contains the rows that were left in it.
     fn turn(&mut self, who: Implementation, options: &[&str]) -> Turn<'_> {
         let home = self.folder.path().join(format!("turn-{}", self.number));
         self.number += 1;
@@ -169,7 +171,7 @@ impl Turn<'_> {
         lines.join("\n")
     }
 
-    /// Records the contents, and ends the server.
+    /// Records the contents and ends the server.
     fn end(mut self, is_killed: bool) {
         self.hands.expected = Some(self.dump());
         if is_killed {
@@ -188,7 +190,8 @@ impl Turn<'_> {
     }
 }
 
-/// One transaction of a kind that leaves its own traces in a file.
+/// Returns the operations of a transaction. Each kind of transaction leaves different records in a
+/// file.
 fn operations(random: &mut Random, number: u32) -> Vec<Value> {
     let set = |random: &mut Random, most: u64| {
         let count = random.below(most);
@@ -254,7 +257,7 @@ fn operations(random: &mut Random, number: u32) -> Vec<Value> {
     }
 }
 
-/// Whether the reference is installed; reports it if not.
+/// Whether the reference is installed. Reports it if it is not.
 fn has_reference(test: &str) -> bool {
     let is_here = ["ovsdb-server", "ovsdb-client", "ovsdb-tool"]
         .iter()
@@ -280,7 +283,8 @@ fn a_file_moves_between_servers_up_and_down() {
     let their_tool = binary::reference("ovsdb-tool").unwrap();
     let mut hands = Hands::new();
     for round in 0..4 {
-        // Both with, the reference without, both without, ours without.
+        // The rounds are: both with differences, the reference without, both without, and ours
+        // without.
         let (theirs, ours) = [(true, true), (false, true), (false, false), (true, false)][round];
         for (who, has_diffs) in [(Reference, theirs), (Corvid, ours)] {
             let options: &[&str] = if has_diffs { &[] } else { &[WITHOUT_DIFFS] };
@@ -305,7 +309,7 @@ fn a_file_moves_between_servers_up_and_down() {
             turn.grow();
             turn.end(round == 1);
             if round % 2 == 1 {
-                // Each server compacts the file that the other has written.
+                // Each server's tool compacts the file that the other server has written.
                 hands.compact(if who == Corvid {
                     &their_tool
                 } else {
@@ -342,8 +346,10 @@ fn differences_may_be_turned_on_once_all_are_upgraded() {
     }
 }
 
-/// Up to 3.2 the reference reads a difference with the limits of its column, and cannot where the difference has more elements
-/// than the column admits. So the way down from a file with such columns leads over a server without differences.
+/// Up to release 3.2, the reference reads a difference with the limits of its column. It cannot
+/// read a difference that has more elements than the column allows. So such a release can open a
+/// file with such columns only if the file contains no such differences: either a server without
+/// differences has written it, or it has been compacted.
 #[test]
 fn narrow_sets_survive_the_way_down_without_differences() {
     if !has_reference("narrow_sets_survive_the_way_down_without_differences") {
@@ -361,7 +367,7 @@ fn narrow_sets_survive_the_way_down_without_differences() {
         turn.transact(vec![pair(json!(["set", [5, 6]]))]);
         turn.end(false);
     }
-    // With differences our server reads the file that it wrote.
+    // With differences, our server can read the file that it has written.
     let mut turn = hands.turn(Corvid, &[]);
     turn.transact(vec![pair(json!(["set", [3, 4]]))]);
     turn.end(false);
@@ -371,7 +377,8 @@ fn narrow_sets_survive_the_way_down_without_differences() {
     hands.turn(Reference, &[]).end(false);
 }
 
-/// No version, no checksum, no word on roots, dates in seconds, whole values.
+/// The oldest files have no version, no checksum and no root tables, and contain dates in seconds
+/// and whole values.
 #[test]
 fn the_oldest_files_are_read_and_grown() {
     if !has_reference("the_oldest_files_are_read_and_grown") {

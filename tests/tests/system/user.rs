@@ -1,6 +1,8 @@
-//! `--user`: a server that root starts as another user, beside the reference where that is installed.
+//! `--user`: a server that root starts as another user, compared with the reference if it is
+//! installed.
 //!
-//! Only root can run these tests; for other users they are skipped with a message. The other account is `nobody`.
+//! Only root can run these tests; for other users they are skipped with a message. The other
+//! account is `nobody`.
 
 use std::fs;
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
@@ -13,10 +15,10 @@ use corvid_tests::database_file;
 use corvid_tests::server::Implementation;
 use serde_json::json;
 
-/// Capabilities that stay: binding low ports and locking memory.
+/// The capabilities that are kept: binding low ports and locking memory.
 const KEPT: u64 = 1 << 10 | 1 << 14;
 
-/// The number of an account and of its group; `None` when there is none.
+/// Returns the ids of an account and its group; `None` if there is no such account.
 fn account(name: &str) -> Option<(u32, u32)> {
     let accounts = fs::read_to_string("/etc/passwd").ok()?;
     let line = accounts
@@ -27,7 +29,7 @@ fn account(name: &str) -> Option<(u32, u32)> {
     Some((number()?, number()?))
 }
 
-/// Whether this can be tested here; reports the reason if not.
+/// Returns the ids of `nobody` if this can be tested here. Otherwise reports the reason.
 fn nobody() -> Option<(u32, u32)> {
     let is_root = fs::metadata("/proc/self").is_ok_and(|process| process.uid() == 0);
     let found = account("nobody").filter(|_| is_root);
@@ -44,7 +46,7 @@ fn implementations() -> Vec<Implementation> {
     found
 }
 
-/// The words behind a heading of a process's status.
+/// Returns the words that follow a heading in the status of a process.
 fn status(pid: u32, heading: &str) -> Vec<String> {
     let status = fs::read_to_string(format!("/proc/{pid}/status")).expect("it runs");
     let line = status.lines().find(|line| line.starts_with(heading));
@@ -56,12 +58,12 @@ fn capabilities(pid: u32, heading: &str) -> u64 {
     u64::from_str_radix(&status(pid, heading)[0], 16).expect("a set")
 }
 
-/// Ends a daemon by its number when the test ends, well or not.
+/// Ends a daemon when the test ends, whether it has passed or failed.
 struct Daemon(u32);
 
 impl Drop for Daemon {
     fn drop(&mut self) {
-        // It may have ended already.
+        // The daemon may have ended already.
         let _ = Command::new("kill").arg(self.0.to_string()).status();
     }
 }
@@ -103,7 +105,8 @@ fn files_and_sockets_belong_to_the_user() {
                 "--remote=punix:db.sock",
                 "D.db",
             ])
-            // An inherited descriptor for output would keep the reader waiting for the daemon's end.
+            // If the daemon inherited a descriptor for its output, the reader would wait until the
+            // daemon ends.
             .stdout(Stdio::null())
             .stderr(fs::File::create(at("stderr")).expect("a file"))
             .status()
@@ -137,7 +140,7 @@ fn files_and_sockets_belong_to_the_user() {
         assert_eq!(capabilities(pid, "CapInh:"), 0, "{implementation:?}");
         assert_eq!(capabilities(pid, "CapBnd:"), 0, "{implementation:?}");
 
-        // It can write its own files.
+        // The daemon can write its own files.
         let mut client = Client::connect(&at("db.sock")).expect("a connection");
         let insert = json!(["D", {"op": "insert", "table": "T", "row": {"n": 1}}, {"op": "commit", "durable": true}]);
         let reply = client.call("transact", &insert).expect("a reply");

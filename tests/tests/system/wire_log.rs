@@ -1,4 +1,5 @@
-//! The protocol's messages in the debug log of server and client: the reference's lines, and none at the levels of every day.
+//! The messages of the protocol in the debug log of server and client: their lines are those of the
+//! reference, and no lines appear at the usual log levels.
 
 use std::process::{Command, Stdio};
 use std::thread;
@@ -12,10 +13,11 @@ use serde_json::{Value, json};
 use crate::active_backup::node::Node;
 use crate::relay::node::await_contents;
 
-/// How long anything may take on a busy machine.
+/// The time limit for any event on a busy machine.
 const LIMIT: Duration = Duration::from_secs(60);
 
-/// The lines of `jsonrpc` at DBG, without times, numbers and names of sessions. JSON is printed alike.
+/// Returns the lines of `jsonrpc` at DBG, without times, numbers and names of sessions. All JSON is
+/// printed in the same form.
 fn messages(log: &str) -> Vec<String> {
     let lines = log
         .lines()
@@ -23,7 +25,7 @@ fn messages(log: &str) -> Vec<String> {
     lines.map(|(_, text)| normal(text)).collect()
 }
 
-/// A line without the name of its session, each of its JSON values in one form.
+/// Returns a line without the name of its session and with all its JSON values in the same form.
 fn normal(line: &str) -> String {
     let verbs = ["send ", "received "];
     let start = verbs.iter().filter_map(|verb| line.find(verb)).min();
@@ -80,7 +82,8 @@ fn play(implementation: Implementation) -> Vec<String> {
     let deadline = Instant::now() + LIMIT;
     loop {
         let lines = messages(&server.log());
-        // Not those of the control socket, whose commands begin and end the play.
+        // The messages of the control socket are left out, because its commands begin and end the
+        // test.
         let lines: Vec<String> = lines
             .into_iter()
             .filter(|line| {
@@ -114,7 +117,7 @@ fn a_server_logs_messages_in_the_form_of_the_reference() {
     if Implementation::Reference.server_binary().is_ok() {
         let mut reference = play(Implementation::Reference);
         reference.retain(|line| !line.contains("xxxxxxxx"));
-        // The words of errors differ between releases.
+        // The texts of errors differ between releases.
         let kind = |line: &String| {
             line.split_once("error=")
                 .map_or(line.clone(), |it| it.0.to_owned())
@@ -159,7 +162,7 @@ fn a_client_logs_messages_in_the_form_of_the_reference() {
     }
 }
 
-/// The lines of `jsonrpc` at DBG in a text, with the names of their connections.
+/// Returns the lines of `jsonrpc` at DBG in a text, with the names of their connections.
 fn named(text: &str) -> Vec<String> {
     let lines = text.lines();
     let messages = lines.filter_map(|line| line.split_once("|jsonrpc|DBG|"));
@@ -205,7 +208,8 @@ fn the_control_socket_logs_messages_in_the_form_of_the_reference() {
         ours[0],
         "unix:PATH: send request, method=\"ovsdb-server/list-dbs\", params=[], id=0"
     );
-    // Programs end as soon as they have printed the answer, so the server's lines may be behind theirs, but not missing.
+    // Programs end as soon as they have printed the reply. So the server's lines may come after
+    // theirs, but must not be missing.
     let answers = ours.iter().filter(|line| line.starts_with("send reply"));
     assert_eq!(answers.count(), 2, "{ours:?}");
     if let Some(appctl) = binary::reference("ovs-appctl") {
@@ -213,7 +217,8 @@ fn the_control_socket_logs_messages_in_the_form_of_the_reference() {
     }
 }
 
-/// Waits until a log has a message of each of these kinds: the name of its connection, and its beginning.
+/// Waits until a log contains a message of each kind. A kind is given by the name of the connection
+/// and the beginning of the message.
 fn await_messages(log: impl Fn() -> String, kinds: &[(&str, &str)]) {
     let deadline = Instant::now() + LIMIT;
     let is_there = |lines: &[String], (name, message): &(&str, &str)| {

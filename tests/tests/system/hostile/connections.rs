@@ -11,7 +11,7 @@ use serde_json::json;
 
 use super::scene::{TIME_LIMIT, attack, logged, server, sessions, wait_for};
 
-/// How many files this process may open.
+/// Returns how many files this process may open.
 fn descriptors() -> usize {
     let limits = fs::read_to_string("/proc/self/limits").expect("limits");
     let line = limits
@@ -41,10 +41,10 @@ fn thousands_of_idle_connections_cost_little() {
     wait_for(|| sessions(&server) == 0, "all are closed");
 }
 
-/// Whether the server keeps a new connection.
+/// Opens a connection. Returns it if the server keeps it.
 fn is_kept(server: &Server) -> Option<Client> {
     let mut client = server.connect().expect("a connection");
-    // A connection that is sent away may be closed before this is written.
+    // If the server rejects the connection, it may be closed before this is written.
     let _ = client.send(br#"{"id":1,"method":"echo","params":[]}"#);
     match client.receive(TIME_LIMIT).expect("received") {
         Received::Text(_) => Some(client),
@@ -85,7 +85,8 @@ fn descriptors_are_never_used_up_by_sessions() {
         program.display()
     );
     fs::write(&plain, text).expect("written");
-    // A child process writes the script: a file that this process has open for writing while another test forks could not be executed.
+    // A child process copies the script. If this process had the file open for writing while
+    // another test forks, the script could not be executed.
     let mut install = Command::new("install");
     let installed = install.args(["-m", "755"]).args([&plain, &script]).status();
     assert!(installed.expect("install").success());
@@ -102,7 +103,7 @@ fn descriptors_are_never_used_up_by_sessions() {
         .collect();
     let schema = json!({"name": "E", "tables": {}});
     corvid_tests::database_file::create(&dir.path().join("E.db"), &schema).expect("made");
-    // The control channel answers, files can be opened and replaced.
+    // The control socket answers, and files can be opened and replaced.
     for (command, arguments) in [
         ("ovsdb-server/add-db", vec!["E.db".to_owned()]),
         ("ovsdb-server/compact", vec![]),

@@ -1,4 +1,4 @@
-//! Messages that never end, are too long, too deep, too slow, or cut off.
+//! Messages that never end, are too long, too deep or too slow, or are incomplete.
 
 use std::io::{Read, Write};
 use std::net::TcpStream;
@@ -13,7 +13,7 @@ use super::scene::{
 
 const MIB: usize = 1 << 20;
 
-/// The beginning of a request, and a long string in it.
+/// Returns the beginning of a request with a long string in it.
 fn begun(length: usize) -> Vec<u8> {
     let mut text = br#"{"id":1,"method":"echo","params":[""#.to_vec();
     text.resize(text.len() + length, b'x');
@@ -53,7 +53,7 @@ fn unfinished_messages_of_many_are_bounded_together() {
     });
     assert!(memory < 40 * MIB as u64, "{memory} bytes");
     drop(held);
-    // Room comes back.
+    // There is room again.
     wait_for(|| sessions(&server) == 0, "sessions are closed");
     let mut client = server.connect().expect("a connection");
     client.send(&begun(3 * MIB)).expect("sent");
@@ -61,12 +61,12 @@ fn unfinished_messages_of_many_are_bounded_together() {
     assert!(next(&mut client)["error"].is_null());
 }
 
-/// A transaction of three megabytes over a connection gets its reply.
+/// Checks that a transaction of three megabytes gets a reply on a connection.
 fn assert_large_transaction_passes(stream: &mut (impl Read + Write)) {
     let row = json!({"name": "large", "text": "t".repeat(3 * MIB)});
     let params = json!(["D", {"op": "insert", "table": "T", "row": row}, {"op": "abort"}]);
     let text = json!({"id": 1, "method": "transact", "params": params}).to_string();
-    // Not at once, as over a network.
+    // The message is written in parts, as it would arrive over a network.
     for part in text.as_bytes().chunks(64 * 1024) {
         stream.write_all(part).expect("the connection stays");
         stream.flush().expect("the connection stays");
@@ -83,17 +83,17 @@ fn stalled_messages_make_room_for_whole_ones() {
     wait_for(|| server.port().is_some(), "it listens");
     let address = ("127.0.0.1", server.port().expect("it listens"));
     let (strangers, memory) = attack(&server, || {
-        // Together as much as there is room for. Nobody of them sends more.
+        // Together they send as much as there is room for, and then nothing more.
         let strangers: Vec<TcpStream> = (0..80)
             .map(|_| {
                 let mut stream = TcpStream::connect(address).expect("a connection");
-                // One that has to make room is closed while it sends.
+                // A connection that has to make room is closed while it sends.
                 let _ = stream.write_all(&begun(650 * 1024));
                 stream
             })
             .collect();
         for _ in 0..10 {
-            // From the same address as the strangers, and from the local socket.
+            // One client has the same address as the strangers, the other uses the local socket.
             let mut client = TcpStream::connect(address).expect("a connection");
             client
                 .set_read_timeout(Some(TIME_LIMIT))
@@ -165,7 +165,8 @@ fn requests_before_bad_bytes_are_answered_over_every_transport() {
         stream.write_all(&text).expect("sent");
         let mut got = Vec::new();
         let mut room = [0; 4096];
-        // A connection that is closed with input unread ends with a reset, behind everything that was sent.
+        // If a connection is closed with unread input, it ends with a reset, which comes after
+        // everything that was sent.
         while let Ok(count @ 1..) = stream.read(&mut room) {
             got.extend_from_slice(&room[..count]);
         }
@@ -232,13 +233,13 @@ fn nesting_is_accepted_up_to_a_thousand_levels() {
         let mut deep = server.connect().expect("a connection");
         for _ in 0..200 {
             deep.send(nest(998).as_bytes()).expect("sent");
-            // Too deep for the reader of the tests.
+            // The reply is too deep for the JSON reader of the tests.
             let Received::Text(answer) = deep.receive(TIME_LIMIT).expect("received") else {
                 panic!("no answer");
             };
             assert!(answer.ends_with(br#"]],"error":null}"#));
             let mut deeper = server.connect().expect("a connection");
-            // It may be closed before everything is written.
+            // The connection may be closed before everything is written.
             let _ = deeper.send(nest(100_000).as_bytes());
             assert_eq!(
                 deeper.receive(TIME_LIMIT).expect("received"),
@@ -300,7 +301,7 @@ fn huge_values_get_a_reply() {
                 value.len()
             );
         }
-        // No number is that large: the text is no JSON.
+        // No number is that large, so the text is not JSON.
         client.send(insert(&number).as_bytes()).expect("sent");
         assert_eq!(
             client.receive(TIME_LIMIT).expect("received"),
@@ -320,7 +321,8 @@ fn sessions_closed_in_a_message_leave_nothing() {
             stream
                 .write_all(&request[..cut % request.len()])
                 .expect("sent");
-            // Half of them close one side only, and must be closed by the server.
+            // Half of the clients only close the sending side. The server must close their
+            // connections.
             if cut % 2 == 0 {
                 stream.shutdown(std::net::Shutdown::Write).expect("shut");
                 let mut rest = Vec::new();
@@ -338,7 +340,7 @@ fn sessions_closed_in_a_message_leave_nothing() {
     round(&mut client);
 }
 
-/// The reference repeats such bytes in `details` too, where a parser that wants UTF-8 stumbles over them.
+/// The reference repeats such bytes in `details`, too. A parser that requires UTF-8 fails on them.
 #[test]
 fn invalid_utf8_is_replaced_in_error_details() {
     let server = server(&[]);

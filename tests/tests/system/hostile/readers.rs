@@ -1,4 +1,4 @@
-//! Clients that ask and do not read.
+//! Clients that send requests and do not read the replies.
 
 use std::time::Instant;
 
@@ -20,7 +20,8 @@ fn request(id: usize, method: &str, params: &Value) -> String {
 fn unread_selections_are_not_executed() {
     let server = server(&[]);
     fill(&server, 400, 10_000);
-    // All rows, and as many as the database writes itself: 4 MB and 400 KB, a thousand times each.
+    // All rows, then only as many as the database thread writes itself: 4 MB and 400 KB, each a
+    // thousand times.
     let some: Vec<Value> = (0..40).map(|name| json!({"op": "select", "table": "T", "where": [["name", "==", name.to_string()]]})).collect();
     let some: Vec<Value> = std::iter::once(json!("D")).chain(some).collect();
     for params in [
@@ -46,12 +47,12 @@ fn unread_selections_are_not_executed() {
     }
 }
 
-/// Operations that select everything, so often.
+/// Returns `count` operations, each of which selects everything.
 fn selects(count: usize) -> Vec<Value> {
     vec![json!({"op": "select", "table": "T", "where": []}); count]
 }
 
-/// A transaction of these operations.
+/// Returns a transaction of these operations.
 fn transaction(operations: &[Value]) -> Value {
     let name = json!("D");
     std::iter::once(&name).chain(operations).cloned().collect()
@@ -60,13 +61,13 @@ fn transaction(operations: &[Value]) -> Value {
 #[test]
 fn one_transaction_does_not_take_all_memory_by_selecting_again_and_again() {
     let server = server(&["--max-replies=32M"]);
-    // Four megabytes, and eight hundred as the first of these asks for them.
+    // The rows have four megabytes. The first transaction asks for eight hundred megabytes.
     fill(&server, 400, 10_000);
     let insert = json!({"op": "insert", "table": "T", "row": {"name": "mine", "text": ""}});
     let mut changing = selects(200);
     changing.insert(100, insert);
     let by_name = |name: usize| json!({"op": "select", "table": "T", "where": [["name", "==", name.to_string()]]});
-    // As much, but in pieces that the database writes at once.
+    // This is the same amount, but in pieces that the database thread writes itself.
     let many: Vec<Value> = (0..80_000).map(|name| by_name(name % 400)).collect();
     for operations in [selects(200), changing, many] {
         let (reply, memory) = attack(&server, || {
@@ -79,7 +80,7 @@ fn one_transaction_does_not_take_all_memory_by_selecting_again_and_again() {
         assert!(text.contains(r#""resources exhausted""#), "{text:.300}");
         assert!(memory < 160 * MIB as u64, "{memory} bytes");
     }
-    // No part of it was committed, and a client that asks for everything once gets it.
+    // No part of the transaction was committed, and a client that asks for everything once gets it.
     let mut client = server.connect().expect("a connection");
     let reply = client
         .call("transact", &transaction(&selects(3)))
@@ -105,19 +106,19 @@ fn unread_replies_are_bounded_together() {
                 let request = if n % 2 == 0 {
                     request(1, "transact", &dump)
                 } else {
-                    // Each has contents of its own.
+                    // Each of these monitors has different contents.
                     request(1, "monitor_cond", &monitor(n))
                 };
                 pour(&mut stream, request.as_bytes());
                 stream
             })
             .collect();
-        // Eight megabytes each: the others are refused.
+        // Each reply has eight megabytes, so most of them are rejected.
         wait_for(|| refused(&server), "the limit is reached");
         streams
     });
     assert!(memory < 80 * MIB as u64, "{memory} bytes");
-    // Short requests are served as ever.
+    // Short requests are still served.
     round(&mut server.connect().expect("a connection"));
     drop(streams);
     wait_for(|| !refused(&server), "room comes back");
@@ -132,7 +133,7 @@ fn unread_replies_are_bounded_together() {
 #[test]
 fn unread_replies_of_the_database_thread_are_bounded_together() {
     let server = server(&["--max-replies=16M"]);
-    // A megabyte, in so few rows that no other thread writes it.
+    // A megabyte, in so few rows that the database thread writes the reply itself.
     fill(&server, 100, 10_000);
     let requests = request(1, "transact", &transaction(&selects(1))).repeat(3);
     let (streams, memory) = attack(&server, || {
@@ -162,7 +163,7 @@ fn unread_echoes_are_bounded_together() {
     let server = server(&["--max-replies=20M"]);
     let long = "e".repeat(8 * MIB);
     let echo = request(1, "echo", &json!([long]));
-    // The id of a request is repeated by every reply, also by one that refuses it.
+    // Every reply repeats the id of the request, including a reply that rejects the request.
     let id = format!(r#"{{"id":"{long}","method":"echo","params":[]}}"#);
     let before = memory(&server, "VmRSS");
     for request in [echo.as_str(), &id] {
@@ -183,7 +184,7 @@ fn unread_echoes_are_bounded_together() {
             );
             streams
         });
-        // Requests that are not handled yet have room of their own, so only the rest counts.
+        // Requests that have not been handled yet have their own limit, so only the rest counts.
         wait_for(
             || memory(&server, "VmRSS").saturating_sub(before) < 64 * MIB as u64,
             "requests that are refused leave nothing",
@@ -203,7 +204,7 @@ fn unread_echoes_are_bounded_together() {
 #[test]
 fn changes_of_conditions_stop_while_their_rows_are_unread() {
     let server = server(&[]);
-    // Four megabytes that come into view and leave it, a thousand times.
+    // Four megabytes come into view and leave it, a thousand times.
     fill(&server, 400, 10_000);
     let monitor = request(
         0,
@@ -234,14 +235,14 @@ fn changes_of_conditions_stop_while_their_rows_are_unread() {
     }
 }
 
-/// The replies to a client that asks for everything.
+/// Returns the reply to a client that asks for everything.
 fn answer_to_all(server: &Server) -> String {
     let mut client = server.connect().expect("a connection");
     let reply = client.call("transact", &transaction(&selects(1)));
     reply.expect("a reply").to_string()
 }
 
-/// Whether the server refuses a long reply now.
+/// Whether the server currently rejects a long reply.
 fn refused(server: &Server) -> bool {
     answer_to_all(server).contains(r#""resources exhausted""#)
 }
@@ -287,7 +288,7 @@ fn ignored_notifications_cost_no_memory() {
     let cancel = json!({"id": null, "method": "cancel", "params": [1]}).to_string();
     let (_, memory) = attack(&server, || {
         let mut stream = deaf(&server);
-        // Make the database known to the session, so that it is asked.
+        // The session must know the database first, so that the database is asked.
         pour(
             &mut stream,
             request(1, "get_schema", &json!(["D"])).as_bytes(),
@@ -365,7 +366,8 @@ fn memory_is_freed_when_clients_that_did_not_read_disconnect() {
     );
     drop(streams);
     wait_for(|| sessions(&server) == 0, "the sessions are closed");
-    // Nobody does anything from here on. A thousand such clients may leave a hundred megabytes.
+    // From here on no client does anything. A tenth of the memory may remain, which is a hundred
+    // megabytes for a thousand such clients.
     let gone = Instant::now();
     wait_for(
         || held() < (CLIENTS * MIB / 10) as u64,

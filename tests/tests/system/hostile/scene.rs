@@ -1,4 +1,5 @@
-//! A server with some rows, a bystander, and the memory that the server has used.
+//! A server with some rows, another client that must be served, and the memory that the server has
+//! used.
 
 use std::fs;
 use std::io::{ErrorKind, Write};
@@ -10,13 +11,13 @@ use corvid_tests::client::{Client, Received};
 use corvid_tests::server::{Implementation, Server, Setup};
 use serde_json::{Value, json};
 
-/// How long anything may take on a busy machine.
+/// The time limit for any event on a busy machine.
 pub(crate) const TIME_LIMIT: Duration = Duration::from_secs(60);
 
-/// How long a write makes no progress before its peer counts as not reading.
+/// If a write makes no progress for this time, its peer counts as not reading.
 const STUCK: Duration = Duration::from_secs(1);
 
-/// A server with the options, and a table `T` of rows `name`, `text`.
+/// Starts a server with the options and a table `T`, whose rows have a `name` and a `text`.
 pub(crate) fn server(options: &[&str]) -> Server {
     let schema = json!({"name": "D", "tables": {"T": {"isRoot": true, "columns": {
         "name": {"type": "string"}, "text": {"type": "string"}}}}});
@@ -42,12 +43,13 @@ pub(crate) fn fill(server: &Server, rows: usize, length: usize) {
     }
 }
 
-/// Runs an attack beside a bystander; at least one round of the bystander is entirely within the attack. Returns what the attack
-/// returns, and by how many bytes the peak of memory during it exceeds the use before it.
+/// Runs an attack while another client sends requests. At least one round of the other client is
+/// entirely within the attack. Returns the result of the attack, and by how many bytes the peak of
+/// the memory during the attack exceeds the memory before it.
 pub(crate) fn attack<T>(server: &Server, attack: impl FnOnce() -> T) -> (T, u64) {
     round(&mut server.connect().expect("a connection"));
     let before = memory(server, "VmRSS");
-    // Begins the peak anew.
+    // This resets the peak.
     fs::write(format!("/proc/{}/clear_refs", server.pid()), "5").expect("may be written");
     let is_over = AtomicBool::new(false);
     let outcome = std::thread::scope(|scope| {
@@ -69,7 +71,7 @@ pub(crate) fn attack<T>(server: &Server, attack: impl FnOnce() -> T) -> (T, u64)
     (outcome, memory(server, "VmHWM").saturating_sub(before))
 }
 
-/// Ends the bystander's work, also when the attack has failed.
+/// Ends the work of the other client, even if the attack has failed.
 struct End<'a>(&'a AtomicBool);
 
 impl Drop for End<'_> {
@@ -78,7 +80,7 @@ impl Drop for End<'_> {
     }
 }
 
-/// The requests of a bystander: an echo, and a transaction.
+/// The requests of the other client: an echo and a transaction.
 pub(crate) fn round(client: &mut Client) {
     let echo = client.call("echo", &json!(["here"])).expect("an echo");
     assert_eq!(echo["result"], json!(["here"]));
@@ -90,7 +92,7 @@ pub(crate) fn round(client: &mut Client) {
     assert_eq!(reply["result"][1]["count"], json!(1), "{reply}");
 }
 
-/// A line of the process's status, bytes.
+/// Returns a line of the process's status, in bytes.
 pub(crate) fn memory(server: &Server, name: &str) -> u64 {
     let status = fs::read_to_string(format!("/proc/{}/status", server.pid())).expect("it runs");
     let line = status.lines().find(|line| line.starts_with(name));
@@ -98,14 +100,15 @@ pub(crate) fn memory(server: &Server, name: &str) -> u64 {
     kib.and_then(|kib| kib.parse::<u64>().ok()).expect("a size") * 1024
 }
 
-/// A connection whose replies are not read.
+/// Opens a connection whose replies are not read.
 pub(crate) fn deaf(server: &Server) -> UnixStream {
     let stream = UnixStream::connect(server.socket()).expect("a connection");
     stream.set_write_timeout(Some(STUCK)).expect("a timeout");
     stream
 }
 
-/// Writes until the peer takes no more, closes, or all is written; how many bytes went.
+/// Writes until the peer accepts no more or closes the connection, or until everything is written.
+/// Returns the number of bytes that were written.
 pub(crate) fn pour(stream: &mut UnixStream, mut bytes: &[u8]) -> usize {
     let all = bytes.len();
     while !bytes.is_empty() {
@@ -118,7 +121,7 @@ pub(crate) fn pour(stream: &mut UnixStream, mut bytes: &[u8]) -> usize {
     all - bytes.len()
 }
 
-/// The next message.
+/// Returns the next message.
 pub(crate) fn next(client: &mut Client) -> Value {
     match client.receive(TIME_LIMIT).expect("it can be received") {
         Received::Text(text) => serde_json::from_slice(&text).expect("JSON"),
@@ -126,12 +129,12 @@ pub(crate) fn next(client: &mut Client) -> Value {
     }
 }
 
-/// Waits until the server has logged this.
+/// Waits until the server has logged this text.
 pub(crate) fn logged(server: &Server, text: &str) {
     wait_for(|| server.log().contains(text), text);
 }
 
-/// Waits until something holds.
+/// Waits until a condition is true.
 pub(crate) fn wait_for(mut holds: impl FnMut() -> bool, what: &str) {
     let deadline = Instant::now() + TIME_LIMIT;
     while !holds() {
@@ -140,7 +143,7 @@ pub(crate) fn wait_for(mut holds: impl FnMut() -> bool, what: &str) {
     }
 }
 
-/// The number of sessions, as `memory/show` says.
+/// Returns the number of sessions according to `memory/show`.
 pub(crate) fn sessions(server: &Server) -> usize {
     let reply = server.control("memory/show", &[]).expect("an answer");
     let text = reply["result"].as_str().unwrap_or_default();

@@ -1,14 +1,15 @@
-//! Sessions that want to be remembered for too much.
+//! Sessions for which the server would have to remember too much.
 
 use serde_json::{Value, json};
 
 use super::scene::{attack, next, round, server, sessions, wait_for};
 
-/// Requests under way together. The server reads nothing from a client with unread replies, so a client that sends many more without
-/// reading may wait for ever: each reply may take a kilobyte of the socket's buffer.
+/// The number of requests in flight. The server reads nothing from a client with unread replies. A
+/// client that sends many more requests without reading could wait forever, because each reply may
+/// take a kilobyte of the socket's buffer.
 const TOGETHER: usize = 50;
 
-/// Sends requests and counts those that are answered well; the others lack resources.
+/// Sends requests and counts those that succeed. The others must fail because of lacking resources.
 fn granted(server: &corvid_tests::server::Server, requests: &[Value]) -> usize {
     let mut client = server.connect().expect("a connection");
     let mut granted = 0;
@@ -79,7 +80,7 @@ fn blocked_transactions_are_counted() {
         for id in 0..1024 {
             client.send(wait(id).to_string().as_bytes()).expect("sent");
         }
-        // Answered are those for which there is no room.
+        // Only the transactions for which there is no room are answered.
         for first in (1024..3000).step_by(TOGETHER) {
             let ids = first..(first + TOGETHER).min(3000);
             for id in ids.clone() {
@@ -94,7 +95,7 @@ fn blocked_transactions_are_counted() {
                 );
             }
         }
-        // One that is canceled makes room.
+        // Canceling a transaction makes room.
         client
             .send(br#"{"id":null,"method":"cancel","params":[5]}"#)
             .expect("sent");
@@ -106,7 +107,7 @@ fn blocked_transactions_are_counted() {
     assert!(memory < 32 << 20, "{memory} bytes");
 }
 
-/// A condition of so many clauses, different for each number.
+/// Returns a condition with `clauses` clauses, which are different for each number.
 fn condition(number: usize, clauses: usize) -> Value {
     let clause = |clause: usize| json!(["name", "==", format!("n{number}-{clause}")]);
     (0..clauses).map(clause).collect()
@@ -114,7 +115,7 @@ fn condition(number: usize, clauses: usize) -> Value {
 
 #[test]
 fn conditions_of_all_sessions_are_bounded_together() {
-    // A quarter of it is for conditions.
+    // A quarter of this memory is for conditions.
     let server = server(&["--max-memory=64M"]);
     let monitor = |number: usize, clauses: usize| json!(["D", "m", {"T": [{"where": condition(number, clauses)}]}]);
     let (clients, memory) = attack(&server, || {
@@ -130,9 +131,9 @@ fn conditions_of_all_sessions_are_bounded_together() {
             }
             clients.push(client);
         }
-        // Each takes some four megabytes.
+        // Each condition takes about four megabytes.
         assert!((2..=8).contains(&granted), "{granted}");
-        // A condition that changes is no way around it, and the one before stays.
+        // Changing a condition does not bypass the limit. The previous condition stays in force.
         let mut client = server.connect().expect("a connection");
         let reply = client.call("monitor_cond", &monitor(50, 10));
         assert!(reply.expect("a reply")["error"].is_null());
@@ -141,7 +142,7 @@ fn conditions_of_all_sessions_are_bounded_together() {
         let reply = reply.expect("a reply");
         assert_eq!(reply["error"]["error"], json!("resources exhausted"));
         clients.push(client);
-        // Equal conditions are one.
+        // Equal conditions count once.
         let mut client = server.connect().expect("a connection");
         let reply = client.call("monitor_cond", &monitor(50, 10));
         assert!(reply.expect("a reply")["error"].is_null());
@@ -173,7 +174,8 @@ fn waiting_transactions_of_all_sessions_are_bounded_together() {
         for _ in 0..30 {
             let mut client = server.connect().expect("a connection");
             client.send(wait(3 << 20).as_bytes()).expect("sent");
-            // The echo comes after the transaction, which is answered if there is no room for it.
+            // The reply to the echo comes after the transaction, which is answered if there is no
+            // room for it.
             client
                 .send(br#"{"id":2,"method":"echo","params":[]}"#)
                 .expect("sent");
@@ -185,7 +187,7 @@ fn waiting_transactions_of_all_sessions_are_bounded_together() {
             clients.push(client);
         }
         assert!((4..=5).contains(&waiting), "{waiting}");
-        // A short one may always wait.
+        // A short transaction may always wait.
         let mut client = server.connect().expect("a connection");
         client.send(wait(10).as_bytes()).expect("sent");
         let echo = client.call("echo", &json!([])).expect("a reply");

@@ -1,4 +1,4 @@
-//! Handshakes that do not come to an end, and bytes that are none.
+//! Handshakes that do not come to an end, and bytes that are not a handshake.
 
 use std::io::{Read, Write};
 use std::net::TcpStream;
@@ -11,7 +11,7 @@ use serde_json::json;
 
 use super::scene::{TIME_LIMIT, attack, wait_for};
 
-/// A key and a certificate that stands for itself; false when there is no program to make them.
+/// Makes a key and a self-signed certificate. Returns false if there is no program for this.
 fn make_identity(dir: &Path) -> bool {
     let made = Command::new("openssl")
         .args([
@@ -54,7 +54,7 @@ fn broken_handshakes_do_not_affect_other_sessions() {
     let server = Server::start(Implementation::Corvid, &setup).expect("a server");
     wait_for(|| server.port().is_some(), "it listens");
     let port = server.port().expect("it listens");
-    // A record of a handshake whose length is more than the bytes that follow.
+    // A record of a handshake whose length is larger than the number of bytes that follow.
     let begun = [0x16, 3, 1, 0x40, 0, 1, 0, 0x3f, 0xfc, 3, 3];
     let endless: Vec<u8> = std::iter::repeat_n([0x16, 3, 1, 0x00, 1, 1], 20_000)
         .flatten()
@@ -70,7 +70,7 @@ fn broken_handshakes_do_not_affect_other_sessions() {
     ];
     let (_, memory) = attack(&server, || {
         let connect = || TcpStream::connect(("127.0.0.1", port)).expect("a connection");
-        // Some say nothing, or never say the rest.
+        // Some clients send nothing, or never send the rest.
         let mut silent: Vec<TcpStream> = (0..100).map(|_| connect()).collect();
         for stream in silent.iter_mut().step_by(2) {
             stream.write_all(&begun).expect("sent");
@@ -83,7 +83,7 @@ fn broken_handshakes_do_not_affect_other_sessions() {
             stream
                 .set_write_timeout(Some(Duration::from_secs(20)))
                 .expect("a timeout");
-            // Either may be cut short by the end.
+            // Either may be cut short because the server closes the connection.
             let _ = stream.write_all(bytes);
             let _ = stream.shutdown(std::net::Shutdown::Write);
             let mut rest = Vec::new();

@@ -1,4 +1,4 @@
-//! Relays of clusters: the leader dies under load, members come and go, nothing is lost.
+//! Relays of clusters: the leader dies under load, members join and leave, and nothing is lost.
 
 use std::thread;
 use std::time::Duration;
@@ -11,7 +11,7 @@ use corvid_tests::server::Implementation::Corvid;
 use super::faults::{Load, rows};
 use super::node::{Node, await_contents, implementations, relay_of};
 
-/// The remotes of all members.
+/// Returns the remotes of all members.
 fn remotes(cluster: &Cluster) -> String {
     let sockets = cluster.members().iter().map(Process::socket);
     let remotes: Vec<String> = sockets
@@ -37,9 +37,10 @@ fn no_write_is_lost_or_doubled_when_the_leader_of_the_source_dies_under_load() {
         let all = [0, 1, 2];
         let written = Load::new(sockets).run(|load| {
             for _ in 0..3 {
-                // A member that was started again knows from its file that a write happened, and
-                // not its result. A write from before that start would be `canceled` there, so each
-                // has its outcome before the next leader dies.
+                // A restarted member knows from its file that a write was executed, but does not
+                // know the result. If the outcome of a write from before the restart were still
+                // open, the reply would be `canceled`. So every such write gets its outcome before
+                // the next leader dies.
                 if of == Corvid {
                     load.await_progress_of_each();
                 } else {
@@ -67,11 +68,12 @@ fn no_write_is_lost_or_doubled_when_the_leader_of_the_source_dies_under_load() {
     }
 }
 
-/// A relay leaves a member that lost its cluster, and goes on with another one.
+/// A relay leaves a member that has lost its cluster, and continues with another member.
 #[test]
 fn a_relay_leaves_a_member_without_a_cluster() {
     let (mut cluster, _) = numbered_rows::three();
-    // Only members 0 and 1 are sources; the relay is at one of them, which then becomes the only one.
+    // Only members 0 and 1 are sources. The relay uses one of them, and the two other members are
+    // then paused.
     let sources: Vec<String> = remotes(&cluster)
         .split(',')
         .take(2)

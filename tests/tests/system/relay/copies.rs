@@ -1,4 +1,5 @@
-//! The contents of relays: those of the source, three levels deep; updates of every version of monitoring; clients that move.
+//! The contents of relays, which are those of the source at a depth of three levels; the updates
+//! for every version of monitoring; and clients that move between servers.
 
 use std::time::Duration;
 
@@ -11,7 +12,8 @@ use super::node::{
     Node, await_contents, begin, implementations, receive, row, serving, wait_until_equal, write,
 };
 
-/// Each row: the implementations of the source and of the relays, the next one a relay of the one before.
+/// Returns lists with the implementations of the source and of the relays. Each relay is a relay of
+/// the server before it.
 fn trees() -> Vec<Vec<corvid_tests::server::Implementation>> {
     match implementations().len() {
         1 => vec![vec![Corvid; 4]],
@@ -45,7 +47,7 @@ fn relays_equal_their_source_three_levels_deep() {
         all(&nodes, &source);
         write(&source, &mut ledger, 20);
         all(&nodes, &source);
-        // Through each level. A session sees its own writes.
+        // Writes are sent to each level. A session sees its own writes.
         for node in &nodes {
             let mut client = node.client();
             for _ in 0..10 {
@@ -134,7 +136,8 @@ fn every_commit_is_one_update_for_monitors_of_all_versions() {
     }
 }
 
-/// The first reply to a monitor that begins after transaction `last`: whether that was found, the current id, and the number of rows.
+/// Sends a monitor request that begins after transaction `last`. Returns whether that transaction
+/// was found, the current id, and the number of rows.
 fn since(client: &mut Client, last: &str) -> (bool, String, usize) {
     let params = json!([DATABASE, "m", {"Total": [{"columns": ["serial"]}]}, last]);
     let reply = client.call("monitor_cond_since", &params).expect("a reply");
@@ -149,7 +152,7 @@ fn since(client: &mut Client, last: &str) -> (bool, String, usize) {
     )
 }
 
-/// The id in the next notification.
+/// Returns the id in the next notification.
 fn told(client: &mut Client) -> String {
     let Received::Text(text) = client.receive(Duration::from_secs(60)).expect("received") else {
         panic!("nothing is told");
@@ -182,7 +185,8 @@ fn a_client_moves_between_relays_and_their_source_without_fetching_everything() 
     }
 }
 
-/// The reference's standalone databases tell no ids; the relay has some of its own.
+/// The reference's standalone databases do not send transaction ids, so the relay makes its own
+/// ids.
 #[test]
 fn a_relay_of_a_source_without_ids_keeps_a_history_of_its_own() {
     if !implementations().contains(&Reference) {
@@ -206,7 +210,7 @@ fn a_relay_of_a_source_without_ids_keeps_a_history_of_its_own() {
     wait_until_equal(&schema, &[&source, &relay]);
     let (is_found, third, rows) = since(&mut relay.client(), &second);
     assert!(is_found && rows <= 3 && third != second, "{rows} rows");
-    // All rows come again after a reconnection; the relay finds the difference.
+    // After a reconnection all rows are sent again, and the relay finds the difference.
     source.process.kill();
     source.process.start().expect("a server");
     await_contents(&relay, DATABASE);

@@ -1,4 +1,5 @@
-//! Relays while servers die: under load no acknowledged write is lost or doubled, and no client is shown older rows than it has seen.
+//! Relays while servers die under load. No acknowledged write is lost or executed twice, and no
+//! client gets older rows than it has already seen.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -13,17 +14,17 @@ use serde_json::{Value, json};
 
 use super::node::{Node, await_contents, implementations, relay_of, row, wait_for};
 
-/// Requests in flight of a writer.
+/// The number of requests in flight of a writer.
 const DEPTH: usize = 4;
-/// How long anything may take on a busy machine.
+/// The time limit for any event on a busy machine.
 const LIMIT: Duration = Duration::from_secs(120);
-/// Writes that count as progress.
+/// The number of writes that count as progress.
 const PROGRESS: i64 = 50;
-/// Writes that count as progress of one writer. More than `DEPTH`, so nothing is in flight that was
-/// before.
+/// The number of writes that count as progress of one writer. It is larger than `DEPTH`, so none of
+/// the earlier requests is still in flight.
 const PROGRESS_OF_EACH: i64 = 20;
 
-/// Writers and watchers at sockets of servers, until told to stop.
+/// Writers and watchers at the sockets of servers, until they are told to stop.
 pub(super) struct Load {
     is_over: AtomicBool,
     next: AtomicI64,
@@ -40,12 +41,12 @@ struct Writer {
 #[derive(Debug, Default)]
 pub(super) struct Written {
     acknowledged: BTreeSet<i64>,
-    /// Whether these were written is not known.
+    /// It is not known whether these were written.
     unknown: BTreeSet<i64>,
 }
 
 impl Load {
-    /// For these sockets.
+    /// Creates writers for these sockets.
     pub(super) fn new(sockets: impl IntoIterator<Item = PathBuf>) -> Load {
         let writers = sockets.into_iter().map(|socket| Writer {
             socket,
@@ -91,12 +92,13 @@ impl Load {
         self.await_more(|gained| gained.iter().sum::<i64>() >= PROGRESS);
     }
 
-    /// Waits until each writer has more writes acknowledged.
+    /// Waits until each writer has had more writes acknowledged.
     pub(super) fn await_progress_of_each(&self) {
         self.await_more(|gained| gained.iter().all(|gained| *gained >= PROGRESS_OF_EACH));
     }
 
-    /// Waits until this is true of the writes that each writer has gained since now.
+    /// Waits until `is_enough` accepts the numbers of writes that each writer has had acknowledged
+    /// since the call.
     fn await_more(&self, is_enough: impl Fn(&[i64]) -> bool) {
         let counts = || -> Vec<i64> {
             let writers = self.writers.iter();
@@ -127,7 +129,7 @@ impl Load {
         self.is_over.load(Ordering::Relaxed)
     }
 
-    /// Writes rows until the end, over a new connection whenever one is lost.
+    /// Writes rows until the end. If a connection is lost, opens a new one.
     fn write(&self, writer: &Writer) -> Written {
         let mut written = Written::default();
         while !self.is_over() {
@@ -174,7 +176,7 @@ impl Load {
                 written.acknowledged.insert(n);
                 writer.acknowledged.fetch_add(1, Ordering::Relaxed);
             } else {
-                // The relay was not yet serving, or the outcome is not known.
+                // Either the relay was not serving yet, or the outcome is not known.
                 let is_unknown = reply["error"] == "canceled";
                 let is_unserved = reply["error"]["error"] == "unknown database"
                     || reply["error"]["error"] == "database not available";
@@ -187,7 +189,8 @@ impl Load {
         }
     }
 
-    /// Watches the rows until the end. Rows that it has seen must not go, over one connection or the next.
+    /// Watches the rows until the end. Rows that it has seen must not disappear, on the same
+    /// connection or the next.
     fn watch(&self, socket: &Path) {
         let mut seen = BTreeSet::new();
         while !self.is_over() {
@@ -207,7 +210,8 @@ impl Load {
         }
         let mut first = BTreeSet::new();
         collect(&reply["result"][2]["T"], &mut first);
-        // The initial contents of a server that has just come back may be behind those of another one; the relay itself never goes back.
+        // A server that has just come back may have older contents than another server. But this
+        // client always uses the same server, which never goes back.
         let lost: Vec<&i64> = seen.difference(&first).collect();
         assert!(lost.is_empty(), "rows that were seen are gone: {lost:?}");
         *seen = first;
@@ -228,7 +232,7 @@ impl Load {
     }
 }
 
-/// The numbers of the rows of an update, which must only insert.
+/// Collects the numbers of the rows in an update, which may only insert.
 fn collect(rows: &Value, numbers: &mut BTreeSet<i64>) {
     for change in rows.as_object().into_iter().flat_map(|rows| rows.values()) {
         let row = change.get("initial").or_else(|| change.get("insert"));
@@ -238,12 +242,12 @@ fn collect(rows: &Value, numbers: &mut BTreeSet<i64>) {
 }
 
 impl Written {
-    /// How many of the writes have an outcome that is not known.
+    /// Returns the number of writes whose outcome is not known.
     pub(super) fn unknown(&self) -> usize {
         self.unknown.len()
     }
 
-    /// Checks the rows at these servers, which must become equal.
+    /// Waits until the rows at these servers are equal, and checks them.
     pub(super) fn check(&self, mut at: Vec<Box<dyn FnMut() -> Option<BTreeSet<i64>> + '_>>) {
         let deadline = Instant::now() + LIMIT;
         let rows = loop {
@@ -269,7 +273,7 @@ impl Written {
     }
 }
 
-/// The rows at a node; `None` while it cannot say.
+/// Returns the rows at a node; `None` if it cannot tell them now.
 pub(super) fn rows(node: &Node) -> Option<BTreeSet<i64>> {
     numbers(&mut node.process.connect().ok()?).ok()
 }
@@ -322,7 +326,8 @@ fn no_write_is_lost_or_doubled_when_relays_die_under_load() {
     written.check(at.into());
 }
 
-/// `connected` stays true for a while, so that clients of a relay whose source restarts do not all leave.
+/// `connected` stays true for a while, so that the clients of a relay do not all leave when its
+/// source restarts.
 #[test]
 fn clients_learn_half_a_minute_later_that_the_source_is_away() {
     let mut source = Node::started(Corvid, &schema(), &[]);
@@ -336,7 +341,7 @@ fn clients_learn_half_a_minute_later_that_the_source_is_away() {
     let took = since.elapsed();
     assert!(took > Duration::from_secs(27), "{took:?}");
     assert_eq!(rows(&near), Some([1].into()), "it can be read");
-    // The relay of that relay has no better source. It passes the loss on without a wait of its own.
+    // The second relay has no other source. It passes on the loss without waiting again.
     let since = Instant::now();
     wait_for("the next relay gives up", &[&far], || !is_connected(&far));
     let took = since.elapsed();

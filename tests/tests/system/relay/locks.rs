@@ -7,13 +7,14 @@ use serde_json::{Value, json};
 
 use super::node::{Node, await_contents, implementations, receive, relay_of};
 
-/// Asks for the lock, or gives it back; whether the client owns it.
+/// Asks for the lock, or releases it. Returns whether the client owns it.
 fn ask(client: &mut Client, method: &str) -> Option<bool> {
     let reply = client.call(method, &json!(["L"])).expect("a reply");
     reply["result"]["locked"].as_bool()
 }
 
-/// Waits until a client is notified so. The reference also tells an owner `locked` when somebody else stops waiting.
+/// Waits until a client receives this notification. The reference also sends `locked` to an owner
+/// when another client stops waiting.
 fn await_told(client: &mut Client, method: &str) {
     loop {
         let message = receive(client).expect("a notification");
@@ -24,7 +25,7 @@ fn await_told(client: &mut Client, method: &str) {
     }
 }
 
-/// Writes under the lock. False if the client does not own it.
+/// Writes with the lock. Returns false if the client does not own it.
 fn may_write(client: &mut Client) -> bool {
     let operations = [
         json!(DATABASE),
@@ -68,20 +69,21 @@ fn locks_are_those_of_the_source_at_any_depth() {
         assert!(may_write(&mut below) && !may_write(&mut above) && !may_write(&mut direct));
         ask(&mut below, "unlock");
         assert!(!may_write(&mut below));
-        // The upper relay asks anew, behind the client that waits at the source.
+        // The upper relay asks for the lock again, and is now after the client that waits at the
+        // source.
         await_told(&mut direct, "locked");
         assert!(may_write(&mut direct) && !may_write(&mut above));
         assert_eq!(ask(&mut below, "steal"), Some(true));
         await_told(&mut direct, "stolen");
         assert!(may_write(&mut below) && !may_write(&mut direct));
         drop(below);
-        // The first in line at the source is the one that was robbed.
+        // The first in the queue at the source is the client whose lock was stolen.
         await_told(&mut direct, "locked");
         drop(direct);
         await_told(&mut above, "locked");
         assert!(may_write(&mut above));
         assert_eq!(count(&source), 4);
-        // The lock is lost with the source, and taken again when it is back.
+        // The lock is lost when the source dies, and is taken again when the source is back.
         source.process.kill();
         await_told(&mut above, "stolen");
         source.process.start().expect("a server");

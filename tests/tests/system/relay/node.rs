@@ -1,4 +1,4 @@
-//! Relays of a database, and trees of them.
+//! Relays of a database, and trees of relays.
 
 use std::io;
 
@@ -10,25 +10,26 @@ use serde_json::{Value, json};
 
 pub(super) use crate::active_backup::node::{Node, begin, receive, wait_for, write};
 
-/// A relay of the database of ledgers, started.
+/// Starts a relay of the database of ledgers.
 pub(super) fn relay(implementation: Implementation, remotes: &str) -> Node {
     relay_of(implementation, DATABASE, remotes)
 }
 
-/// A relay of a database.
+/// Starts a relay of a database.
 pub(crate) fn relay_of(implementation: Implementation, database: &str, remotes: &str) -> Node {
     let argument = format!("relay:{database}:{remotes}");
     Node::with_arguments(implementation, &[argument])
 }
 
-/// A relay of `source` with its initial contents.
+/// Starts a relay of `source`, and waits for its initial contents.
 pub(super) fn serving(implementation: Implementation, source: &Node) -> Node {
     let relay = relay(implementation, &source.remote());
     await_contents(&relay, DATABASE);
     relay
 }
 
-/// Waits until a relay serves its database. It closes older connections at that moment, whose clients know of no such changes.
+/// Waits until a relay serves its database. At that moment, it closes older connections of clients
+/// that are not aware of database changes.
 pub(crate) fn await_contents(relay: &Node, database: &str) {
     wait_for("the relay has contents", &[relay], || {
         let row = try_row_by(&mut relay.client(), database).unwrap_or_default();
@@ -36,12 +37,12 @@ pub(crate) fn await_contents(relay: &Node, database: &str) {
     });
 }
 
-/// The row of a database in `_Server`; null if there is none.
+/// Returns the row of a database in `_Server`; null if there is none.
 pub(super) fn row(node: &Node, database: &str) -> Value {
     row_by(&mut node.client(), database)
 }
 
-/// The same over a connection.
+/// Like [`row`], on a given connection.
 pub(super) fn row_by(client: &mut Client, database: &str) -> Value {
     try_row_by(client, database).expect("a reply")
 }
@@ -62,7 +63,7 @@ fn try_row_by(client: &mut Client, database: &str) -> io::Result<Value> {
     Ok(reply["result"][0]["rows"][0].clone())
 }
 
-/// The implementations that can be tested here.
+/// Returns the implementations that can be tested on this machine.
 pub(super) fn implementations() -> Vec<Implementation> {
     if Reference.server_binary().is_ok() {
         return vec![Corvid, Reference];

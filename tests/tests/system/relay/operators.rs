@@ -1,4 +1,4 @@
-//! Relays for operators: arguments, control commands, the configuration file, TLS, logs.
+//! Relays as operators use them: arguments, control commands, the configuration file, TLS and logs.
 
 use std::fs;
 use std::path::Path;
@@ -13,7 +13,7 @@ use serde_json::{Value, json};
 use super::node::{Node, await_contents, receive, relay_of, row, wait_for};
 use crate::cluster_network::{make_identity, tls_options};
 
-/// A remote that no server listens at.
+/// Returns a remote at which no server listens.
 fn nowhere(folder: &Path) -> String {
     format!("unix:{}", folder.join("nowhere.sock").display())
 }
@@ -63,7 +63,7 @@ fn relays_are_added_and_removed_beside_databases_of_other_models() {
     numbered_rows::add_to(&mut server.client(), "E", 1).expect("inserted");
     assert_eq!(numbers(&mut source.client()).expect("rows"), [1, 2].into());
 
-    // A name that is taken changes nothing.
+    // If the name is already used, nothing changes.
     for (argument, name) in [
         (add.clone(), "D"),
         (format!("add-db relay:E:{}", source.remote()), "E"),
@@ -176,16 +176,17 @@ fn a_configuration_file_names_relays_and_their_sources() {
         let refused = control(&server, command, &arguments);
         assert!(refused.starts_with("Update the "), "{refused}");
     }
-    // Another source: the contents become those of the other one.
+    // With another source, the contents become those of that source.
     with(relay_of(other.remote()));
     assert_eq!(control(&server, "ovsdb-server/reload", &[]), "");
     wait_for("the relay follows the other source", &[&other], || holds(7));
     numbered_rows::add(&mut server.connect().expect("a connection"), 8).expect("inserted");
     assert_eq!(numbers(&mut other.client()).expect("rows"), [7, 8].into());
-    // The same source, without options.
+    // The same source is given without options.
     with(json!({"service-model": "relay", "source": {other.remote(): null}}));
     assert_eq!(control(&server, "ovsdb-server/reload", &[]), "");
-    // Another model: the relay goes, and the entry names a file that is not there.
+    // With another service model, the relay is removed. The entry then names a file that does not
+    // exist.
     with(json!({"service-model": "standalone"}));
     let failed = "Configuration failed.  See the log file for details.";
     assert_eq!(control(&server, "ovsdb-server/reload", &[]), failed);
@@ -221,7 +222,7 @@ fn a_source_is_reached_by_tls() {
     await_contents(&relay, DATABASE);
     numbered_rows::add(&mut relay.client(), 2).expect("inserted");
     assert_eq!(numbers(&mut relay.client()).expect("rows"), [1, 2].into());
-    // A relay that does not trust the source has no contents.
+    // A relay that does not trust the source gets no contents.
     let mut arguments = of("relay", "relay");
     arguments.push(format!("relay:D:ssl:127.0.0.1:{port}"));
     let stranger = Node::with_arguments(Corvid, &arguments);

@@ -1,5 +1,6 @@
-//! The scripts of `tests/scripted`, played through relays: the databases of each case are those of a source. Answers that differ from those of a server
-//! with these databases differ at the reference's relay in the same way, but for the cases that are listed here.
+//! The scripts of `tests/scripted`, played through relays: the databases of each case are those of
+//! a source. Some replies differ from those of a server that has these databases itself. At the
+//! reference's relay they must differ in the same way, except for the cases that are listed here.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
@@ -10,7 +11,8 @@ use corvid_tests::server::{Implementation, Subject};
 
 use super::node::implementations;
 
-/// The cases in which our relay answers otherwise than the reference's, and why.
+/// The cases in which the replies of our relay differ from those of the reference's relay, with the
+/// reason.
 const DIFFERENCES: &[(&str, &str)] = &[
     (
         "convert.txt: conversion-clears-the-history",
@@ -26,7 +28,7 @@ const DIFFERENCES: &[(&str, &str)] = &[
     ),
 ];
 
-/// The failures of all scripts, by file and case. Ids are masked.
+/// Returns the failures of all scripts by file and case. Ids are masked.
 fn failures(relay: Implementation, source: Implementation) -> BTreeMap<String, String> {
     let scripts = Path::new(env!("CARGO_MANIFEST_DIR")).join("scripted");
     let mut files: Vec<_> = std::fs::read_dir(scripts)
@@ -48,7 +50,7 @@ fn failures(relay: Implementation, source: Implementation) -> BTreeMap<String, S
     failures
 }
 
-/// The text without the random part of the folder's name.
+/// Returns the text without the random part of the folder's name.
 fn without_folder(text: &str) -> String {
     let mut parts = text.split("/ovsdb");
     let first = parts.next().unwrap_or_default().to_owned();
@@ -57,7 +59,7 @@ fn without_folder(text: &str) -> String {
     })
 }
 
-/// The text without the digits of UUIDs.
+/// Returns the text without the digits of UUIDs.
 fn masked(text: &str) -> String {
     let is_hex = |text: &str| text.bytes().all(|byte| byte.is_ascii_hexdigit());
     let mut out = String::new();

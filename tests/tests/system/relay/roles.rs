@@ -1,5 +1,5 @@
-//! Clients with certificates and a role at a relay: the source, ours or the reference's, executes nothing that the role does not allow,
-//! and the audit logs name the client.
+//! Clients with certificates and a role at a relay. The source, ours or the reference's, executes
+//! nothing that the role does not allow, and the audit logs name the client.
 
 use std::fs;
 use std::path::Path;
@@ -15,7 +15,7 @@ use serde_json::{Value, json};
 use super::node::{Node, await_contents, implementations, wait_for};
 use crate::cluster_network::{make_identity, tls_options};
 
-/// The authorities of all certificates.
+/// The file with the authorities of all certificates.
 const AUTHORITIES: &str = "all";
 
 fn schema() -> Value {
@@ -30,7 +30,7 @@ fn schema() -> Value {
             "update": {"type": {"key": "string", "min": 0, "max": "unlimited"}}}}}})
 }
 
-/// A database with one remote that has the role; its argument.
+/// Makes a database with one remote that has the role. Returns the arguments for it.
 fn conf(folder: &Path, name: &str) -> Vec<String> {
     let schema = json!({"name": "Conf", "tables": {
         "Top": {"isRoot": true, "columns": {
@@ -44,7 +44,7 @@ fn conf(folder: &Path, name: &str) -> Vec<String> {
     ]
 }
 
-/// Opens the remote with the role; its port.
+/// Opens the remote with the role. Returns its port.
 fn open_remote(node: &Node) -> u16 {
     let rows = json!(["Conf",
         {"op": "insert", "table": "Remote", "uuid-name": "r", "row": {"target": "pssl:0:127.0.0.1", "role": "host"}},
@@ -66,7 +66,7 @@ fn tls(folder: &Path, name: &str) -> Vec<String> {
         .collect()
 }
 
-/// Certificates of all of them, and a file with their authorities.
+/// Makes certificates for all names, and a file with their authorities.
 fn make_identities(folder: &Path, names: &[&str]) -> bool {
     let mut authorities = String::new();
     for name in names {
@@ -92,7 +92,7 @@ fn transact(node: &Node, params: &str) -> Value {
     reply["result"].clone()
 }
 
-/// A client with this certificate sends a transaction.
+/// Starts a client with this certificate, which sends a transaction.
 fn send(folder: &Path, name: &str, port: u16, operations: &str) -> Child {
     Command::new(bin("ovsdb-client"))
         .args([
@@ -132,7 +132,7 @@ fn pause(node: &Node, is_paused: bool) {
     });
 }
 
-/// Waits until the relay's source has this many requests that it has not answered.
+/// Waits until the relay has sent this many requests that its source has not answered.
 fn await_sent(relay: &Node, count: usize) {
     let wanted = format!("relay-requests-sent:{count}");
     wait_for(&wanted, &[relay], || {
@@ -183,7 +183,7 @@ fn a_role_is_judged_where_its_transaction_is_executed(source: Implementation) {
         "no row matches"
     );
 
-    // Another client's row is on its way to the source, and the relay does not know of it yet.
+    // The row of another client is on its way to the source, and the relay does not have it yet.
     pause(&source, true);
     let mut other = relay.client();
     let insert = r#"{"id":1,"method":"transact","params":["D",{"op":"insert","table":"Chassis","row":{"name":"hv2","nb":7}}]}"#;
@@ -214,7 +214,7 @@ fn a_role_is_judged_where_its_transaction_is_executed_by_any_source() {
     }
 }
 
-/// The records of an audit log with this outcome.
+/// Returns the records of an audit log with this outcome.
 fn records(file: &Path, outcome: &str) -> Vec<Value> {
     let text = fs::read_to_string(file).unwrap_or_default();
     let lines = text

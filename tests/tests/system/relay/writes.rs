@@ -1,4 +1,5 @@
-//! Requests through a relay: forwarded whole, answered by the source, kept while it is away.
+//! Requests through a relay. They are forwarded unchanged, the source answers them, and they are
+//! kept while the source is away.
 
 use std::time::Duration;
 
@@ -18,7 +19,7 @@ fn send(client: &mut Client, id: &str, params: &Value) {
     client.send(request.to_string().as_bytes()).expect("sent");
 }
 
-/// A source of numbered rows, and a relay of it by our server.
+/// Starts a source of numbered rows, and our server as its relay.
 fn numbered() -> (Node, Node) {
     let source = Node::started(Corvid, &numbered_rows::schema(), &[]);
     let relay = relay_of(Corvid, numbered_rows::DATABASE, &source.remote());
@@ -36,7 +37,7 @@ fn requests_wait_while_the_source_is_away() {
         relay.process.log().contains("connection closed by peer")
             || relay.process.log().contains("connection dropped")
     });
-    // Reads are answered, writes wait; all that a session sends stays in order.
+    // Reads are answered and writes wait. Everything that a session sends stays in order.
     let mut gone = relay.client();
     send(&mut gone, "gone", &insert(7, ""));
     let mut patient = relay.client();
@@ -53,7 +54,7 @@ fn requests_wait_while_the_source_is_away() {
         Received::Nothing
     );
     drop(gone);
-    // Another session can be served after the end of that one was noticed.
+    // Another session can only be served after the relay has noticed the end of this one.
     assert_eq!(numbers(&mut relay.client()).expect("rows"), [1].into());
     source.process.start().expect("a server");
     for _ in 2..5 {
@@ -95,7 +96,7 @@ fn a_wait_is_kept_at_the_relay_and_judged_again_at_the_source() {
         let reply = receive(&mut patient).expect("a reply");
         assert!(reply["result"][1]["uuid"].is_array(), "{reply}");
         assert_eq!(numbers(&mut source.client()).expect("rows"), [1, 2].into());
-        // A wait that is canceled is answered.
+        // A waiting request that is canceled is answered.
         let cancel = r#"{"id":null,"method":"cancel","params":["again"]}"#;
         let absent = json!([numbered_rows::DATABASE,
             {"op": "wait", "table": "T", "where": [["n", "==", 9]], "columns": ["n"], "until": "==", "rows": [{"n": 9}]},
@@ -107,7 +108,8 @@ fn a_wait_is_kept_at_the_relay_and_judged_again_at_the_source() {
     }
 }
 
-/// The source stops without a word when it has the request, and is killed: nobody can say whether it was carried out.
+/// The source stops silently when it has the request, and is then killed. Nobody can know whether
+/// the request was executed.
 #[test]
 fn a_request_that_was_under_way_when_the_source_died_has_no_wrong_answer() {
     for of in implementations() {
@@ -145,7 +147,8 @@ fn a_conversion_is_forwarded_to_the_source() {
     let second = serving(Corvid, &first);
     ledger::fill(&mut source.client(), 100, 50).expect("filled");
     wait_until_equal(&old, &[&source, &first, &second]);
-    // A session that is not aware of changes is closed; one that is aware loses its monitor.
+    // A session that is not aware of database changes is closed; one that is aware loses its
+    // monitor.
     let tables = json!({"Filler": {"columns": ["number"]}});
     let mut unaware = second.client();
     let reply = unaware.call("monitor", &json!([DATABASE, "u", tables]));
@@ -181,11 +184,11 @@ fn a_conversion_is_forwarded_to_the_source() {
         log.contains("disconnecting (database Ledger schema changed)"),
         "{log}"
     );
-    // The new table is there for writers.
+    // Writers can use the new table.
     let extra = json!({"op": "insert", "table": "Extra", "row": {"number": 1}});
     let inserted = second.transact(&extra);
     assert!(inserted["uuid"].is_array(), "{inserted}");
-    // A schema that does not fit is refused with the source's error.
+    // A schema that does not fit is rejected with the source's error.
     let mut narrow = old.clone();
     narrow["tables"]["Filler"]["columns"]["text"] =
         json!({"type": {"key": {"type": "string", "maxLength": 3}}});

@@ -1,4 +1,4 @@
-//! The logs of servers, and the replies of their control sockets.
+//! The logs of servers, and the replies on their control sockets.
 
 use std::fs;
 use std::process::Command;
@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 
 use super::{HOSTILE, SHOWN, check_clean, check_shown};
 
-/// How long anything may take on a busy machine.
+/// The time limit for any event on a busy machine.
 const LIMIT: Duration = Duration::from_secs(60);
 
 fn schema() -> Value {
@@ -26,7 +26,7 @@ fn setup(options: &[&str]) -> Setup {
     }
 }
 
-/// A transaction with the text in its comment that takes longer than a millisecond.
+/// Returns a transaction that has the text in its comment and takes longer than a millisecond.
 fn long_transaction() -> Value {
     let mut params = vec![json!("D"), json!({"op": "comment", "comment": HOSTILE})];
     let insert = json!({"op": "insert", "table": "T", "row": {}});
@@ -34,7 +34,7 @@ fn long_transaction() -> Value {
     Value::Array(params)
 }
 
-/// Sends the text in every place where a client or a command can put it.
+/// Sends the text in every place in which a client or a command can put it.
 fn send_everything(server: &Server) {
     let control = |command: &str, arguments: &[&str]| {
         let arguments: Vec<String> = arguments.iter().map(ToString::to_string).collect();
@@ -93,7 +93,7 @@ fn send_everything(server: &Server) {
     ] {
         client.call(method, &params).expect("a reply");
     }
-    // A message that is none.
+    // This is not a valid message.
     let mut client = server.connect().expect("a connection");
     let bad = json!({"id": 1, "method": "echo", HOSTILE: []}).to_string();
     client.send(bad.as_bytes()).expect("sent");
@@ -156,7 +156,7 @@ fn lines_of_json_keep_the_exact_text_and_have_no_control_characters() {
     assert!(messages.contains(&Value::String(exact)), "{messages:?}");
 }
 
-/// A key, and a certificate for it that names the hostile text.
+/// Makes a key, and a certificate for it with the hostile text in its name.
 fn make_identity(dir: &std::path::Path) -> bool {
     let subject = format!("/CN={HOSTILE}");
     let made = Command::new("openssl")
@@ -195,7 +195,8 @@ fn the_name_of_a_certificate_is_shown_without_control_characters() {
         std::thread::sleep(Duration::from_millis(5));
     }
     let remote = format!("ssl:127.0.0.1:{}", server.port().expect("it listens"));
-    // Trust on first use, then a slow transaction in this name.
+    // The client trusts the server at first use. Then it executes a slow transaction with this
+    // name.
     let client = Command::new(corvid_tests::binary::bin("ovsdb-client"))
         .args(["-vany:console:dbg", "--timeout=60"])
         .arg(format!("--private-key={}", at("key.pem")))

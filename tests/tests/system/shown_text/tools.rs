@@ -1,4 +1,5 @@
-//! The output of the tools: escaped on a terminal and on standard error, exact in a pipe, as the reference prints it.
+//! The output of the tools: it is escaped on a terminal and on standard error, and exact in a pipe,
+//! as the reference prints it.
 
 use std::io::{Read, Write};
 use std::os::unix::net::UnixListener;
@@ -15,7 +16,7 @@ fn schema() -> Value {
     json!({"name": "D", "version": "1.0.0", "tables": {"T": {"isRoot": true, "columns": {"s": {"type": "string"}}}}})
 }
 
-/// A file with the text in its comment and in a row.
+/// Makes a file with the text in a comment and in a row.
 fn file(folder: &Path) {
     std::fs::write(folder.join("schema"), schema().to_string()).expect("a schema");
     let transaction = json!(["D", {"op": "comment", "comment": HOSTILE},
@@ -41,7 +42,8 @@ fn run(program: &Path, words: &[&str], folder: &Path) -> Output {
     output.expect("a program")
 }
 
-/// Runs a program on a terminal; `script` of util-linux is the terminal. Returns what the terminal gets.
+/// Runs a program on a terminal, which `script` of util-linux provides. Returns what the terminal
+/// gets.
 fn on_terminal(program: &Path, words: &[&str], folder: &Path) -> Vec<u8> {
     let words = words.iter().map(|word| format!("'{word}'"));
     let line = format!(
@@ -58,7 +60,8 @@ fn on_terminal(program: &Path, words: &[&str], folder: &Path) -> Vec<u8> {
     output.stdout
 }
 
-/// Checks a command: on a terminal its text is escaped, in a pipe it is what the reference prints.
+/// Checks that the text of a command is escaped on a terminal, and that in a pipe it is what the
+/// reference prints.
 fn check(program: &str, words: &[&str], folder: &Path) {
     let ours = binary::bin(program);
     let screen = on_terminal(&ours, words, folder);
@@ -107,7 +110,7 @@ fn values_are_escaped_on_a_terminal_and_exact_in_a_pipe() {
     ] {
         check("ovsdb-client", words, folder.path());
     }
-    // These formats have lines of their own in quoted values.
+    // In these formats, quoted values may contain line ends.
     for format in ["--format=csv", "--format=html"] {
         let words = [format, "--data=string", "dump", &remote, "D", "T", "s"];
         check("ovsdb-client", &words, folder.path());
@@ -121,7 +124,7 @@ fn comments_of_a_file_are_escaped_on_a_terminal_and_exact_in_a_pipe() {
     for words in [&["show-log", "a.db"][..], &["-mm", "show-log", "a.db"]] {
         check("ovsdb-tool", words, folder.path());
     }
-    // A member's file names its rows and its comments otherwise.
+    // The file of a member names its rows and its comments differently.
     let words = ["create-cluster", "c.db", "a.db", "unix:/tmp/nobody.peers"];
     assert!(
         run(&binary::bin("ovsdb-tool"), &words, folder.path())
@@ -131,15 +134,15 @@ fn comments_of_a_file_are_escaped_on_a_terminal_and_exact_in_a_pipe() {
     check("ovsdb-tool", &["-mm", "show-log", "c.db"], folder.path());
 }
 
-/// A server that answers every request with the same error, and then with the same result.
+/// Starts a server that answers each request first with this error and then with this result.
 fn hostile_server(folder: &Path, error: &Value, result: &Value) -> PathBuf {
     let path = folder.join("hostile.sock");
-    // Of an earlier one.
+    // The socket of an earlier server may still exist.
     let _ = std::fs::remove_file(&path);
     let listener = UnixListener::bind(&path).expect("a socket");
     let (error, result) = (error.clone(), result.clone());
     std::thread::spawn(move || {
-        // Until the test's process ends.
+        // This thread runs until the test's process ends.
         for stream in listener.incoming() {
             let mut stream = stream.expect("a connection");
             let mut text = Vec::new();
@@ -177,7 +180,7 @@ fn errors_of_servers_are_escaped_on_standard_error() {
         let output = run(&client, words, folder.path());
         check_shown(&format!("{words:?}"), &output.stderr);
     }
-    // The names that a command line gives are others' too: scripts pass them on.
+    // The names on a command line may also be chosen by others, because scripts pass them on.
     let output = run(
         &client,
         &["list-dbs", &format!("unix:{HOSTILE}")],
@@ -188,7 +191,7 @@ fn errors_of_servers_are_escaped_on_standard_error() {
     let path = hostile_server(folder.path(), &json!(HOSTILE), &Value::Null);
     let words = ["-t", path.to_str().expect("UTF-8"), "list-commands"];
     let output = run(&binary::bin("ovs-appctl"), &words, folder.path());
-    // Errors of commands have lines of their own.
+    // Errors of commands may contain line ends.
     let text = String::from_utf8(output.stderr).expect("UTF-8");
     assert!(
         text.contains(r"F\u001b]0;o\u0007\u009b1m\u202e"),
