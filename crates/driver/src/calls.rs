@@ -148,8 +148,7 @@ fn begin_and_commit<T, E: Abort>(
     idl: &mut Idl,
     make: &mut impl FnMut(&mut Idl) -> Result<T, E>,
 ) -> Result<(TxnId, u64, T), E::Error> {
-    // Read before `make` reads the replica. If contents change during the call, a retry need not
-    // wait.
+    // Read before `make` reads the replica: a retry waits for contents that `make` has not seen.
     let seqno = idl.change_seqno();
     let txn = idl.begin().map_err(Error::from)?;
     let value = make(idl).map_err(|error| {

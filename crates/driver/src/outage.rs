@@ -1,4 +1,4 @@
-//! Decides when a client without a server logs that.
+//! Decides when to log that a client has no usable server.
 //!
 //! A program may wait for its client without a time limit, so the log has to name the obstacle. An
 //! answer from an unsuitable server is logged at once, because it seldom changes by itself. A

@@ -225,8 +225,7 @@ impl Transport {
     fn close(&mut self) {
         self.state = State::Idle;
         self.output.clear();
-        // Output for the old connection must not reach the next one: the session sends its requests
-        // anew.
+        // Output for the old connection must not reach the next one.
         (self.sent, self.has_waited, self.is_unflushed) = (0, false, false);
         self.begin_round();
     }

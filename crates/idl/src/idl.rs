@@ -350,8 +350,7 @@ impl Idl {
     ///
     /// # Errors
     /// [`Misuse::Condition`]: a server would refuse a clause. The check uses the server's schema,
-    /// or the client's
-    /// while the server's is unknown. Nothing has changed.
+    /// or the client's while the server's is unknown. Nothing has changed.
     pub fn set_condition(
         &mut self,
         now_ms: u64,
