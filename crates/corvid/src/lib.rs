@@ -53,7 +53,7 @@
 //! | has several threads that use one client | [`shared::Client`]: `Clone`, `Send`, `Sync` |
 //! | has an event loop of its own | [`polled::Client`]: a descriptor and a time to wait for |
 //! | runs on tokio | `tokio::Client`, with the feature `tokio` |
-//! | does its own input and output | [`Idl`]: a state machine that takes bytes and the time and returns bytes |
+//! | does its own I/O | [`Idl`]: a state machine that takes bytes and the time and returns bytes |
 //!
 //! Each of them owns an [`Idl`], the replica, and gives access to it. Reading, transactions,
 //! indexes and change tracking are methods of [`Idl`].

@@ -15,7 +15,7 @@ pub struct Committed<T> {
 
 impl<T> Committed<T> {
     /// Turns a finished transaction into its outcome, or into an error if it failed in a way that a
-    /// retry cannot mend.
+    /// retry does not fix.
     pub(crate) fn of(value: T, finished: Finished) -> Result<Committed<T>, Error> {
         match finished.status {
             Status::Success | Status::Unchanged => Ok(Committed { value, finished }),
@@ -27,15 +27,15 @@ impl<T> Committed<T> {
         }
     }
 
-    /// The handle, on the server's side, of the row that the transaction inserted under the handle
-    /// `row`. `None` if it inserted none.
+    /// The id, on the server, of the row that the transaction inserted as `row`; `None` if it
+    /// inserted no such row.
     #[must_use]
     pub fn inserted(&self, row: RowId) -> Option<RowId> {
         self.finished.inserted(row)
     }
 
-    /// A typed row under the handle that it has after the commit: a new one if the transaction
-    /// inserted the row, else the same.
+    /// The row as it is known after the commit: with the server's UUID if the transaction inserted
+    /// it, else unchanged.
     #[must_use]
     pub fn row<R: Row>(&self, row: R) -> R {
         self.inserted(row.id()).map_or(row, R::of)

@@ -31,7 +31,7 @@ use corvid_session::{Cause, Client, Failure as ServerFailure, Missing};
 pub struct Failure {
     /// The remote, as configured.
     pub remote: String,
-    /// The reason.
+    /// Why the client has no server, or lacks part of the contents.
     pub reason: Reason,
 }
 

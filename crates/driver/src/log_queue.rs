@@ -1,5 +1,6 @@
-//! A logger for bindings to other languages. These cannot be called where a message is logged: the
-//! caller may hold a client's lock, or run on a thread that the language does not know.
+//! A logger for bindings to other languages. A binding's language cannot be called where a message
+//! is logged: the caller there may hold a client's lock, or run on a thread that the language does
+//! not know.
 //!
 //! The queue keeps the library's messages until the binding takes them on one of the program's
 //! threads. It keeps the newest [`KEPT_MAX`], and does not know where they go.
@@ -17,7 +18,7 @@ const KEPT_MAX: usize = 1000;
 /// A log message of this library.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct QueuedMessage {
-    /// Its level.
+    /// The message's level.
     pub level: Level,
     /// The part of the library that logged the message, for example [`crate::LOG_TARGET`].
     pub target: String,

@@ -10,8 +10,8 @@ use crate::failure::Failure;
 /// The target of every record but one, for filters: `corvid::client`.
 pub const TARGET: &str = "corvid::client";
 
-/// The target of the warning that a client has no server: `corvid::outage`. A program that logs
-/// every connection attempt can filter it out.
+/// The target of the warning that a client has no server: `corvid::outage`. A program that already
+/// logs every connection attempt can filter the warning out.
 pub const OUTAGE_TARGET: &str = "corvid::outage";
 
 /// Forwards the messages of one client.

@@ -425,7 +425,7 @@ impl Client {
     }
 }
 
-/// Reads of the replica go straight to [`Idl`].
+/// Gives direct access to the methods of [`Idl`] that only read.
 impl Deref for Client {
     type Target = Idl;
 

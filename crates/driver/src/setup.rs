@@ -44,7 +44,7 @@ pub struct Setup {
     pub lock: Option<String>,
     /// Whether a list of remotes that cannot work makes the call fail. True by default. If false,
     /// the call succeeds and each attempt to connect fails and is logged. Bindings set this to
-    /// false if their programs may name remotes before these can be used.
+    /// false, because their programs may name remotes that become usable later.
     pub are_remotes_checked: bool,
 }
 

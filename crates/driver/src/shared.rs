@@ -102,7 +102,7 @@ impl Client {
     /// Creates a client, as [`polled::Client::connect`] does, and starts to connect at once.
     ///
     /// # Errors
-    /// Those of [`polled::Client::connect`]; also no thread or descriptor is available.
+    /// Those of [`polled::Client::connect`], or no thread or descriptor is available.
     pub fn connect(class: Class, remotes: &str) -> Result<Client, Error> {
         Ok(Client::over(polled::Client::connect(class, remotes)?)?)
     }
@@ -111,7 +111,7 @@ impl Client {
     /// [`polled::Client::connect_with`].
     ///
     /// # Errors
-    /// Those of [`polled::Client::connect_with`]; also no thread or descriptor is available.
+    /// Those of [`polled::Client::connect_with`], or no thread or descriptor is available.
     pub fn connect_with(class: Class, remotes: &str, setup: &Setup) -> Result<Client, Error> {
         let client = polled::Client::connect_with(class, remotes, setup)?;
         Ok(Client::over(client)?)

@@ -1,7 +1,7 @@
 //! One connection at a time: carries out the outputs of a [session](corvid_session) and reports
 //! events.
 //!
-//! The fronts of this crate use it. So does the server's relay, which runs a session without a
+//! The clients of this crate use it. So does the server's relay, which runs a session without a
 //! replica. It never blocks, except for name resolution if the owner asks for that
 //! ([`Resolve::Now`]). Invariant: no event of a closed connection is reported. The queue of unsent
 //! output has no limit of its own: it holds the application's outstanding requests.

@@ -20,7 +20,7 @@ use crate::mistake::Mistake;
 pub struct Column {
     /// The table that the column belongs to.
     pub table: TableId,
-    /// Its position in the table.
+    /// The column's position in the table.
     pub id: ColumnId,
 }
 
@@ -125,7 +125,7 @@ pub struct Class {
 /// How the client treats a table.
 #[derive(Debug, Default)]
 pub(crate) struct TableClass {
-    /// Its rows are replicated even if none of its columns is.
+    /// Whether the table's rows are replicated even if none of its columns is.
     pub(crate) is_needed: bool,
     /// One mode per column, in schema order.
     pub(crate) modes: Vec<Mode>,

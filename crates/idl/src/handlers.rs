@@ -167,8 +167,8 @@ impl Idl {
     }
 }
 
-/// Whether a change, taken over one whole update, is of this kind. A row that was inserted and
-/// deleted within the update counts as none.
+/// Whether a row's net change in one update is of this kind. A row that was inserted and deleted
+/// within the update is of no kind.
 fn is_of_kind(change: &Tracked, kind: Kind) -> bool {
     match (change.is_new, change.is_deleted) {
         (true, true) => false,

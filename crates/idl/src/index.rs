@@ -74,7 +74,7 @@ pub type Comparator = Arc<dyn Fn(&Datum, &Datum) -> Ordering + Send + Sync>;
 pub struct IndexColumn {
     /// The column.
     pub column: Column,
-    /// Its direction.
+    /// The direction of the order.
     pub direction: Direction,
     /// How values compare; `None` for the default order: fewer elements first, then element by
     /// element.
@@ -149,7 +149,7 @@ pub(crate) struct IndexSpec {
 pub struct IndexId {
     /// The index's table.
     pub table: TableId,
-    /// Its number within the table.
+    /// The index's number within the table, from 0.
     pub number: u16,
 }
 

@@ -1,7 +1,7 @@
-//! A client of an OVSDB database. It keeps a replica of the chosen tables and columns that the
-//! server keeps up to date, with transactions, indexes and change tracking. Costs are proportional
-//! to the change, not to the contents (docs/spec/idl.md). IDL is Open vSwitch's name for a
-//! client-side replica.
+//! A client of an OVSDB database. It holds a replica of chosen tables and columns, which the server
+//! keeps up to date, and offers transactions, indexes and change tracking on it. Costs are
+//! proportional to the change, not to the contents (docs/spec/idl.md). IDL is Open vSwitch's name
+//! for a client-side replica.
 //!
 //! An OVSDB client does not query. It names the tables and columns that it needs ([`Class`]). The
 //! server sends their rows once, and then every change to them. Reads are local. To change

@@ -16,9 +16,9 @@ use crate::replica::Layout;
 /// The position of a column.
 #[derive(Debug)]
 pub(crate) struct MappedColumn {
-    /// Its position in the replica's rows.
+    /// The column's position in the replica's rows.
     pub(crate) place: usize,
-    /// Its id in the client's schema.
+    /// The column's id in the client's schema.
     pub(crate) id: ColumnId,
     /// The server's type, without limits: the values that the server sends have passed its limits.
     pub(crate) wire_type: ColumnType,
@@ -40,7 +40,7 @@ pub(crate) struct MappedTable {
 #[derive(Debug)]
 pub(crate) struct Cell<'a> {
     pub(crate) place: usize,
-    /// Its id in the client's schema.
+    /// The column's id in the client's schema.
     pub(crate) id: ColumnId,
     /// `None` for a column that the server lacks.
     pub(crate) wire_type: Option<&'a ColumnType>,

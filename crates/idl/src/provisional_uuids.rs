@@ -1,8 +1,8 @@
 //! UUIDs for inserted rows, until the server assigns others.
 //!
-//! They only have to differ from each other and from those of the replica's rows: the server sees
-//! them only as names within one transaction. So they come from the client's seed, which keeps runs
-//! with one seed identical.
+//! These UUIDs only have to differ from each other and from those of the replica's rows: the server
+//! sees them only as names within one transaction. So they come from the client's seed, which keeps
+//! runs with one seed identical.
 
 use corvid_data::Uuid;
 use corvid_session::Prng;

@@ -4,7 +4,7 @@
 //! Invariants. An update is checked as a whole before any of it is applied, so the rows always show
 //! one moment of the server. While no transaction is open, they are exactly what the server sent.
 //! An open transaction changes them in place and restores them at its end ([`crate::txn`]). Change
-//! numbers never decrease, and no stamp is above [`Replica::seqno`].
+//! numbers never decrease, and no recorded one is above [`Replica::seqno`].
 
 use std::collections::BTreeSet;
 

@@ -50,8 +50,8 @@ pub struct Tracked {
 }
 
 impl Tracked {
-    /// Whether a tracked column changed. If none did, a row changed that this row refers to,
-    /// directly or through others.
+    /// Whether a tracked column changed. If no column of a listed row changed, a row did that this
+    /// row refers to, directly or through others.
     #[must_use]
     pub fn is_updated(&self, column: ColumnId) -> bool {
         self.updated.contains_key(&column)

@@ -128,8 +128,8 @@ pub struct Finished {
 }
 
 impl Finished {
-    /// The handle, on the server's side, of the row that was inserted under the handle `row`;
-    /// `None` if the transaction inserted no such row or failed.
+    /// The id, on the server, of the row that the transaction inserted as `row`; `None` if the
+    /// transaction inserted no such row or failed.
     #[must_use]
     pub fn inserted(&self, row: RowId) -> Option<RowId> {
         let uuid = *self.inserted.get(&row.uuid)?;

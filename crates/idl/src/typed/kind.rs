@@ -1,8 +1,8 @@
 //! Kinds of columns: the number of elements that a column holds, and so the type of its values.
 //!
 //! Kinds exist only at compile time and have no values. Values are read leniently, because the
-//! server's schema may differ from the generated code's. Of too many elements the first ones count,
-//! and a missing one reads as the default.
+//! server's schema may differ from the generated code's. If there are too many elements, the first
+//! ones count; a missing element reads as the default.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::marker::PhantomData;
