@@ -208,7 +208,6 @@ impl ClientPool {
     }
 }
 
-/// One client.
 #[derive(Debug)]
 struct Client {
     stream: Stream,

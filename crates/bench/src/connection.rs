@@ -33,7 +33,6 @@ enum Role {
     },
 }
 
-/// One connection.
 #[derive(Debug)]
 pub(crate) struct Connection {
     stream: Stream,

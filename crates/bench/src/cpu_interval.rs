@@ -64,7 +64,6 @@ impl CpuTotals {
     }
 }
 
-/// One interval.
 #[derive(Debug)]
 pub(crate) struct CpuInterval {
     /// The server's process id, if the benchmark started it.

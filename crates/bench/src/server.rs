@@ -1,6 +1,7 @@
-//! A server under test. It is either a program that is started in its own directory with a file
-//! database and a Unix socket, and is ended when the value is dropped, or a running server at an
-//! address, whose CPU time and memory cannot be measured.
+//! A server under test: a program that the benchmark starts, or a running server at an address.
+//!
+//! A program runs in its own directory with a file database and a Unix socket, and ends when the
+//! value is dropped. The CPU time and memory of a server at an address cannot be measured.
 
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};

@@ -92,9 +92,9 @@ const TICKS_PER_SECOND: u64 = 100;
 /// Resident memory, in MiB.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Memory {
-    /// Current.
+    /// The current size.
     pub(crate) resident_mib: f64,
-    /// Peak.
+    /// The largest size so far.
     pub(crate) peak_mib: f64,
 }
 

@@ -31,7 +31,7 @@ pub struct Wanted<'a> {
 }
 
 /// Blocks the thread until one of the events occurs. The handler installed in [`crate::interrupt`],
-/// if any, runs meanwhile.
+/// if any, runs during the wait.
 ///
 /// # Errors
 /// poll(2) fails.

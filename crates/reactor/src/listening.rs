@@ -63,7 +63,7 @@ impl Listening {
         self.retry_ms
     }
 
-    /// Whether that time has come.
+    /// Whether that time has been reached.
     #[must_use]
     pub fn is_due(&self, now_ms: u64) -> bool {
         self.retry_ms.is_some_and(|at_ms| at_ms <= now_ms)

@@ -7,8 +7,8 @@ use std::io::{self, IoSlice, Write};
 /// Segments per vectored write; more gain nothing, and the kernel's limit is 1024.
 const SLICES_MAX: usize = 64;
 
-/// Several segments that together are at most this long are copied into one buffer and sent as one,
-/// bytes: the kernel spends more time on each slice than the copy takes.
+/// The maximum total size, in bytes, at which several segments are copied into one buffer and sent
+/// as one. The kernel spends more time on each slice than the copy takes.
 const GATHERED_MAX: usize = 2048;
 
 /// How far a write got.

@@ -145,7 +145,7 @@ pub trait Handler: Send + 'static {
     /// The connection was closed.
     fn closed(&mut self, now: Now, conn: ConnId, reason: CloseReason, io: &mut Io);
 
-    /// All output that the kernel refused earlier has been sent.
+    /// All output that the kernel did not accept at first has been sent.
     fn drained(&mut self, now: Now, conn: ConnId, io: &mut Io);
 
     /// A message of another thread has arrived.
@@ -158,10 +158,10 @@ pub trait Handler: Send + 'static {
         0
     }
 
-    /// The time set with [`Io::set_timer`] for this connection has come.
+    /// The timer that was set with [`Io::set_timer`] for this connection has expired.
     fn timer(&mut self, now: Now, conn: ConnId, io: &mut Io);
 
-    /// The time of [`Handler::next_timeout`] has come.
+    /// The time that [`Handler::next_timeout`] returned has been reached.
     fn timeout(&mut self, now: Now, io: &mut Io) {
         let _ = (now, io);
     }
@@ -171,8 +171,8 @@ pub trait Handler: Send + 'static {
         None
     }
 
-    /// The output of this wake-up has been written; [`Io::is_drained`] tells for which connections
-    /// the kernel accepted all of it.
+    /// The output of this wake-up has been written. [`Io::is_drained`] returns for which
+    /// connections the kernel accepted all of it.
     fn flushed(&mut self, now: Now, io: &mut Io) {
         let _ = (now, io);
     }

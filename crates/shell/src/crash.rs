@@ -1,10 +1,11 @@
-//! The log of a daemon that dies of its own fault: nobody sees its standard error any more.
+//! The log of a daemon that crashes: its standard error is no longer read by anybody.
 //!
 //! A panic is logged at level EMER with its backtrace before it unwinds or, in release builds,
 //! aborts. A segmentation fault cannot be logged in the usual way. Its handler writes a line and
-//! the addresses of the calls directly to the log file, has their functions written after them
-//! ([`functions`]), and lets the process die of the signal, so that the supervisor sees the true
-//! cause. Call [`init`] once, after the last fork and after `signals::init`.
+//! the addresses of the calls directly to the log file, and a copy of the process writes the
+//! functions after them ([`functions`]). Then the process dies of the signal, so that the
+//! supervisor sees the true cause. Call [`init`] once, after the last fork and after
+//! `signals::init`.
 
 #![allow(unsafe_code)]
 

@@ -1,9 +1,9 @@
 //! A histogram of durations, which some threads fill while others read it.
 //!
 //! Each duration falls into one of a few buckets with fixed bounds, a third of a decade apart from
-//! 1 us to 100 s, so that histograms of several threads can be added. Adding a duration is two
-//! relaxed additions and no lock. A reader may see one addition before the other; the next reading
-//! has both.
+//! 1 us to 100 s. The bounds are fixed so that histograms of several threads can be added. Adding a
+//! duration is two relaxed additions and no lock. A reader may see one addition before the other;
+//! the next reading has both.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 

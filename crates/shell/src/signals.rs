@@ -2,9 +2,9 @@
 //!
 //! The handler records the signal and makes a descriptor readable. A loop that waits for [`fd`]
 //! then calls [`run`], which removes the files in the cleanup list, restores the default action and
-//! raises the signal again, so that the parent sees the true cause of death. Blocking waits in
-//! `net` do the same ([`corvid_net::interrupt`]). A signal that was ignored at start stays ignored.
-//! Call [`init`] once, after the last fork. Programs that reread files on SIGHUP do not die of it
+//! raises the signal again. So the parent sees the true cause of death. Blocking waits in `net` do
+//! the same ([`corvid_net::interrupt`]). A signal that was ignored at start stays ignored. Call
+//! [`init`] once, after the last fork. Programs that reread files on SIGHUP do not die of it
 //! ([`hangup`]).
 
 #![allow(unsafe_code)]

@@ -1,4 +1,4 @@
-//! Schemas in files of their own.
+//! Schemas in separate files.
 
 use std::path::Path;
 

@@ -16,7 +16,6 @@ use crate::workload::{Run, Scale, Workload};
 /// The time of the measurement before the first compaction.
 const BEFORE: Duration = Duration::from_secs(4);
 
-/// The workload.
 pub(crate) struct Compact;
 
 /// The number of rows of the database.

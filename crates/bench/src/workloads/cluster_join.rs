@@ -14,7 +14,6 @@ use crate::workload::{Run, Scale, Workload};
 /// The time of the measurement before the member joins.
 const BEFORE: Duration = Duration::from_secs(4);
 
-/// The workload.
 pub(crate) struct Join;
 
 /// The number of rows of the database. 2,000,000 rows make a file of 500 MB.

@@ -15,7 +15,6 @@ use crate::workload::{Run, Scale, Workload};
 /// The time that members get to release the memory that only loading and joining needed.
 const MEMORY_RELEASE: Duration = Duration::from_secs(5);
 
-/// The workload.
 pub(crate) struct MemoryOfMembers;
 
 impl Workload for MemoryOfMembers {

@@ -21,7 +21,6 @@ const AROUND: Duration = Duration::from_millis(500);
 /// The number of rows of the database.
 const ROWS: u32 = 1_000;
 
-/// The workload.
 pub(crate) struct Transfer;
 
 impl Workload for Transfer {

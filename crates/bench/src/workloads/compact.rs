@@ -11,7 +11,6 @@ use crate::target::Target;
 use crate::tool;
 use crate::workload::{Run, Scale, Workload};
 
-/// The workload.
 pub(crate) struct Compact;
 
 impl Workload for Compact {

@@ -15,7 +15,6 @@ use crate::requests;
 use crate::server::Server;
 use crate::workload::{Run, Workload};
 
-/// The workload.
 pub(crate) struct ConditionChange;
 
 const CLAUSES: usize = 3_000;

@@ -11,7 +11,6 @@ use crate::figure::{Aim, Figure};
 use crate::requests;
 use crate::workload::{Run, Workload};
 
-/// The workload.
 pub(crate) struct Conditions;
 
 /// The numbers of clients, each with the aim for the ratio of the CPU time.

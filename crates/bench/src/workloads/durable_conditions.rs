@@ -24,7 +24,6 @@ use crate::slow_disk::SlowDisk;
 use crate::stream::{Address, ReadWrite};
 use crate::workload::{Run, Scale, Workload};
 
-/// The workload.
 pub(crate) struct DurableConditions;
 
 const SYNC: Duration = Duration::from_millis(2);

@@ -19,7 +19,6 @@ use crate::requests;
 use crate::stream::Address;
 use crate::workload::{Run, Scale, Workload};
 
-/// The workload.
 pub(crate) struct Fairness;
 
 /// How long the clients run alone at first.

@@ -19,7 +19,6 @@ const LAST: usize = 3;
 /// The number of connections, each with one request in flight.
 const WRITERS: usize = 10;
 
-/// The workload.
 pub(crate) struct Growth;
 
 impl Workload for Growth {

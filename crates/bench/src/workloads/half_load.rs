@@ -11,7 +11,6 @@ use crate::latency_probe::{self, Phase};
 use crate::requests;
 use crate::workload::{Run, Scale, Workload};
 
-/// The workload.
 pub(crate) struct HalfLoad;
 
 /// The number of clients, each with a transaction each millisecond. The reference sustains about

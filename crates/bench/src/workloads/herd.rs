@@ -17,7 +17,6 @@ use crate::limit;
 use crate::requests;
 use crate::workload::{Run, Scale, Workload};
 
-/// The workload.
 pub(crate) struct Herd;
 
 /// A transaction id that no server has.

@@ -12,7 +12,6 @@ use crate::requests;
 use crate::server::Server;
 use crate::workload::{Run, Workload};
 
-/// The workload.
 pub(crate) struct Idle;
 
 const CONNECTIONS: usize = 1_000;

@@ -14,7 +14,6 @@ use crate::workload::{Run, Scale, Workload};
 /// read.
 const MEMORY_RELEASE: Duration = Duration::from_secs(1);
 
-/// The workload.
 pub(crate) struct Load;
 
 /// Rows that were each inserted and then modified, with a record for each change.

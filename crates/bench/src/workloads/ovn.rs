@@ -19,7 +19,6 @@ use crate::northd::Northd;
 use crate::server::Server;
 use crate::workload::{Run, Scale, Workload};
 
-/// The workload.
 pub(crate) struct Ovn;
 
 /// The numbers of clients that monitor the southbound database.

@@ -14,7 +14,6 @@ const CHANGES: u32 = 100;
 /// The table of the operations, and the condition that selects the row.
 const WHERE: &str = r#""table":"Item","where":[["name","==","large"]]"#;
 
-/// The workload.
 pub(crate) struct Partial;
 
 /// A kind of column.

@@ -18,7 +18,6 @@ use crate::workload::{Run, Scale, Workload};
 /// The number of monitoring connections.
 const MONITORS: usize = 100;
 
-/// The workload.
 pub(crate) struct Processes;
 
 impl Workload for Processes {

@@ -18,7 +18,6 @@ const PAIRS: u32 = 256;
 /// The number of requesters.
 const REQUESTERS: usize = 10;
 
-/// The workload.
 pub(crate) struct Queue;
 
 impl Workload for Queue {

@@ -13,7 +13,6 @@ use crate::requests;
 use crate::server::Server;
 use crate::workload::{Run, Workload};
 
-/// The workload.
 pub(super) struct FanOut;
 
 /// The number of relays of one source.

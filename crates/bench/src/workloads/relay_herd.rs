@@ -10,7 +10,6 @@ use crate::relay;
 use crate::requests;
 use crate::workload::{Run, Scale, Workload};
 
-/// The workload.
 pub(super) struct RelayHerd;
 
 impl Workload for RelayHerd {

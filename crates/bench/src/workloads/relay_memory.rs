@@ -13,7 +13,6 @@ use crate::workload::{Run, Scale, Workload};
 /// The time that the servers get to release the memory that only loading needed.
 const MEMORY_RELEASE: Duration = Duration::from_secs(15);
 
-/// The workload.
 pub(super) struct MemoryOfRelay;
 
 impl Workload for MemoryOfRelay {

@@ -7,7 +7,6 @@ use crate::load::Load;
 use crate::relay;
 use crate::workload::{Run, Workload};
 
-/// The workload.
 pub(super) struct Writes;
 
 impl Workload for Writes {

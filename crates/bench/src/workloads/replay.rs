@@ -9,7 +9,6 @@ use crate::workload::{Run, Scale, Workload};
 /// The number of rows.
 const ROWS: u32 = 1_000;
 
-/// The workload.
 pub(crate) struct Replay;
 
 impl Workload for Replay {

@@ -20,7 +20,6 @@ const LARGEST: (u32, u32) = (500_000, 1);
 /// The number of requests in flight of a client that pipelines.
 const PIPELINED: usize = 16;
 
-/// The workload.
 pub(crate) struct Size;
 
 impl Workload for Size {

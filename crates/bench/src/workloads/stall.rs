@@ -21,7 +21,6 @@ pub(super) const AFTER: Duration = Duration::from_secs(1);
 /// The number of rows that the client updates in turn.
 const UPDATED_ROWS: u64 = 1_000;
 
-/// The workload.
 pub(crate) struct Stall;
 
 /// The number of rows of the file.

@@ -11,7 +11,6 @@ use crate::limit;
 use crate::requests;
 use crate::workload::{Run, Workload};
 
-/// The workload.
 pub(crate) struct Strings;
 
 /// The number of pairs of one row.

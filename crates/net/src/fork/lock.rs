@@ -76,7 +76,8 @@ impl<T> Lock<T> {
         }
         let first_look = self.first_look.lock();
         let _first_look = first_look.unwrap_or_else(PoisonError::into_inner);
-        // Another thread of the child may have found the mutex free meanwhile, and may hold it now.
+        // Another thread of the child may have found the mutex free in the meantime, and may hold
+        // it now.
         if self.forks.load(Ordering::Acquire) == forks() {
             return Ok(());
         }

@@ -3,7 +3,7 @@
 //!
 //! Files are checked for changes before each connection and on request ([`Credentials::refresh`]).
 //! If a key and a certificate do not match, the old pair stays in use, so that the files may be
-//! replaced one after the other. Open connections keep their credentials.
+//! replaced one after another. Open connections keep their credentials.
 //!
 //! Shared by everything that opens `ssl:` and `pssl:`. The lock is held while files are read.
 

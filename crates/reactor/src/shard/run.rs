@@ -1,9 +1,10 @@
 //! The loop of one shard.
 //!
-//! One wake-up: record readiness, receive messages, serve connections that have input, fire timers,
-//! report the end of the batch to the handler, receive the messages that answer it at once, write
-//! all queued output, and close the connections that are to be closed. Work beyond a fairness limit
-//! is left to the next wake-up, which then does not wait.
+//! In one wake-up, the shard records readiness, receives messages, serves connections that have
+//! input, and fires timers. Then it reports the end of the batch to the handler, receives the
+//! messages that answer the batch at once, writes all queued output, and closes the connections
+//! that are to be closed. Work beyond a fairness limit is left to the next wake-up, which then does
+//! not wait.
 
 use std::io;
 use std::sync::Arc;

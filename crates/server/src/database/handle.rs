@@ -70,8 +70,8 @@ impl DatabaseHandle {
             drop(driver);
             match deadline_ms {
                 None => return self.sender.hand_off(messages),
-                // More messages arrived meanwhile. This shard still holds the mailbox and executes
-                // them.
+                // More messages have arrived in the meantime. This shard still holds the mailbox
+                // and executes them.
                 Some(deadline_ms) if self.sender.release(messages, deadline_ms) => {}
                 Some(_) => return,
             }

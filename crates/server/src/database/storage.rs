@@ -326,8 +326,8 @@ impl DiskThread {
             for answer in answers {
                 self.replies.send(answer);
             }
-            // The directory is synced without the lock, so that records can be appended inline
-            // meanwhile. Until the sync is done, a crash may bring back the replaced file.
+            // The directory is synced without the lock, so that records can be appended inline in
+            // the meantime. Until the sync is done, a crash may bring back the replaced file.
             if let Some(disk) = unsynced {
                 let outcome = disk.sync_directory();
                 let mut file = lock(&self.file);

@@ -6,7 +6,7 @@
 //! name, the file that is loaded first is served.
 //!
 //! Invariant: at most one thread at a time opens a file. A request for a file that is being opened
-//! waits until that opening ends, and is then treated as if it had just arrived: the second
+//! waits until that opening ends, and is then treated as if it had just arrived. So the second
 //! `add-db` of a file fails with `already open`, or opens the file if the first one failed. Each
 //! request is answered exactly once, even if the thread panics or the server exits. An exit does
 //! not wait for loads.

@@ -6,8 +6,9 @@
 //! [`crate::config::applied`] reads the file and computes how it differs from the current
 //! configuration.
 //!
-//! Invariant: one configuration at a time is applied. A reload that is requested meanwhile begins
-//! when the current one has ended, and reads the file then. Pending reloads by SIGHUP are merged.
+//! Invariant: one configuration at a time is applied. A reload that is requested in the meantime
+//! begins when the current one has ended, and reads the file then. Pending reloads by SIGHUP are
+//! merged.
 
 use std::collections::VecDeque;
 

@@ -25,7 +25,7 @@ impl Server {
         self.sync = sync;
     }
 
-    /// The replication settings of databases without settings of their own; `None`: standalone.
+    /// The replication settings of databases that have no settings themselves; `None`: standalone.
     pub(crate) fn default_replication(&self) -> Option<ActiveBackup> {
         self.sync.replication()
     }

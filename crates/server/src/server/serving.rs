@@ -45,7 +45,7 @@ use crate::shard::ShardMessage;
 pub(super) enum Backing {
     /// Nowhere: `_Server`.
     Memory,
-    /// A file of its own.
+    /// A separate file.
     File(LogFile, FileState),
     /// The file of its member. The contents include these entries: the last applied one, and the
     /// last one with data.

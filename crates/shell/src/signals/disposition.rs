@@ -47,7 +47,8 @@ pub(crate) fn is(signal: libc::c_int, disposition: Disposition) -> bool {
 /// Changes the disposition of a signal.
 ///
 /// # Errors
-/// The system refuses: the number is not a signal, or the signal cannot be caught.
+/// If the system rejects the request, because the number is not a signal or the signal cannot be
+/// caught.
 pub(crate) fn set(signal: libc::c_int, disposition: Disposition) -> io::Result<()> {
     // SAFETY: an all-zero `sigaction` is valid and outlives the call; a `Handler` has the signature
     // that a handler without SA_SIGINFO must have.

@@ -231,9 +231,9 @@ impl<C: 'static> Server<C> {
         Arc::clone(&self.waker)
     }
 
-    /// Makes [`Server::turn`] return also when more bytes arrive on a descriptor of the program,
-    /// which must stay open as long as this server. Edge-triggered: read everything before the next
-    /// turn.
+    /// Makes [`Server::turn`] also return when more bytes arrive on a descriptor of the program,
+    /// which must stay open as long as this server. Readiness is edge-triggered, so read everything
+    /// before the next turn.
     ///
     /// # Errors
     /// The descriptor cannot be waited for.

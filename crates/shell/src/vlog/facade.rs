@@ -1,5 +1,5 @@
-//! The logger behind the `log` facade: passes the messages of all crates to the destinations of
-//! this program.
+//! The logger that implements the `log` facade. It passes the messages of all crates to the
+//! destinations of this program.
 //!
 //! A record whose target is `corvid::MODULE` is a message of that module; records of all other
 //! targets are dropped.

@@ -5,7 +5,7 @@ use corvid_tls::{Authorities, Certificate, Config, Identity, Session, pem};
 
 use super::made::{self, Own, authority_params, params, root};
 
-/// A generator of its own, so that a seed determines everything.
+/// A small generator of random numbers, so that a seed determines everything.
 struct Random(u64);
 
 impl Random {

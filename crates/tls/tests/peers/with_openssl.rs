@@ -11,7 +11,7 @@ use corvid_tls::{Authorities, Error, Identity};
 use super::made::{Own, authority_params, params, root};
 use super::meeting::outcome;
 
-/// A directory of its own, removed at the end.
+/// A directory for one test, removed at the end.
 struct Bench(PathBuf);
 
 impl Bench {

@@ -114,7 +114,8 @@ impl Session {
         self.connection.fd()
     }
 
-    /// Sends a request and waits for its result. Notifications that arrive meanwhile are dropped.
+    /// Sends a request and waits for its result. Notifications that arrive in the meantime are
+    /// dropped.
     ///
     /// # Errors
     /// The connection broke, or the server returned an error.

@@ -5,7 +5,7 @@ use std::path::Path;
 
 use crate::programs::sibling;
 
-/// Refuses to start a second demo in `directory`. The sockets of the first demo's server would be
+/// Returns an error if a demo is already running in `directory`. The sockets of its server would be
 /// in `folder`.
 ///
 /// # Errors

@@ -167,7 +167,7 @@ mod tests {
 
     const NOW_MS: i64 = 1_700_000_000_123;
 
-    /// A directory of its own for one test; dropping the value removes it.
+    /// A directory for one test; dropping the value removes it.
     struct ScratchDirectory(PathBuf);
 
     impl ScratchDirectory {

@@ -28,7 +28,7 @@ use crate::tool::database::DatabaseFile;
 use crate::tool::replacement::{Draft, Target, Wording};
 use crate::uuids::RandomUuids;
 
-/// Writes the new file. A failure leaves no file behind.
+/// Writes the new file. If this fails, no file remains.
 pub(super) fn cluster_to_standalone(invocation: &Invocation<'_>) -> Outcome {
     let [target, source] = invocation.args else {
         return Err(Failure::new("DB CLUSTERDB expected"));
