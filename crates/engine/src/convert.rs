@@ -17,8 +17,8 @@ use crate::row_id::RowId;
 use crate::snapshot::Snapshot;
 use crate::transaction::{Transaction, Written};
 
-/// A database made from a snapshot of another. Later commits of that one can be carried over to it.
-/// `Send`.
+/// A database converted from a snapshot of another. Later commits of the source can be carried over
+/// to it. `Send`.
 #[derive(Debug)]
 pub struct Converted {
     mapping: Mapping,
@@ -173,7 +173,8 @@ impl Converted {
         Ok(())
     }
 
-    /// Whether references had been dropped to a new row: a conversion would have kept them.
+    /// Whether the commit inserted a row to which references had been dropped. A new conversion
+    /// would keep these references.
     fn brings_back(&self, carried: &Delta) -> bool {
         let losses = &self.losses.references;
         !losses.is_empty()

@@ -20,8 +20,8 @@ pub(crate) struct Mapping {
     tables: Box<[Option<TableMapping>]>,
     /// For each table of the old schema, in order: its target.
     targets: Box<[Option<TableId>]>,
-    /// For each table of the new schema, in order: whether some column refers to it strongly whose
-    /// source column did not do so in the old schema.
+    /// For each table of the new schema, in order: whether a column refers to it strongly in the
+    /// new schema and did not in the old one.
     unguarded: Box<[bool]>,
 }
 
@@ -80,8 +80,8 @@ impl Mapping {
         self.targets[usize::from(table.0)]
     }
 
-    /// Whether the old schema allows deleting rows of a new table that are still named by a column
-    /// that is a strong reference only in the new schema.
+    /// Whether the old schema allows clients to delete rows of this new table while a column names
+    /// them that refers to them strongly in the new schema.
     pub(crate) fn is_unguarded(&self, table: TableId) -> bool {
         self.unguarded[usize::from(table.0)]
     }

@@ -3,8 +3,8 @@
 //!
 //! Invariant: a name means one UUID throughout an execution, in operations before its insert as
 //! well as after. If the insert also gives `uuid`, the name means that UUID, even before the
-//! insert. To know it, the operations are searched once, when a name is first mentioned before its
-//! insert.
+//! insert. To find that UUID, the operations are searched once, when a name is first mentioned
+//! before its insert.
 
 use corvid_data::members::{self, is_id};
 use corvid_data::wire::{Content, StringCache};

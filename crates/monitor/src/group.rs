@@ -127,11 +127,11 @@ pub(crate) struct Group {
 /// The state of contents that are too long to be written at once.
 #[derive(Debug)]
 enum Long {
-    /// There are none.
+    /// No contents are cached or being written.
     None,
-    /// They are being written, from this state.
+    /// The contents are being written, from this state.
     Underway(ContentsId, StateVersion),
-    /// They are cached. Dropped with the next change.
+    /// The contents are cached. The next visible change drops them.
     Cached(SharedBody, StateVersion),
 }
 
@@ -148,13 +148,13 @@ struct StateVersion {
 /// The answer to a request for long contents.
 #[derive(Debug)]
 pub(crate) enum ContentsState {
-    /// The contents.
+    /// The contents are cached.
     Cached(SharedBody),
-    /// They are being written, from the current state.
+    /// The contents are being written, from the current state.
     Underway(ContentsId),
-    /// They are being written, from an earlier state.
+    /// Contents of an earlier state are being written.
     Stale(ContentsId),
-    /// They must be ordered, under the id that the caller passed.
+    /// The caller must order the contents, under the id that it passed.
     Missing,
 }
 

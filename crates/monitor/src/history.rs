@@ -15,7 +15,7 @@ use std::collections::VecDeque;
 
 use corvid_data::{Arc, Datum, Delta, Row, Uuid};
 
-/// Limit on entries. A client's id is found if at most one fewer commits came after it.
+/// Limit on entries. A client's id is found if fewer commits than this came after it.
 const ENTRIES_MAX: usize = 100;
 
 /// A commit with more atoms than this is large: freeing it takes 100 us or more.

@@ -22,7 +22,7 @@ use crate::subscription::{Event, Select, SubscribedColumn, Subscription, TableSu
 pub(crate) struct MonitorRequest {
     /// Canonical JSON.
     pub(crate) id: StdArc<[u8]>,
-    /// Its subscription.
+    /// The monitor's subscription.
     pub(crate) subscription: Subscription,
     /// The newest transaction that the client has; all zeros for none.
     pub(crate) last_txn: Uuid,

@@ -12,30 +12,30 @@ use crate::{SessionId, Version};
 /// One monitor.
 #[derive(Debug)]
 pub(crate) struct Monitor {
-    /// The session that it belongs to.
+    /// The session that the monitor belongs to.
     pub(crate) session: SessionId,
     /// Canonical JSON.
     pub(crate) id: StdArc<[u8]>,
-    /// The kind of its notifications.
+    /// The kind of the monitor's notifications.
     pub(crate) version: Version,
-    /// The group that it belongs to.
+    /// The group that the monitor belongs to.
     pub(crate) group: GroupId,
-    /// How much has been sent to it.
+    /// How much has been sent to the monitor's client.
     pub(crate) state: MemberState,
-    /// Its request has no reply yet, so nothing else may be sent to it.
+    /// Whether the request has no reply yet, so that nothing else may be sent for the monitor.
     pub(crate) awaits_reply: bool,
 }
 
 /// One session.
 #[derive(Debug)]
 pub(crate) struct Session {
-    /// Its monitors by canonical id. An ordered map, because clients choose the ids.
+    /// The session's monitors by canonical id. The map is ordered, because clients choose the ids.
     pub(crate) monitors: BTreeMap<StdArc<[u8]>, MonitorKey>,
     /// Monitors that are behind, in the order of their first pending change.
     pub(crate) dirty: Vec<MonitorKey>,
-    /// Its output is drained.
+    /// Whether the session's output is drained.
     pub(crate) is_ready: bool,
-    /// It is in the list of sessions to flush.
+    /// Whether the session is in the list of sessions to flush.
     pub(crate) is_listed: bool,
 }
 

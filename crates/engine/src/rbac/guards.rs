@@ -3,8 +3,8 @@
 //!
 //! A relay checks its clients' roles on its own rows. Its source executes the transaction on newer
 //! rows, and a source of another implementation checks only the relay's session. So the transaction
-//! itself states what it relies on. Each operation that a role restricts follows guards with a time
-//! limit of zero, which read what the operation is about to change:
+//! itself states what it relies on. Guards precede each operation that a role restricts. They are
+//! waits with a time limit of zero, and read what the operation is about to change:
 //!
 //! | Guard | Fails if |
 //! |---|---|
@@ -48,9 +48,9 @@ pub struct OperationGuard {
 }
 
 impl Database {
-    /// The transaction with guards for all of these roles, by the rules that this database has.
-    /// `None` if it needs none. The caller has executed it here under the same roles without an
-    /// error of an operation.
+    /// Returns the transaction with guards for all of these roles, made from the rules in this
+    /// database. `None` if it needs no guards. The caller must have executed the transaction on
+    /// this database under the same roles, without an error of an operation.
     ///
     /// # Errors
     /// An operation that a role does not allow, or that cannot be guarded.
