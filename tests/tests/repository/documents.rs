@@ -7,7 +7,7 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-const DOCUMENTS: [&str; 43] = [
+const DOCUMENTS: [&str; 44] = [
     "README.md",
     "ARCHITECTURE.md",
     "CHANGELOG.md",
@@ -38,6 +38,7 @@ const DOCUMENTS: [&str; 43] = [
     "docs/operate/relays.md",
     "docs/operate/configuration.md",
     "docs/operate/disaster-recovery.md",
+    "docs/operate/guarantees.md",
     "docs/operate/memory.md",
     "docs/operate/metrics-and-alerts.md",
     "docs/operate/service-scripts.md",
