@@ -142,6 +142,10 @@ impl Remotes {
                     let shards = self.shards.handles();
                     match &open.kind {
                         RemoteKind::Passive(listener) => {
+                            // The table changes before the shards are notified. A session that
+                            // opens after the change reads the new options from the table. A
+                            // session that is already open gets them by the message. In the reverse
+                            // order, a session that opens in between would miss both.
                             let mut table =
                                 self.options.lock().unwrap_or_else(PoisonError::into_inner);
                             table

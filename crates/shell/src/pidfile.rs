@@ -64,6 +64,8 @@ pub fn create_or_die(path: &Path, overwrite: bool) {
             format_args!("{temporary_shown}: {what} failed ({text})"),
         )
     };
+    // The file is not truncated here, because another process may hold the lock and have written
+    // its pid.
     let mut options = OpenOptions::new();
     let mut file = options
         .append(true)
@@ -71,6 +73,7 @@ pub fn create_or_die(path: &Path, overwrite: bool) {
         .mode(0o666)
         .open(&temporary)
         .unwrap_or_else(|error| give_up("create", &error));
+    // The file is locked before it gets its name, so a pidfile without a lock is always stale.
     if let Err(error) = lock(&file) {
         give_up("fcntl(F_SETLK)", &error);
     }

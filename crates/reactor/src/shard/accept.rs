@@ -182,6 +182,7 @@ impl Acceptor {
                 Ok(Some((stream, name))) => {
                     count += 1;
                     let Some(permit) = self.accounts.admit() else {
+                        // Dropping the stream closes the connection.
                         log_too_many(&self.name, &name, self.accounts.connections_max());
                         continue;
                     };

@@ -489,6 +489,8 @@ impl<H: Handler> Shard<H> {
                         self.io.close_with(id, failed(&error));
                     }
                     self.handler.drained(now, id, &mut self.io);
+                    // Input was not read while the output was blocked, and no further event reports
+                    // it.
                     self.io.schedule(id);
                 }
             }

@@ -165,6 +165,7 @@ impl Metrics {
                 ReplicationStatus::Failed => {
                     "the source of this backup cannot be replicated, the log says why"
                 }
+                // A backup that has lost its source still serves the contents that it has.
                 ReplicationStatus::Lost | ReplicationStatus::Replicating => "",
             };
             Some(check(&format!("replication:{name}"), why.is_empty(), why))

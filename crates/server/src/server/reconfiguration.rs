@@ -221,6 +221,7 @@ impl Server {
                 }
                 reconfiguration.advance_to(Step::Tls);
             }
+            // The settings may be in columns, so all databases are served before this step.
             Step::Tls => {
                 let asked = self.read_tls_columns();
                 self.advance_to(asked, "SSL/TLS", Step::TlsRead);
@@ -229,6 +230,7 @@ impl Server {
                 let read = self.tls_outcome();
                 self.advance_to(read, "SSL/TLS", Step::Remotes);
             }
+            // Remotes come last: the first client of a new remote finds every database in its role.
             Step::Remotes => {
                 reconfiguration.step = Step::RemotesRead;
                 let remotes = std::mem::take(&mut reconfiguration.remotes);

@@ -169,6 +169,7 @@ impl Server {
         service.set_slow_ms(self.config.slow_ms);
         service.set_data_conversion(self.config.data_conversion);
         service.set_client_memory(self.config.client_memory.clone());
+        // Only the server itself changes `_Server`, so its commits are not audited.
         let audit = match is_server_db {
             true => AuditSlot::default(),
             false => self.config.audit.clone(),

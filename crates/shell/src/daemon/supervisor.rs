@@ -51,12 +51,15 @@ pub(super) fn run(mut child: libc::pid_t, detach: impl FnOnce()) -> OwnedFd {
     let mut last_restart: Option<Instant> = None;
     loop {
         show(&summary);
+        // The log may be rotated while the supervisor waits, and no command reaches the supervisor.
+        // So it closes the file now, and opens the current one when the child has ended.
         if vlog::has_file() {
             vlog::info(Module::Vlog, format_args!("closing log file"));
         }
         vlog::close_file();
         hangup::pass_on_to(child);
         let status = fork::wait_for(child);
+        // The pid of the child may be reused from now on, so no signal may be sent to it.
         hangup::pass_on_to(0);
         if vlog::has_file() {
             // If that fails, the supervisor continues without a log file.

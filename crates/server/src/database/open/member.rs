@@ -71,6 +71,7 @@ pub(super) fn open(
     let contents = Contents::of_file(&recovered, |body, committed| {
         load(name, file.file(), body, committed, seed, uuids, progress)
     })?;
+    // Opening does not change the file: the bytes after the good end stay until the first append.
     file.set_end(recovered.good_end);
     Ok(OpenedMember {
         recovered,
