@@ -18,7 +18,7 @@ use mio::{Events, Interest, Poll, Token};
 use crate::connection::see_marker;
 use crate::error::Error;
 use crate::requests;
-use crate::stream::{Address, Stream};
+use crate::stream::{Address, REPLY_TIMEOUT_S, Stream};
 
 /// The maximum number of bytes of one read.
 const READ_BYTES: usize = 256 * 1024;
@@ -28,8 +28,6 @@ const WHOLE_BYTES: usize = 128 * 1024;
 /// The number of bytes that suffice to tell a reply from a notification and contain a transaction
 /// id.
 const HEAD_BYTES: usize = 256;
-/// The time limit for a reply, in seconds.
-const REPLY_TIMEOUT_S: u64 = 120;
 /// The reply to an inactivity probe of the server.
 const ECHO: &[u8] = br#"{"id":"echo","result":[],"error":null}"#;
 

@@ -11,12 +11,10 @@ use mio::{Events, Interest, Poll, Token};
 
 use crate::connection::Connection;
 use crate::error::Error;
-use crate::stream::{Address, Stream};
+use crate::stream::{Address, REPLY_TIMEOUT_S, Stream};
 
 /// The maximum number of bytes of one read.
 const READ_BYTES: usize = 256 * 1024;
-/// The time limit for a reply, in seconds.
-const REPLY_TIMEOUT_S: u64 = 120;
 /// The largest latency that can be recorded, in ns. Longer ones are recorded as this one.
 const LATENCY_MAX_NS: u64 = 60_000_000_000;
 

@@ -7,6 +7,7 @@ use std::net;
 use std::os::unix;
 use std::path::PathBuf;
 use std::str::FromStr;
+use std::time::Duration;
 
 use corvid_json::{Assembler, Value};
 use mio::event::Source;
@@ -14,6 +15,10 @@ use mio::net::{TcpStream, UnixStream};
 use mio::{Interest, Registry, Token};
 
 use crate::error::Error;
+
+/// The time limit for a reply, in seconds. A server that loses a request, as the reference sometimes
+/// does when its cluster changes leaders, fails the workload instead of stopping the benchmark.
+pub(crate) const REPLY_TIMEOUT_S: u64 = 120;
 
 /// The address of a server.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -64,13 +69,22 @@ impl Address {
         }
     }
 
-    /// Opens a blocking connection.
+    /// Opens a blocking connection. Its reads end with [`Error::Silent`] after [`REPLY_TIMEOUT_S`].
     pub(crate) fn open(&self) -> io::Result<Box<dyn ReadWrite>> {
+        self.open_with(Duration::from_secs(REPLY_TIMEOUT_S))
+    }
+
+    fn open_with(&self, timeout: Duration) -> io::Result<Box<dyn ReadWrite>> {
         match self {
-            Address::Unix(path) => Ok(Box::new(unix::net::UnixStream::connect(path)?)),
+            Address::Unix(path) => {
+                let stream = unix::net::UnixStream::connect(path)?;
+                stream.set_read_timeout(Some(timeout))?;
+                Ok(Box::new(stream))
+            }
             Address::Tcp(host) => {
                 let stream = net::TcpStream::connect(host)?;
                 stream.set_nodelay(true)?;
+                stream.set_read_timeout(Some(timeout))?;
                 Ok(Box::new(stream))
             }
         }
@@ -105,7 +119,13 @@ pub(crate) fn receive(
 ) -> Result<Vec<u8>, Error> {
     let mut room = vec![0; 64 * 1024];
     loop {
-        let count = stream.read(&mut room)?;
+        let count = match stream.read(&mut room) {
+            // Linux reports an expired read timeout as `WouldBlock`.
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
+                return Err(Error::Silent(REPLY_TIMEOUT_S));
+            }
+            outcome => outcome?,
+        };
         if count == 0 {
             return Err(Error::Closed);
         }
@@ -176,5 +196,19 @@ impl Source for Stream {
             Stream::Unix(stream) => stream.deregister(from),
             Stream::Tcp(stream) => stream.deregister(from),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_server_that_never_answers_fails_the_request() {
+        let listener = net::TcpListener::bind("127.0.0.1:0").unwrap();
+        let address = Address::Tcp(listener.local_addr().unwrap().to_string());
+        let mut stream = address.open_with(Duration::from_millis(10)).unwrap();
+        let outcome = exchange(&mut *stream, r#"{"method":"echo","params":[],"id":0}"#);
+        assert!(matches!(outcome, Err(Error::Silent(_))), "{outcome:?}");
     }
 }

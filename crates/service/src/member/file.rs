@@ -137,16 +137,17 @@ impl<E: FileEffects> MemberFile<E> {
             held.append(&mut requests);
             return Vec::new();
         }
-        for request in &requests {
-            if let StorageRequest::Append { record, .. } = request {
-                self.growth.appended(record.len());
-            }
-        }
         let swap = requests
             .iter()
             .position(|request| matches!(request, StorageRequest::Swap(_)));
         if let Some(swap) = swap {
             self.held = Some(requests.split_off(swap + 1));
+        }
+        // A held record is counted when it is sent to the file that it ends up in.
+        for request in &requests {
+            if let StorageRequest::Append { record, .. } = request {
+                self.growth.appended(record.len());
+            }
         }
         self.effects.store(requests)
     }

@@ -193,6 +193,27 @@ fn requests_behind_a_swap_that_fails_reach_the_old_file() {
     assert_eq!(stored(&mut file), ["swap", "append 2"]);
 }
 
+#[test]
+fn a_record_held_during_a_swap_counts_once() {
+    let mut file = opened();
+    // 60 records of 200 kB: too few for a compaction before the daily one. Counted twice, they
+    // would be 120, which are enough.
+    for number in 1..=60 {
+        let record = StorageRequest::Append {
+            position: LogPosition(number),
+            record: vec![0; 200_000].into(),
+            durable: true,
+        };
+        file.store(vec![StorageRequest::Swap(RewriteNumber(number)), record]);
+        file.receive(
+            1,
+            StorageReply::Rewrite(RewriteNumber(number), Err(failure())),
+        );
+    }
+    assert_eq!(stored(&mut file).len(), 120);
+    assert!(!file.is_compaction_due(HOUR_MS));
+}
+
 /// The end of the written bytes according to an input for the member.
 fn written(input: Option<Input>) -> Option<Result<u64, StoreError>> {
     let Input::SnapshotWritten { index, end } = input? else {
