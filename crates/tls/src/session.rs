@@ -47,7 +47,7 @@ impl Session {
     pub fn connect(config: &Config, name: Option<&str>) -> Result<Session, Error> {
         let name = name
             .and_then(|name| ServerName::try_from(name.to_owned()).ok())
-            // Addresses are not sent, so this stands for "no name".
+            // Addresses are not sent, so an address means "no name".
             .unwrap_or(ServerName::IpAddress(IpAddr::V4(Ipv4Addr::from([
                 0, 0, 0, 0,
             ]))));

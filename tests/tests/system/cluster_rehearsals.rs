@@ -283,8 +283,7 @@ fn leader_hands_over_at_once_after_an_entry_and_when_it_adds_a_server() {
     }
     assert!(cluster.leads(leader).expect("a row"));
 
-    // If a server does not have the database, the scenario applies to a member that it serves
-    // later.
+    // The scenario also applies to a member that the server serves later.
     for member in 0..3 {
         engage(
             &cluster,

@@ -30,7 +30,7 @@ impl Workload for RelayHerd {
         let relay = relay::start(run, &source)?;
         run.show("first");
         let mut pool = ClientPool::new()?;
-        // Only as many clients as the machine has memory for fetch everything. The larger number of
+        // Only as many clients fetch everything as the machine can support. The larger number of
         // clients only reconnects.
         let fetching = pool.connect_many(relay.address(), run.pick(20, 50))?;
         let first = herd::fetch(&mut pool, fetching.clone(), NONE)?;

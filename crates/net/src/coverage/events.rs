@@ -1,6 +1,6 @@
 //! The counters of connections.
 //!
-//! A counter that counts the same as one of the reference's has that one's name.
+//! A counter that counts the same events as one of the reference's counters has the same name.
 
 use super::Counter;
 

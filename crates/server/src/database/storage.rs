@@ -162,7 +162,7 @@ impl Storage {
             StorageRequest::Swap(_) => ToRewriter::Swap,
             StorageRequest::Abandon(number) => {
                 // A member's request to abandon may have waited for a swap while the next rewrite
-                // began. That next rewrite must go on.
+                // began. That next rewrite must continue.
                 let rewrite = self.rewrite.as_ref()?;
                 if rewrite.number != number {
                     return None;

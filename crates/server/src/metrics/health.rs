@@ -4,8 +4,8 @@
 //! When `/livez` fails, a supervisor restarts the server, which then loads everything again. That
 //! page therefore fails only for a fault that only a restart repairs: a thread that has not
 //! answered for a minute ([`STUCK_MS`]). A disk error makes the server not ready instead, because a
-//! restarted server would trust the disk again. A full disk does neither: reads and monitors go on,
-//! and only a client's next write can show that there is space again.
+//! restarted server would trust the disk again. A full disk does neither: reads and monitors
+//! continue, and only a client's next write can show that there is space again.
 //!
 //! Pure: checks come in, a page goes out. The wording is that of the health pages of etcd and
 //! Kubernetes.

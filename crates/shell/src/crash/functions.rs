@@ -58,9 +58,9 @@ pub(super) fn prepare() -> std::io::Result<()> {
     Ok(())
 }
 
-/// Has functions and lines of `addresses` written to `log_file`. Returns as soon as the copy has
-/// closed all other descriptors, so that a restarted server finds addresses and files free. For a
-/// signal handler: gives up silently if a call fails.
+/// Makes a copy of the process that writes the functions and lines of `addresses` to `log_file`.
+/// Returns as soon as the copy has closed all other descriptors, so that a restarted server finds
+/// addresses and files free. For a signal handler: gives up silently if a call fails.
 pub(super) fn write(addresses: &[*mut libc::c_void], log_file: i32) {
     let stack = STACK.load(Ordering::Relaxed);
     if stack.is_null() {
