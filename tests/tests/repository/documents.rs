@@ -7,7 +7,7 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-const DOCUMENTS: [&str; 44] = [
+const DOCUMENTS: [&str; 46] = [
     "README.md",
     "ARCHITECTURE.md",
     "CHANGELOG.md",
@@ -37,12 +37,14 @@ const DOCUMENTS: [&str; 44] = [
     "docs/operate/logs.md",
     "docs/operate/relays.md",
     "docs/operate/configuration.md",
+    "docs/operate/containers.md",
     "docs/operate/disaster-recovery.md",
     "docs/operate/guarantees.md",
     "docs/operate/memory.md",
     "docs/operate/metrics-and-alerts.md",
     "docs/operate/service-scripts.md",
     "docs/operate/time.md",
+    "docs/operate/tls-and-roles.md",
     "docs/operate/troubleshooting.md",
     "docs/operate/upgrade.md",
     "docs/reference/files.md",
