@@ -31,7 +31,7 @@ pub struct Costs {
     pub hop_ns: u64,
 }
 
-/// From docs/performance/results.md, "Relays". 45.93 us of server CPU per transaction through a
+/// From docs/performance/history.md, "Relays". 45.93 us of server CPU per transaction through a
 /// relay (`relay`, "server CPU": relay and source together, so an upper bound for either). 15.82 us
 /// of relay CPU per delivered kB (`relay-fan-out`, rows as here). The delay is assumed.
 pub const COSTS: Costs = Costs {

@@ -21,6 +21,8 @@ const DOCUMENTS: [&str; 46] = [
     "docs/start/replace-the-reference.md",
     "docs/start/server.md",
     "docs/reference/compatibility.md",
+    "docs/performance/history.md",
+    "docs/performance/method.md",
     "docs/performance/results.md",
     "docs/internals/add-a-control-command.md",
     "docs/internals/add-an-operation.md",
@@ -79,6 +81,38 @@ fn root() -> PathBuf {
 
 fn read(path: &Path) -> String {
     fs::read_to_string(path).unwrap_or_else(|error| panic!("{}: {error}", path.display()))
+}
+
+/// The figures of the README's table are those of `docs/performance/results.md`, digit by digit.
+#[test]
+fn figures_of_the_readme_are_results() {
+    let results = read(&root().join("docs/performance/results.md"));
+    let readme = read(&root().join("README.md"));
+    let figures = figures_of(&readme);
+    assert!(figures.len() >= 8, "{figures:?}");
+    let printed: Vec<&str> = results.split_whitespace().collect();
+    for figure in figures {
+        assert!(
+            printed.contains(&figure),
+            "README.md has {figure}, which docs/performance/results.md does not"
+        );
+    }
+}
+
+/// The numbers in the second and third column of the table below "Four figures".
+fn figures_of(readme: &str) -> Vec<&str> {
+    let (_, after) = readme
+        .split_once("## Four figures")
+        .expect("README.md has a table of figures");
+    let rows = after
+        .lines()
+        .skip(1)
+        .take_while(|line| !line.starts_with('#'));
+    rows.filter(|line| line.starts_with('|'))
+        .skip(2)
+        .flat_map(|row| row.split('|').skip(2).take(2))
+        .filter_map(|cell| cell.split_whitespace().next())
+        .collect()
 }
 
 #[test]
