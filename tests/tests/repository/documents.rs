@@ -99,10 +99,10 @@ fn figures_of_the_readme_are_results() {
     }
 }
 
-/// The numbers in the second and third column of the table below "Four figures".
+/// The numbers in the second and third column of the table below "Figures".
 fn figures_of(readme: &str) -> Vec<&str> {
     let (_, after) = readme
-        .split_once("## Four figures")
+        .split_once("## Figures")
         .expect("README.md has a table of figures");
     let rows = after
         .lines()
