@@ -153,7 +153,7 @@ fn a_called_receiver_comes_though_a_sender_holds_the_mailbox() {
         });
         let caller = mailbox.sender();
         let calling = thread::spawn(move || {
-            caller.call();
+            caller.wake_receiver();
             caller
         });
         // The senders are kept until both threads are joined, so only the wake-up and the message

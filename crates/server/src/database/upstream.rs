@@ -1,8 +1,8 @@
 //! The handle through which a database sends requests to the thread that decides its commits: the
 //! member of its cluster, or its relay.
 
-use crate::member::handle::MemberHandle;
-use crate::relay::handle::RelayHandle;
+use crate::member::handle::{MemberHandle, ToMember};
+use crate::relay::handle::{RelayHandle, ToRelay};
 
 /// The queue of the deciding thread; cheap to clone.
 #[derive(Clone, Debug)]
@@ -11,4 +11,14 @@ pub(crate) enum UpstreamHandle {
     Member(MemberHandle),
     /// The queue of a relay.
     Relay(RelayHandle),
+}
+
+impl UpstreamHandle {
+    /// Orders the thread to end, and then its database.
+    pub(crate) fn end(&self) {
+        match self {
+            UpstreamHandle::Member(member) => member.post([ToMember::End]),
+            UpstreamHandle::Relay(relay) => relay.post([ToRelay::End]),
+        }
+    }
 }

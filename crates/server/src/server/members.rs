@@ -104,6 +104,7 @@ impl Server {
         let Some(joining) = self.joining.remove(&database) else {
             return;
         };
+        let handle = joining.upstream.handle();
         let upstream = Box::new(joining.upstream);
         let backing = Backing::Joined(id, upstream, contents.applied, contents.eid);
         match self.serve(&joining.name, contents.database, backing, None) {
@@ -118,6 +119,11 @@ impl Server {
             Err(error) => {
                 let reason = errno::text(&error);
                 logging::err(Module::OvsdbServer, format_args!("{database}: {reason}"));
+                // A database that cannot be served is removed: its member or relay ends, clients
+                // no longer find it, and its row goes when the thread reports its end.
+                self.await_removal(id, &database, &format!("{database}: {reason}"), None);
+                handle.end();
+                self.publish();
             }
         }
     }

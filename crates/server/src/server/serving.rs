@@ -80,7 +80,26 @@ pub(super) struct ServedDatabase {
 impl Server {
     /// Starts the thread of a database and publishes the database to the shards. Returns the
     /// transaction that inserts its row in `_Server`.
+    ///
+    /// # Errors
+    /// A thread cannot be started, or the system has no random numbers. The database leaves no
+    /// trace then; the thread of a joined database has not been ended.
     pub(super) fn serve(
+        &mut self,
+        name: &str,
+        database: Database,
+        backing: Backing,
+        replication: Option<ActiveBackup>,
+    ) -> std::io::Result<Vec<u8>> {
+        let schema = database.schema().clone();
+        let outcome = self.start_database(name, database, backing, replication);
+        if outcome.is_err() {
+            self.config.metrics.remove_database(&schema.name);
+        }
+        outcome
+    }
+
+    fn start_database(
         &mut self,
         name: &str,
         database: Database,

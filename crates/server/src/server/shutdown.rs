@@ -10,7 +10,7 @@ use std::sync::atomic::Ordering;
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-use corvid_service::message::{Control, Event, ToDatabase};
+use corvid_service::message::{Control, DatabaseId, Event, ToDatabase};
 use corvid_service::server_db;
 use corvid_shell::unixctl::Replier;
 
@@ -97,14 +97,25 @@ impl Server {
         reason: &str,
         replier: Option<Replier>,
     ) -> JoinHandle<()> {
+        self.await_removal(joining.id, name, reason, replier);
+        joining.upstream.end()
+    }
+
+    /// Expects the report of a thread, of a database that is not served, that was ordered to end.
+    pub(super) fn await_removal(
+        &mut self,
+        id: DatabaseId,
+        name: &str,
+        reason: &str,
+        replier: Option<Replier>,
+    ) {
         let removal = Removal {
             name: name.to_owned(),
             _mailbox: None,
             reason: reason.to_owned(),
             replier,
         };
-        self.pending.removals.insert(joining.id, removal);
-        joining.upstream.end()
+        self.pending.removals.insert(id, removal);
     }
 
     /// Ends every thread. Pending requests and control commands are answered, and queued log
