@@ -84,7 +84,7 @@ check-seeds:
 	CORVID_CASES=20000 cargo test -p corvid-sim --test sim crashes
 	CORVID_CASES=1000 cargo test -p corvid-sim --test sim clients
 
-# Builds the Python packages corvid, ovs and corvid-ovs, installs them into a virtual environment in target/python, and leaves wheels in target/wheels.
+# Builds the Python packages corvid-ovsdb, ovs and corvid-ovs, installs them into a virtual environment in target/python, and leaves wheels in target/wheels.
 PYTHON ?= python3
 python:
 	$(PYTHON) -m venv target/python
@@ -94,10 +94,10 @@ python:
 	rm -rf target/python/drop-in && mkdir target/python/drop-in
 	cp -rL crates/python/ovs crates/python/corvid-ovs target/python/drop-in
 	. tests/setup/retry.sh; retry target/python/bin/pip wheel --quiet --no-deps --wheel-dir target/wheels target/python/drop-in/*
-	target/python/bin/pip install --quiet --force-reinstall --no-deps --no-index --find-links target/wheels corvid ovs corvid-ovs
+	target/python/bin/pip install --quiet --force-reinstall --no-deps --no-index --find-links target/wheels corvid-ovsdb ovs corvid-ovs
 	@echo 'Try: target/python/bin/python -c "import corvid; help(corvid)"'
 
-# Wheels of corvid for other machines, the wheels of ovs and corvid-ovs and the source distribution, below target/wheels. zig, from PyPI, links them, so that they run with
+# Wheels of corvid-ovsdb for other machines, the wheels of ovs and corvid-ovs and the source distribution, below target/wheels. zig, from PyPI, links them, so that they run with
 # glibc 2.17 or musl 1.2 and later.
 WHEELS ?= x86_64-unknown-linux-gnu aarch64-unknown-linux-gnu x86_64-unknown-linux-musl aarch64-unknown-linux-musl
 wheels:
@@ -174,7 +174,7 @@ PYTHONS ?= python3
 check-python: python
 	$(BUILD)
 	rm -rf target/python/site
-	target/python/bin/python -m zipfile -e target/wheels/corvid-*-abi3-*.whl target/python/site
+	target/python/bin/python -m zipfile -e target/wheels/corvid_ovsdb-*-abi3-*.whl target/python/site
 	for python in $(PYTHONS); do \
 		echo "$$python:" && ( cd crates/python && PYTHONDONTWRITEBYTECODE=1 PYTHONPATH=$(CURDIR)/target/python/site \
 			OVSDB_SERVER_UNDER_TEST=$(CURDIR)/$(RELEASE)/ovsdb-server OVSDB_TOOL_UNDER_TEST=$(CURDIR)/$(RELEASE)/ovsdb-tool \
@@ -185,7 +185,7 @@ check-python: python
 # PyPI; the reference's tests of its Python library, from the Debian package openvswitch-source.
 check-services check-reference-testsuite: python
 	rm -rf target/python/site
-	for wheel in corvid ovs; do target/python/bin/python -m zipfile -e $$(ls -t target/wheels/$$wheel-[0-9]*.whl | head -n 1) target/python/site; done
+	for wheel in corvid_ovsdb ovs; do target/python/bin/python -m zipfile -e $$(ls -t target/wheels/$$wheel-[0-9]*.whl | head -n 1) target/python/site; done
 	tests/services/$(patsubst check-%,%,$@) target/services target/python/site
 
 # The Python package beside the reference's, in each interpreter of OVS_PYTHONS that has it: the table of docs/performance/results.md, "Python".

@@ -9,11 +9,14 @@ import os.path
 
 
 def _folders():
-    """Returns the folders of `corvid.ovs`."""
+    """Returns the folders of `corvid.ovs`. Another project's distribution `corvid` has none."""
     spec = importlib.util.find_spec("corvid")
-    if spec is None or not spec.submodule_search_locations:
-        raise ImportError("this distribution of ovs needs the distribution corvid")
-    return [os.path.join(folder, __name__) for folder in spec.submodule_search_locations]
+    places = spec.submodule_search_locations if spec is not None else None
+    folders = [os.path.join(place, __name__) for place in places or ()]
+    folders = [folder for folder in folders if os.path.isdir(folder)]
+    if not folders:
+        raise ImportError("this distribution of ovs needs the distribution corvid-ovsdb, and no other with a module corvid")
+    return folders
 
 
 __path__ = _folders()
