@@ -9,7 +9,7 @@ BUILD = cargo build --release $(PROGRAMS)
 # What has been built is run from here, never by `cargo run`, which would build it in its own way.
 RELEASE = $${CARGO_TARGET_DIR:-target}/release
 
-.PHONY: run cluster test lines check-deep check-deny check-advisories check-rust-version check-portable check-interleavings check-miri check-threads check-c-threads check-seeds setup python wheels c man docs deb container guard guard-accept bench bench-ovn bench-clients check-python check-services check-reference-testsuite bench-python bench-c bench-allocators
+.PHONY: run cluster test lines check-deep check-deny check-advisories check-rust-version check-portable check-interleavings check-miri check-threads check-c-threads check-seeds setup python wheels c man docs book deb container guard guard-accept bench bench-ovn bench-clients check-python check-services check-reference-testsuite bench-python bench-c bench-allocators
 
 # Builds and serves the built-in example database; Ctrl-C stops it.
 run:
@@ -120,6 +120,18 @@ man:
 	$(RELEASE)/corvid-xtask man target/docs/man
 docs: man
 	$(RELEASE)/corvid-xtask completions target/docs
+
+# The documents as a site with search, in target/book: by mdBook, which is built once, into target/tools. It shows pages below one folder only,
+# so the documents at the root are copied next to docs. SUMMARY.md lies above docs there, where its links need the folder's name.
+MDBOOK = 0.5.4
+book:
+	cargo install --quiet --locked --root target/tools --no-default-features --features search --version $(MDBOOK) mdbook
+	rm -rf target/book-src target/book
+	mkdir -p target/book-src/src
+	cp -R docs *.md LICENSE target/book-src/src
+	cd target/book-src && mv src/docs/book.toml . && rm -f src/docs/plan.md && \
+		sed -e 's,](,](docs/,' -e 's,](docs/\.\./,](,' src/docs/SUMMARY.md >src/SUMMARY.md && rm src/docs/SUMMARY.md
+	target/tools/bin/mdbook build target/book-src
 
 # The library for C, as it is installed below a prefix, in target/c: needs a C compiler, which links it.
 BINDINGS = $${CARGO_TARGET_DIR:-target}/bindings

@@ -144,14 +144,15 @@ fn find<'a>(specs: &'a [Spec], name: &str) -> &'a Spec {
 }
 
 /// Returns the headings below the title, without their marks.
-pub(super) fn headings(text: &str) -> Vec<&str> {
+fn headings(text: &str) -> Vec<&str> {
     outside_fences(text)
         .filter(|line| line.starts_with("##"))
         .map(|line| line.trim_start_matches('#').trim())
         .collect()
 }
 
-fn outside_fences(text: &str) -> impl Iterator<Item = &str> {
+/// Returns the lines of a document that are not in fenced blocks.
+pub(super) fn outside_fences(text: &str) -> impl Iterator<Item = &str> {
     let mut is_fenced = false;
     text.lines().filter(move |line| {
         let is_fence = line.trim_start().starts_with("```");

@@ -7,7 +7,7 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-const DOCUMENTS: [&str; 46] = [
+const DOCUMENTS: [&str; 48] = [
     "README.md",
     "ARCHITECTURE.md",
     "CHANGELOG.md",

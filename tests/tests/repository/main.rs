@@ -1,10 +1,12 @@
 //! Checks of the repository that only read its files or ask Cargo about them. They do not start any
 //! program of Corvid.
 
+mod book;
 mod bounds;
 mod citations;
 mod deviations;
 mod documents;
+mod drawings;
 mod layering;
 mod libraries;
 mod links;
