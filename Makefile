@@ -129,7 +129,7 @@ book:
 	rm -rf target/book-src target/book
 	mkdir -p target/book-src/src
 	cp -R docs *.md LICENSE target/book-src/src
-	cd target/book-src && mv src/docs/book.toml . && rm -f src/docs/plan.md && \
+	cd target/book-src && mv src/docs/book.toml src/docs/book.css . && rm -f src/docs/plan.md && \
 		sed -e 's,](,](docs/,' -e 's,](docs/\.\./,](,' src/docs/SUMMARY.md >src/SUMMARY.md && rm src/docs/SUMMARY.md
 	target/tools/bin/mdbook build target/book-src
 

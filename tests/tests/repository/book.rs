@@ -56,7 +56,9 @@ fn resolve(document: &str, file: &str) -> String {
     path.pop();
     for part in file.split('/') {
         match part {
-            ".." if path.last().is_some_and(|last| *last != "..") => drop(path.pop()),
+            ".." if path.last().is_some_and(|last| *last != "..") => {
+                path.pop();
+            }
             "." => {}
             part => path.push(part),
         }
