@@ -125,7 +125,7 @@ docs: man
 # so the documents at the root are copied next to docs. SUMMARY.md lies above docs there, where its links need the folder's name.
 MDBOOK = 0.5.4
 book:
-	cargo install --quiet --locked --root target/tools --no-default-features --features search --version $(MDBOOK) mdbook
+	cargo install --locked --root target/tools --no-default-features --features search --version $(MDBOOK) mdbook
 	rm -rf target/book-src target/book
 	mkdir -p target/book-src/src
 	cp -R docs *.md LICENSE target/book-src/src

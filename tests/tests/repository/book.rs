@@ -1,5 +1,6 @@
-//! The site of the documents (`make book`): `docs/SUMMARY.md` lists every page once, and no page
-//! leads out of the site. `links.rs` checks that links lead anywhere at all.
+//! The site of the documents (`make book`): `docs/SUMMARY.md` lists every page once, the index
+//! lists every page, and no page leads out of the site. `links.rs` checks that links lead anywhere
+//! at all.
 //!
 //! Reads documents as text. The site has the pages of `docs` and of the root, and the other files
 //! of `docs`, such as images. The Makefile copies them.
@@ -11,6 +12,8 @@ use std::path::{Path, PathBuf};
 use super::links::{collect, targets};
 
 const SUMMARY: &str = "docs/SUMMARY.md";
+
+const INDEX: &str = "docs/README.md";
 
 /// Documents that are not pages.
 const LEFT_OUT: [&str; 2] = [SUMMARY, "docs/plan.md"];
@@ -87,6 +90,19 @@ fn the_summary_lists_every_page_once() {
         odd.is_empty(),
         "{SUMMARY} lists twice, or without a page: {odd:?}"
     );
+}
+
+/// The README promises that. The index of the specifications lists them.
+#[test]
+fn the_index_lists_every_page() {
+    let index = leads_to(INDEX, &read(INDEX));
+    let is_listed = |page: &String| {
+        let is_specification = page.starts_with("docs/spec/") && page != "docs/spec/README.md";
+        page == INDEX || is_specification || index.contains(page)
+    };
+    let pages = pages();
+    let missing: Vec<&String> = pages.iter().filter(|page| !is_listed(page)).collect();
+    assert!(missing.is_empty(), "{INDEX} lacks {missing:?}");
 }
 
 #[test]
