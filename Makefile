@@ -9,7 +9,7 @@ BUILD = cargo build --release $(PROGRAMS)
 # What has been built is run from here, never by `cargo run`, which would build it in its own way.
 RELEASE = $${CARGO_TARGET_DIR:-target}/release
 
-.PHONY: run cluster test lines check-deep check-deny check-advisories check-rust-version check-portable check-interleavings check-miri check-threads check-c-threads check-seeds setup python wheels c man docs book deb container guard guard-accept bench bench-ovn bench-clients check-python check-services check-reference-testsuite bench-python bench-c bench-allocators
+.PHONY: run cluster test check lines check-deep check-deny check-advisories check-rust-version check-portable check-interleavings check-miri check-threads check-c-threads check-seeds setup python wheels c man docs book deb container guard guard-accept bench bench-ovn bench-clients check-python check-services check-reference-testsuite bench-python bench-c bench-allocators
 
 # Builds and serves the built-in example database; Ctrl-C stops it.
 run:
@@ -35,6 +35,15 @@ test:
 	cargo build -p corvid-python -p corvid-capi -p corvid-examples
 	tests/setup/finish.sh
 	$(RELEASE)/corvid-xtask test --beside "$(RELEASE)/corvid-guard check"
+
+# What to run after an edit: form, lints, unit tests, whole servers in virtual time, the checks of the repository, and the scripted cases
+# against our programs in the profile of the tests. Needs no root and no packages; the scripted cases skip the reference where it is not installed.
+check:
+	cargo fmt --all --check
+	cargo clippy --workspace --all-targets -- -D warnings
+	cargo test --workspace --lib --test world --test repository --quiet
+	cargo build --workspace --bins
+	CORVID_BIN_DIR=$(CURDIR)/$${CARGO_TARGET_DIR:-target}/debug cargo test --workspace --test system -- --test-threads=8 scripted::
 
 # Lines of product code by crate, without comments, blank lines and tests.
 lines:

@@ -7,7 +7,7 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-const DOCUMENTS: [&str; 48] = [
+const DOCUMENTS: &[&str] = &[
     "README.md",
     "ARCHITECTURE.md",
     "CHANGELOG.md",
@@ -59,7 +59,7 @@ const DOCUMENTS: [&str; 48] = [
 ];
 
 /// The documents whose tables name tests.
-const WITNESSED: [&str; 3] = [
+const WITNESSED: &[&str] = &[
     "docs/reference/compatibility.md",
     "docs/clients/behaviour.md",
     "docs/internals/simulation.md",
