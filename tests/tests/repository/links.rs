@@ -19,12 +19,7 @@ const IMAGES: [&str; 3] = ["jpg", "png", "svg"];
 
 #[test]
 fn links_and_images_lead_to_files_and_headings() {
-    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
-    let mut documents = Vec::new();
-    collect(&root, false, &mut documents);
-    for folder in FOLDERS {
-        collect(&root.join(folder), true, &mut documents);
-    }
+    let documents = documents();
     let mut complaints = Vec::new();
     let mut count = 0;
     for document in &documents {
@@ -49,7 +44,6 @@ fn links_and_images_lead_to_files_and_headings() {
                 .map(|it| format!("{}: {it}", document.display())),
         );
     }
-    assert!(documents.len() > 50, "only {} documents", documents.len());
     assert!(count > 500, "only {count} links");
     assert!(complaints.is_empty(), "\n{}", complaints.join("\n"));
 }
@@ -59,6 +53,18 @@ fn read(path: &Path) -> String {
         |error| panic!("{}: {error}", path.display()),
         |bytes| String::from_utf8_lossy(&bytes).into_owned(),
     )
+}
+
+/// Returns all documents of the repository.
+pub(super) fn documents() -> Vec<PathBuf> {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
+    let mut documents = Vec::new();
+    collect(&root, false, &mut documents);
+    for folder in FOLDERS {
+        collect(&root.join(folder), true, &mut documents);
+    }
+    assert!(documents.len() > 50, "only {} documents", documents.len());
+    documents
 }
 
 /// Collects the documents in a folder and, if `is_deep` is true, below it.

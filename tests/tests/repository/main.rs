@@ -13,4 +13,5 @@ mod links;
 mod makefile;
 mod output;
 mod parts;
+mod tables;
 mod words;
