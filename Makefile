@@ -9,7 +9,7 @@ BUILD = cargo build --release $(PROGRAMS)
 # What has been built is run from here, never by `cargo run`, which would build it in its own way.
 RELEASE = $${CARGO_TARGET_DIR:-target}/release
 
-.PHONY: run cluster test check lines check-deep check-deny check-advisories check-rust-version check-portable check-interleavings check-miri check-threads check-c-threads check-seeds setup python wheels c man docs book deb container guard guard-accept bench bench-ovn bench-clients check-python check-services check-reference-testsuite bench-python bench-c bench-allocators
+.PHONY: run cluster test check lines reference check-deep check-deny check-advisories check-rust-version check-portable check-interleavings check-miri check-threads check-c-threads check-seeds setup python wheels c man docs book deb container guard guard-accept bench bench-ovn bench-clients check-python check-services check-reference-testsuite bench-python bench-c bench-allocators
 
 # Builds and serves the built-in example database; Ctrl-C stops it.
 run:
@@ -49,6 +49,11 @@ check:
 lines:
 	$(BUILD) -p corvid-xtask
 	$(RELEASE)/corvid-xtask lines .
+
+# Writes options, commands, settings and metrics of docs/reference from the tables in the code; a test fails while they are stale.
+reference:
+	$(BUILD) -p corvid-xtask
+	$(RELEASE)/corvid-xtask reference .
 
 # More proofs, which take long or need tools beside stable Rust. Each is a command of its own.
 check-deep: check-deny check-rust-version check-portable check-interleavings check-miri check-threads check-seeds check-advisories

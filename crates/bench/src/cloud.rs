@@ -16,7 +16,7 @@ use memchr::memmem;
 use crate::error::Error;
 
 /// The schemas of the system's packages. The compiler comes with the same packages, so schemas of
-/// our own would be of no use without them.
+/// our own would be unusable without them.
 pub(crate) const NORTHBOUND: &str = "/usr/share/ovn/ovn-nb.ovsschema";
 pub(crate) const SOUTHBOUND: &str = "/usr/share/ovn/ovn-sb.ovsschema";
 

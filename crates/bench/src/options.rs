@@ -19,7 +19,7 @@ pub(crate) struct CommandLine {
 
 #[derive(Subcommand)]
 pub(crate) enum Command {
-    /// Measure two servers in turn (A B A B), and print the ratios beside their aims
+    /// Measure two servers in turn (A B A B), and print the ratios next to their aims
     Compare(Compare),
     /// Measure one server
     Run(RunOne),

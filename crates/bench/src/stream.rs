@@ -36,7 +36,7 @@ impl FromStr for Address {
         match text.split_once(':') {
             Some(("unix", path)) => Ok(Address::Unix(path.into())),
             Some(("tcp", host)) => Ok(Address::Tcp(host.to_owned())),
-            _ => Err(format!("{text} is neither unix:PATH nor tcp:HOST:PORT")),
+            _ => Err(format!("expected unix:PATH or tcp:HOST:PORT, not {text}")),
         }
     }
 }

@@ -84,7 +84,7 @@ pub(crate) fn find(name: &str) -> Result<&'static dyn Workload, String> {
     let found = ALL.iter().find(|workload| workload.name() == name);
     found
         .copied()
-        .ok_or_else(|| format!("{name} is no workload; `corvid-bench list` names them"))
+        .ok_or_else(|| format!("{name} is not a workload; `corvid-bench list` names them"))
 }
 
 #[cfg(test)]

@@ -228,7 +228,7 @@ typedef enum corvid_error {
   CORVID_ERR_NONE = 13,
   // Too many objects, or the system refused a resource.
   CORVID_ERR_LIMIT = 14,
-  // The library has failed, now or earlier with this client, which is of no use any more. Free it.
+  // The library has failed, now or earlier with this client. The client is unusable: free it.
   CORVID_ERR_PANIC = 15,
   // The client was connected by the process that this one was forked from. See
   // corvid_inherit_connections.

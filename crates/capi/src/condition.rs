@@ -42,7 +42,7 @@ fn function_of(number: c_int) -> Result<Function, Failure> {
         5 => Function::GreaterOrEqual,
         6 => Function::Includes,
         7 => Function::Excludes,
-        _ => return Err(Failure::argument(format!("{number} is no function"))),
+        _ => return Err(Failure::argument(format!("unknown function {number}"))),
     })
 }
 

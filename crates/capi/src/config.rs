@@ -1,4 +1,5 @@
-//! The settings that a client starts with: the schema, the columns with their modes, TLS files, the session.
+//! The settings that a client starts with: the schema, the columns with their modes, TLS files, the
+//! session.
 
 use std::ffi::{c_char, c_int};
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -17,7 +18,8 @@ use crate::pointer::{self, Out};
 pub enum corvid_mode {
     /// The column is replicated. Its changes move the change number.
     CORVID_MODE_READ = 1,
-    /// The column is replicated for writing: changes of it wake nobody, and writes of the present value are dropped.
+    /// The column is replicated for writing: changes of it wake nobody, and writes of the present
+    /// value are dropped.
     CORVID_MODE_WRITE = 2,
     /// The column is not replicated; its values come when they are fetched.
     CORVID_MODE_ON_DEMAND = 4,
@@ -114,9 +116,9 @@ impl Config {
     pub(crate) fn of_schema(json: &str) -> Result<Config, Failure> {
         let wrong = |text| Failure::new(corvid_error::CORVID_ERR_SCHEMA, text);
         let value = Value::parse(json.as_bytes())
-            .map_err(|e| wrong(format!("the schema is no JSON: {e}")))?;
+            .map_err(|e| wrong(format!("the schema is not JSON: {e}")))?;
         let schema = Schema::from_json(&value);
-        let schema = schema.map_err(|e| wrong(format!("the schema is wrong: {e}")))?;
+        let schema = schema.map_err(|e| wrong(format!("invalid schema: {e}")))?;
         Ok(Config {
             schema: Arc::new(schema),
             settings: Mutex::new(State {
@@ -189,11 +191,12 @@ fn check_mode(mode: c_int) -> Result<c_int, Failure> {
     if is_one && is_known && (extra == 0 || base == READ) {
         Ok(mode)
     } else {
-        Err(Failure::argument(format!("{mode} is no mode of a column")))
+        Err(Failure::argument(format!("unknown column mode {mode}")))
     }
 }
 
-/// Makes settings for the database whose schema is given as JSON. Free them with corvid_config_free. CORVID_ERR_SCHEMA: it is no schema.
+/// Makes settings for the database whose schema is given as JSON. Free them with
+/// corvid_config_free. CORVID_ERR_SCHEMA: it is no schema.
 #[unsafe(no_mangle)]
 pub extern "C" fn corvid_config_new(
     schema: *const c_char,
@@ -238,8 +241,9 @@ pub extern "C" fn corvid_config_table(
     })
 }
 
-/// Looks a column up by the names of its table and its own, and has the client treat it so; `mode` is made of corvid_mode, or 0 to look it up only. `*column` names the
-/// column in calls for the client; `column` may be null. CORVID_ERR_SCHEMA: there is none.
+/// Looks a column up by the names of its table and its own, and has the client treat it so; `mode`
+/// is made of corvid_mode, or 0 to look it up only. `*column` names the column in calls for the
+/// client; `column` may be null. CORVID_ERR_SCHEMA: there is none.
 #[unsafe(no_mangle)]
 pub extern "C" fn corvid_config_column(
     config: *const corvid_config,
@@ -305,7 +309,8 @@ pub extern "C" fn corvid_config_add_everything(
     })
 }
 
-/// Sets the files for `ssl:` remotes: the private key, the certificate and the certificate of the CA, each in PEM. They are read when a connection is made.
+/// Sets the files for `ssl:` remotes: the private key, the certificate and the certificate of the
+/// CA, each in PEM. They are read when a connection is made.
 #[unsafe(no_mangle)]
 pub extern "C" fn corvid_config_set_tls(
     config: *const corvid_config,
@@ -364,7 +369,8 @@ pub extern "C" fn corvid_config_set_shuffle(
     })
 }
 
-/// After how many milliseconds of silence the client probes the server; 0 never. The default is 5000 over a network and never on this machine.
+/// After how many milliseconds of silence the client probes the server; 0 never. The default is
+/// 5000 over a network and never on this machine.
 #[unsafe(no_mangle)]
 pub extern "C" fn corvid_config_set_probe_interval(
     config: *const corvid_config,

@@ -1,7 +1,7 @@
 //! Results of calls: a code, and a text for each thread.
 //!
-//! Invariant: no panic passes [`guard`]. A panic under the lock of a client poisons the lock, so later calls for this client report
-//! [`corvid_error::CORVID_ERR_PANIC`] too.
+//! Invariant: no panic passes [`guard`]. A panic under the lock of a client poisons the lock, so
+//! later calls for this client report [`corvid_error::CORVID_ERR_PANIC`] too.
 
 use std::borrow::Cow;
 use std::cell::RefCell;
@@ -40,7 +40,8 @@ pub enum corvid_error {
     CORVID_ERR_TXN_OPEN = 9,
     /// The transaction is not open any more.
     CORVID_ERR_TXN_CLOSED = 10,
-    /// The transaction does not allow this: it is read-only, the UUID is in use, or it increments a column already.
+    /// The transaction does not allow this: it is read-only, the UUID is in use, or it increments a
+    /// column already.
     CORVID_ERR_TXN = 11,
     /// The client is not connected, or has no contents yet.
     CORVID_ERR_NOT_CONNECTED = 12,
@@ -48,7 +49,7 @@ pub enum corvid_error {
     CORVID_ERR_NONE = 13,
     /// Too many objects, or the system refused a resource.
     CORVID_ERR_LIMIT = 14,
-    /// The library has failed, now or earlier with this client, which is of no use any more. Free it.
+    /// The library has failed, now or earlier with this client. The client is unusable: free it.
     CORVID_ERR_PANIC = 15,
     /// The client was connected by the process that this one was forked from. See
     /// corvid_inherit_connections.
@@ -115,7 +116,7 @@ impl Failure {
         match error {
             LockError::Poisoned => Failure::new(
                 CORVID_ERR_PANIC,
-                format!("the {subject} failed earlier and is of no use any more"),
+                format!("the {subject} has failed and is unusable; free it"),
             ),
             LockError::LeftLocked => Misuse::Forked.into(),
         }
@@ -234,8 +235,8 @@ pub(crate) fn put_text(text: CString) {
     let _ = LAST.try_with(|last| last.replace(text));
 }
 
-/// The text of the last failure of a call by this thread; empty if there was none. It belongs to the library and stays valid until the thread's
-/// next failure.
+/// The text of the last failure of a call by this thread; empty if there was none. It belongs to
+/// the library and stays valid until the thread's next failure.
 #[unsafe(no_mangle)]
 pub extern "C" fn corvid_error_text() -> *const c_char {
     LAST.try_with(|last| last.borrow().as_ptr())

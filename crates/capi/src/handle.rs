@@ -4,8 +4,10 @@
 //! | magic, 16 bits | generation, 24 bits | slot, 24 bits |
 //! ```
 //!
-//! The magic is not that of an address of user space, so a program that follows a handle crashes at once, and an address is never taken for a handle. Freeing an
-//! object raises the generation of its slot, so old handles do not reach the next object there. A slot whose generations are used up is retired.
+//! The magic is not that of an address of user space, so a program that follows a handle crashes at
+//! once, and an address is never taken for a handle. Freeing an object raises the generation of its
+//! slot, so old handles do not reach the next object there. A slot whose generations are used up is
+//! retired.
 //!
 //! Invariant: nothing here follows a handle.
 
@@ -18,7 +20,8 @@ use crate::error::{Failure, corvid_error};
 
 const MAGIC: u64 = 0xc05d;
 const GENERATION_MAX: u32 = (1 << 24) - 1;
-/// Objects at the same time; a call that would make one more reports [`corvid_error::CORVID_ERR_LIMIT`].
+/// Objects at the same time; a call that would make one more reports
+/// [`corvid_error::CORVID_ERR_LIMIT`].
 const SLOTS_MAX: usize = 1 << 24;
 
 const _: () = assert!(
@@ -49,7 +52,8 @@ pub(crate) trait Kind: Send + Sync + 'static {
     type Opaque;
     /// Its name in messages.
     const NAME: &'static str;
-    /// Whether threads keep the object at hand that they used last. It must be small once it is freed.
+    /// Whether threads keep the object at hand that they used last. It must be small once it is
+    /// freed.
     const IS_CACHED: bool = false;
 }
 
@@ -69,7 +73,8 @@ thread_local! {
     static RECENT: RefCell<[Recent; 4]> = RefCell::default();
 }
 
-/// Does something with the object of a handle. Costs less than [`get`] for the objects that a thread uses all the time.
+/// Does something with the object of a handle. Costs less than [`get`] for the objects that a
+/// thread uses all the time.
 pub(crate) fn with<T: Kind, R>(
     handle: *const T::Opaque,
     work: impl FnOnce(&T) -> Result<R, Failure>,
@@ -163,7 +168,7 @@ pub(crate) fn get<T: Kind>(handle: *const T::Opaque) -> Result<Arc<T>, Failure> 
         .ok_or_else(|| wrong::<T>(handle.is_null()))
 }
 
-/// Takes an object out, so that its handle is of no use any more. Null is fine, as it is for `free`.
+/// Takes an object out, so that its handle becomes invalid. Null is fine, as it is for `free`.
 pub(crate) fn take<T: Kind>(handle: *mut T::Opaque) -> Result<Option<Arc<T>>, Failure> {
     if handle.is_null() {
         return Ok(None);

@@ -76,7 +76,7 @@ thread_local! {
 
 /// Passes the messages on that are queued. The caller holds no lock.
 pub(crate) fn deliver() {
-    if IS_DELIVERING.get() || !QUEUE.take_news() {
+    if IS_DELIVERING.get() || !QUEUE.take_notification() {
         return;
     }
     IS_DELIVERING.set(true);
@@ -129,12 +129,13 @@ pub extern "C" fn corvid_log_set_handler(handler: corvid_log_handler) -> corvid_
     guard("corvid_log_set_handler", || {
         install();
         *sink() = handler.map_or(Sink::StandardError, Sink::Handler);
-        QUEUE.announce();
+        QUEUE.notify();
         Ok(())
     })
 }
 
-/// Chooses the least important level that is kept; corvid_level has the values, 0 keeps nothing. The default is CORVID_LEVEL_INFO.
+/// Chooses the least important level that is kept; corvid_level has the values, 0 keeps nothing.
+/// The default is CORVID_LEVEL_INFO.
 #[unsafe(no_mangle)]
 pub extern "C" fn corvid_log_set_level(level: c_int) -> corvid_error {
     guard("corvid_log_set_level", || {
@@ -145,16 +146,17 @@ pub extern "C" fn corvid_log_set_level(level: c_int) -> corvid_error {
             2 => LevelFilter::Warn,
             3 => LevelFilter::Info,
             4 => LevelFilter::Debug,
-            _ => return Err(Failure::argument(format!("{level} is no level"))),
+            _ => return Err(Failure::argument(format!("unknown log level {level}"))),
         });
         Ok(())
     })
 }
 
-/// Takes the oldest log message of the library into `buffer`, cut to `size` bytes with its NUL: one line, with control characters as escapes of JSON. `*level` is a corvid_level; it may be null. The library keeps the last
-/// 1000 messages of all clients. The first call also ends the writing of warnings to standard
-/// error, so make it at the start. CORVID_ERR_NONE: there is none; corvid_error_text stays as it
-/// is.
+/// Takes the oldest log message of the library into `buffer`, cut to `size` bytes with its NUL: one
+/// line, with control characters as escapes of JSON. `*level` is a corvid_level; it may be null.
+/// The library keeps the last 1000 messages of all clients. The first call also ends the writing of
+/// warnings to standard error, so make it at the start. CORVID_ERR_NONE: there is none;
+/// corvid_error_text stays as it is.
 #[unsafe(no_mangle)]
 pub extern "C" fn corvid_log_next(
     level: *mut c_int,

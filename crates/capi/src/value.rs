@@ -1,7 +1,7 @@
 //! Values: atoms of C, and data as arrays of atoms.
 //!
-//! A datum of the core is a tree with shared strings without NUL. [`View`] is a copy of one as C wants it: two arrays, and the strings in one block of
-//! memory.
+//! A datum of the core is a tree with shared strings without NUL. [`View`] is a copy of one as C
+//! wants it: two arrays, and the strings in one block of memory.
 
 use std::ffi::{c_char, c_int};
 use std::ptr;
@@ -128,8 +128,9 @@ impl corvid_atom {
             );
             return Err(Failure::new(corvid_error::CORVID_ERR_TYPE, text));
         }
-        // SAFETY: every pattern of bits is a value of each member that is read, and the union has no other part that could be unset by
-        // a caller that keeps the contract: the member of `kind` is set.
+        // SAFETY: every pattern of bits is a value of each member that is read, and the union has
+        // no other part that could be unset by a caller that keeps the contract: the member of
+        // `kind` is set.
         let atom = unsafe {
             match base.atom {
                 AtomType::Integer => Atom::Integer(self.value.integer),
@@ -329,8 +330,9 @@ pub extern "C" fn corvid_datum_count(datum: *const corvid_datum) -> usize {
     count
 }
 
-/// The elements of a set, or the keys of a map: an array of corvid_datum_count atoms in ascending order. It and its strings belong to the datum and stay valid until
-/// corvid_datum_free. Null for a handle that is none.
+/// The elements of a set, or the keys of a map: an array of corvid_datum_count atoms in ascending
+/// order. It and its strings belong to the datum and stay valid until corvid_datum_free. Null for a
+/// handle that is none.
 #[unsafe(no_mangle)]
 pub extern "C" fn corvid_datum_keys(datum: *const corvid_datum) -> *const corvid_atom {
     let mut keys = ptr::null();
@@ -355,7 +357,8 @@ pub extern "C" fn corvid_datum_values(datum: *const corvid_datum) -> *const corv
     values
 }
 
-/// Frees a datum, its arrays and its strings. Null is fine. No other thread may be using its arrays.
+/// Frees a datum, its arrays and its strings. Null is fine. No other thread may be using its
+/// arrays.
 #[unsafe(no_mangle)]
 pub extern "C" fn corvid_datum_free(datum: *mut corvid_datum) -> corvid_error {
     guard("corvid_datum_free", || {
@@ -400,7 +403,7 @@ pub extern "C" fn corvid_uuid_parse(text: *const c_char, uuid: *mut corvid_uuid)
         let out = Out::new(uuid, "uuid")?;
         let text = pointer::text(text, "text")?;
         let uuid = Uuid::parse(text.as_bytes());
-        let uuid = uuid.ok_or_else(|| Failure::argument(format!("{text:?} is no UUID")))?;
+        let uuid = uuid.ok_or_else(|| Failure::argument(format!("{text:?} is not a UUID")))?;
         out.set(uuid.into());
         Ok(())
     })

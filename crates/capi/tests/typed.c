@@ -167,7 +167,7 @@ references_follow(void)
     corvid_idl_track_clear(idl);
     /* Gone now: a pointer that is kept is refused, not followed. */
     CHECK(!zoo_animal_is_deleted(owl));
-    CHECK(strstr(corvid_error_text(), "not of a replica") != NULL);
+    CHECK(strstr(corvid_error_text(), "not in the replica") != NULL);
     CHECK(zoo_animal_next(owl) == NULL);
     zoo_animal_set_name(owl, "x");
 }

@@ -74,7 +74,7 @@ pub enum Refusal {
     /// The leader knows that this member has stored entries that its log lacks: the file is older
     /// than the member's promises.
     #[error(
-        "this member had stored entries through {promised}, but its log ends at {last}: its file was lost or replaced by an older one"
+        "this member has acknowledged entries through {promised}, but its log ends at {last}: its file was lost or replaced by an older one"
     )]
     LostLog {
         /// The entry that the member once acknowledged.

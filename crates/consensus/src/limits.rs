@@ -7,7 +7,7 @@
 //! forever.
 //!
 //! ```text
-//! client's message        <= --max-message (1 GiB by default), 1000 levels
+//! client's message        <= --max-message-size (1 GiB by default), 1000 levels
 //! its params, forwarded   <= TRANSACTION_BYTES_MAX, checked by the forwarding member
 //! its result, returned    <= RESULT_BYTES_MAX, checked by the leader before the commit
 //! its entry               <= ENTRY_BYTES_MAX, checked by the leader before the commit;

@@ -363,9 +363,10 @@ impl Disk for Location {
         vlog::err(
             Module::OvsdbLog,
             format_args!(
-                "{}: nothing is written to this file any more, for nobody knows what the disk holds ({}). Mend the disk, then \
-                 run ovsdb-server/compact, which writes the whole database to a new file. Do not restart the server before: the \
-                 next one would trust what the system shows of the old file, and that may be on no disk",
+                "{}: this file takes no more writes, because a sync has failed and the contents of the disk are \
+                 unknown ({}). Repair the disk, then run ovsdb-server/compact, which writes the whole database to a \
+                 new file. Do not restart the server before that: the new process would trust data that may not \
+                 be on the disk",
                 self.path.display(),
                 error.fault
             ),

@@ -30,7 +30,7 @@ pub struct QueuedMessage {
 #[derive(Debug, Default)]
 pub struct LogQueue {
     messages: Mutex<VecDeque<QueuedMessage>>,
-    has_news: AtomicBool,
+    is_notified: AtomicBool,
 }
 
 impl LogQueue {
@@ -39,7 +39,7 @@ impl LogQueue {
     pub const fn new() -> LogQueue {
         LogQueue {
             messages: Mutex::new(VecDeque::new()),
-            has_news: AtomicBool::new(false),
+            is_notified: AtomicBool::new(false),
         }
     }
 
@@ -58,14 +58,14 @@ impl LogQueue {
     }
 
     /// Whether a message arrived since the last call. Costs one atomic load if none did.
-    pub fn take_news(&self) -> bool {
-        self.has_news.load(Ordering::Acquire) && self.has_news.swap(false, Ordering::AcqRel)
+    pub fn take_notification(&self) -> bool {
+        self.is_notified.load(Ordering::Acquire) && self.is_notified.swap(false, Ordering::AcqRel)
     }
 
-    /// Makes the next [`LogQueue::take_news`] return true, for a caller that left messages in the
-    /// queue.
-    pub fn announce(&self) {
-        self.has_news.store(true, Ordering::Release);
+    /// Makes the next [`LogQueue::take_notification`] return true, for a caller that left messages
+    /// in the queue.
+    pub fn notify(&self) {
+        self.is_notified.store(true, Ordering::Release);
     }
 }
 
@@ -90,7 +90,7 @@ impl Log for LogQueue {
         }
         messages.push_back(message);
         drop(messages);
-        self.announce();
+        self.notify();
     }
 
     fn flush(&self) {}
@@ -110,11 +110,11 @@ mod tests {
     fn the_newest_messages_of_the_library_are_kept_as_lines() {
         let queue = LogQueue::new();
         write(&queue, "other", "not ours");
-        assert!(!queue.take_news());
+        assert!(!queue.take_notification());
         for number in 0..=KEPT_MAX {
             write(&queue, crate::LOG_TARGET, &format!("{number}\n"));
         }
-        assert!(queue.take_news() && !queue.take_news());
+        assert!(queue.take_notification() && !queue.take_notification());
         let messages = queue.messages();
         assert_eq!(messages.len(), KEPT_MAX);
         let texts = (&messages[0].text, &messages[KEPT_MAX - 1].text);

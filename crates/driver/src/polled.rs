@@ -44,7 +44,7 @@ use crate::outage::Outage;
 use crate::remotes::{self, RemoteError};
 use crate::session::SessionState;
 use crate::setup::Setup;
-use crate::transport::{Happened, Transport};
+use crate::transport::{Transport, TransportEvent};
 
 /// Limit on events handled in one [`Client::run`], so that a busy server leaves the loop time for
 /// its other work.
@@ -285,7 +285,7 @@ impl Client {
     ///
     /// # Errors
     /// A transaction is open, or [`Misuse::Forked`].
-    pub fn run_to_change(&mut self) -> Result<bool, Misuse> {
+    pub fn run_until_change(&mut self) -> Result<bool, Misuse> {
         self.work(true)
     }
 
@@ -323,11 +323,13 @@ impl Client {
             }
             let wants_input = !is_lock_lost && self.idl.session_state().wants_input();
             let input = match self.transport.step(wants_input) {
-                Some(Happened::Listening) => Input::Listening,
-                Some(Happened::Connected) => Input::Connected,
-                Some(Happened::Received(count)) => Input::Received(self.transport.bytes(count)),
-                Some(Happened::Sent) => Input::Sent,
-                Some(Happened::Ended(end)) => Input::Disconnected(end),
+                Some(TransportEvent::Listening) => Input::Listening,
+                Some(TransportEvent::Connected) => Input::Connected,
+                Some(TransportEvent::Received(count)) => {
+                    Input::Received(self.transport.bytes(count))
+                }
+                Some(TransportEvent::Sent) => Input::Sent,
+                Some(TransportEvent::Ended(end)) => Input::Disconnected(end),
                 // The session still has received messages that it has not handled. A tick handles
                 // the next.
                 None if ends_at_change && self.is_due() => Input::Tick,

@@ -15,14 +15,14 @@ pub enum RemoteError {
     Missing,
     /// A remote has an unknown scheme.
     #[error(
-        "{remote:?} is no remote: it must begin with \"tcp:\", \"ssl:\", \"unix:\", \"ptcp:\", \"pssl:\" or \"punix:\""
+        "{remote:?} is not a remote: it must begin with \"tcp:\", \"ssl:\", \"unix:\", \"ptcp:\", \"pssl:\" or \"punix:\""
     )]
     UnknownScheme {
         /// The remote as given.
         remote: String,
     },
     /// The remote's host, port or descriptor is missing or malformed.
-    #[error("{remote:?} is no remote: {reason}")]
+    #[error("{remote:?} is not a remote: {reason}")]
     Malformed {
         /// The remote as given.
         remote: String,
@@ -112,7 +112,7 @@ mod tests {
         for (remotes, words) in [
             ("", "no remote is given"),
             ("cid:6731fef6", "no remote is given"),
-            ("localhost", "\"localhost\" is no remote: it must begin"),
+            ("localhost", "\"localhost\" is not a remote: it must begin"),
             ("unix:/a,tpc:127.0.0.1:6640", "\"tpc:127.0.0.1:6640\""),
             ("tcp:127.0.0.1:zero", "bad port number \"zero\""),
             ("tcp::6640", "host must be specified"),

@@ -31,7 +31,7 @@ const JOINED_BYTES_MAX: usize = 64 * 1024;
 
 /// An event of the connection: an [`Input`](corvid_session::Input) for the session.
 #[derive(Debug)]
-pub enum Happened {
+pub enum TransportEvent {
     /// The listener is open.
     Listening,
     /// The connection is established.
@@ -158,7 +158,7 @@ impl Transport {
         End::Failed(text)
     }
 
-    /// The bytes of the last [`Happened::Received`], whose count is `count`.
+    /// The bytes of the last [`TransportEvent::Received`], whose count is `count`.
     #[must_use]
     pub fn bytes(&self, count: usize) -> &[u8] {
         &self.buffer[..count]
@@ -237,25 +237,25 @@ impl Transport {
 
     /// The next event that is available without waiting. In each round, one read that would block
     /// is reported.
-    pub fn step(&mut self, wants_input: bool) -> Option<Happened> {
+    pub fn step(&mut self, wants_input: bool) -> Option<TransportEvent> {
         match std::mem::replace(&mut self.state, State::Idle) {
             State::Idle => None,
-            State::Ended(end) => Some(Happened::Ended(end)),
+            State::Ended(end) => Some(TransportEvent::Ended(end)),
             State::Listening { listener, is_told } => Some(self.listen(listener, is_told)?),
             State::Connecting(mut stream) => match stream.connect_result() {
                 Ok(Some(())) => {
                     self.state = State::Open(stream);
-                    Some(Happened::Connected)
+                    Some(TransportEvent::Connected)
                 }
                 Ok(None) => {
                     self.state = State::Connecting(stream);
                     None
                 }
-                Err(error) => Some(Happened::Ended(self.failed(&error, Some(&stream)))),
+                Err(error) => Some(TransportEvent::Ended(self.failed(&error, Some(&stream)))),
             },
             State::Open(mut stream) => {
                 let happened = self.exchange(&mut stream, wants_input);
-                if matches!(happened, Some(Happened::Ended(_))) {
+                if matches!(happened, Some(TransportEvent::Ended(_))) {
                     drop(stream);
                     self.close();
                 } else {
@@ -266,7 +266,7 @@ impl Transport {
         }
     }
 
-    fn listen(&mut self, listener: Listener, is_told: bool) -> Option<Happened> {
+    fn listen(&mut self, listener: Listener, is_told: bool) -> Option<TransportEvent> {
         let accepted = if is_told { listener.accept() } else { Ok(None) };
         match accepted {
             Ok(Some((stream, _))) if stream.needs_handshake() => {
@@ -275,25 +275,25 @@ impl Transport {
             }
             Ok(Some((stream, _))) => {
                 self.state = State::Open(stream);
-                Some(Happened::Connected)
+                Some(TransportEvent::Connected)
             }
             Ok(None) => {
                 self.state = State::Listening {
                     listener,
                     is_told: true,
                 };
-                (!is_told).then_some(Happened::Listening)
+                (!is_told).then_some(TransportEvent::Listening)
             }
-            Err(error) => Some(Happened::Ended(self.failed(&error, None))),
+            Err(error) => Some(TransportEvent::Ended(self.failed(&error, None))),
         }
     }
 
-    fn exchange(&mut self, stream: &mut Stream, wants_input: bool) -> Option<Happened> {
+    fn exchange(&mut self, stream: &mut Stream, wants_input: bool) -> Option<TransportEvent> {
         // Writing comes first, so that a peer that keeps sending cannot hold up the requests.
         match self.write(stream) {
-            Ok(true) => return Some(Happened::Sent),
+            Ok(true) => return Some(TransportEvent::Sent),
             Ok(false) => {}
-            Err(error) => return Some(Happened::Ended(self.failed(&error, Some(stream)))),
+            Err(error) => return Some(TransportEvent::Ended(self.failed(&error, Some(stream)))),
         }
         if self.is_read_blocked || !wants_input {
             return None;
@@ -302,15 +302,15 @@ impl Transport {
             return Some(match stream.read(&mut self.buffer) {
                 Ok(0) => {
                     self.reason = Some(Reason::Closed);
-                    Happened::Ended(End::Closed)
+                    TransportEvent::Ended(End::Closed)
                 }
-                Ok(count) => Happened::Received(count),
+                Ok(count) => TransportEvent::Received(count),
                 Err(error) if errno::is_again(&error) => {
                     self.is_read_blocked = true;
-                    Happened::Received(0)
+                    TransportEvent::Received(0)
                 }
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
-                Err(error) => Happened::Ended(self.failed(&error, Some(stream))),
+                Err(error) => TransportEvent::Ended(self.failed(&error, Some(stream))),
             });
         }
     }
@@ -424,7 +424,7 @@ mod tests {
         assert!(matches!(transport.reason(), Some(Reason::Tls(_))));
         assert!(matches!(
             transport.step(true),
-            Some(Happened::Ended(End::Failed(_)))
+            Some(TransportEvent::Ended(End::Failed(_)))
         ));
     }
 }

@@ -148,7 +148,7 @@ pub(crate) fn execute(
 
 /// The error of a transaction whose selections are too long for a reply.
 fn too_much_selected() -> WireError {
-    let details = "replies take too much memory together";
+    let details = "unread replies of all clients take too much memory";
     WireError::new(Tag::ResourcesExhausted, details)
 }
 

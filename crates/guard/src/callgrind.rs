@@ -88,7 +88,7 @@ fn sum(text: &str) -> Option<u64> {
 /// reason why they cannot.
 pub(crate) fn is_possible() -> Result<(), String> {
     if cfg!(debug_assertions) {
-        return Err("this is no optimised build; use `make guard`".into());
+        return Err("this is not an optimised build; use `make guard`".into());
     }
     if !has_avx2() {
         return Err("the figures are those of x86-64 with AVX2, which this machine has not".into());

@@ -11,8 +11,8 @@ pub(crate) enum Error {
     /// Instructions cannot be counted on this machine or with this build.
     #[error("{0}")]
     Impossible(String),
-    /// There is no path with this name.
-    #[error("{0} is no path; `corvid-guard list` names them")]
+    /// There is no path of that name.
+    #[error("{0} is not a path; `corvid-guard list` names them")]
     NoPath(String),
     /// Callgrind failed. `log` is its standard error.
     #[error("{path}: valgrind failed: {log}")]

@@ -37,7 +37,7 @@ pub fn annotate(schema: &str, annotations: &str) -> Result<String, Error> {
         return Ok(json.to_string());
     }
     if !matches!(json, Value::Object(_)) {
-        return Err(Error::Schema("it is no object".to_owned()));
+        return Err(Error::Schema("it is not an object".to_owned()));
     }
     script::apply(&mut json, annotations).map_err(Error::Annotations)?;
     Ok(json.to_string())

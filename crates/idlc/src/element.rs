@@ -125,7 +125,7 @@ fn base_in_words(base: &BaseType) -> (String, String) {
     let (one, many) = match base.atom {
         AtomType::Integer => ("an integer", "integers"),
         AtomType::Real => ("a real", "reals"),
-        AtomType::Boolean => ("a truth value", "truth values"),
+        AtomType::Boolean => ("a boolean", "booleans"),
         AtomType::String => ("a string", "strings"),
         AtomType::Uuid => ("a UUID", "UUIDs"),
     };

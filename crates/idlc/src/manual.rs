@@ -44,15 +44,12 @@ pub fn manual() -> Manual {
                 "ENVIRONMENT",
                 &[(
                     "POSIXLY_CORRECT",
-                    "if set, options end at the first word that is none",
+                    "if set, options end at the first non-option argument",
                 )],
             ),
             Chapter::list(
                 "EXIT STATUS",
-                &[
-                    ("0", "done"),
-                    ("1", "something is wrong, and is told on standard error"),
-                ],
+                &[("0", "done"), ("1", "failure; standard error says why")],
             ),
             Chapter::prose("EXAMPLES", EXAMPLES),
             Chapter::prose("SEE ALSO", "`ovsdb-server`(1), `ovsdb-client`(1)"),

@@ -84,7 +84,7 @@ fn connect(name: &str) -> String {
 fn write_class(out: &mut String, table: &TableSchema) {
     let about = match (table.is_root, table.max_rows) {
         (_, 1) => " There is at most one.",
-        (false, _) => " It lasts as long as another row refers to it.",
+        (false, _) => " It exists only while another row refers to it.",
         (true, _) => "",
     };
     let _ = write!(

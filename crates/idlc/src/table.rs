@@ -113,7 +113,7 @@ pub(crate) fn table(
     let mut out = String::new();
     let about = match (table.is_root, table.max_rows) {
         (_, 1) => " There is at most one.",
-        (false, _) => " It lasts as long as another row refers to it.",
+        (false, _) => " It exists only while another row refers to it.",
         (true, _) => "",
     };
     write_out(
@@ -142,7 +142,7 @@ pub(crate) fn table(
     write_out(
         &mut out,
         &format!(
-            "}}\n/// What rows of `{name}` hold, in columns that the class was told of. Of a row that is not there everything is empty.\nimpl {row} {{\n"
+            "}}\n/// Values of rows of `{name}`, in columns that the class selects. All values of a missing row are empty.\nimpl {row} {{\n"
         ),
     );
     for column in &columns {
@@ -150,7 +150,7 @@ pub(crate) fn table(
     }
     write_out(
         &mut out,
-        &format!("}}\n/// Changes of rows of `{name}`, in the open transaction.\nimpl {row} {{\n"),
+        &format!("}}\n/// Changes to rows of `{name}`, in the open transaction.\nimpl {row} {{\n"),
     );
     for column in &columns {
         write_out(&mut out, &setters(column));
@@ -217,7 +217,7 @@ fn constant(column: &Column<'_>) -> String {
         fixed = if column.schema.mutable {
             ""
         } else {
-            "; only written when the row is inserted"
+            "; immutable after the insert"
         },
         constant = column.constant,
         kind = column.kind(),
@@ -234,8 +234,8 @@ fn getter(column: &Column<'_>) -> String {
         column.key.is_row || column.value.as_ref().is_some_and(|value| value.is_row),
     ) {
         (_, false) => "",
-        (Shape::OneRow | Shape::Optional, true) => " `None` where the row is not there.",
-        (_, true) => " Rows that are not there are left out.",
+        (Shape::OneRow | Shape::Optional, true) => " `None` if the row is missing.",
+        (_, true) => " Missing rows are omitted.",
     };
     format!(
         "/// The value of `{}`.{hidden}\n#[must_use]\n\
@@ -262,13 +262,13 @@ fn setters(column: &Column<'_>) -> String {
     match (column.shape, &column.value) {
         (Shape::Set, _) => {
             for (verb, does) in [
-                ("add", "Puts an element into"),
-                ("remove", "Takes an element out of"),
+                ("add", "Adds an element to"),
+                ("remove", "Removes an element from"),
             ] {
                 write_out(
                     &mut out,
                     &format!(
-                        "/// {does} `{name}`; whether that changed it.\n{errors}\
+                        "/// {does} `{name}`; returns whether that changed it.\n{errors}\
                      pub fn {verb}_{bare}(self, idl: &mut Idl, value: {key}) -> Result<bool, Misuse> {{\n\
                      Self::{constant}.{verb}(self, idl, value{convert})\n}}\n"
                     ),
@@ -280,10 +280,10 @@ fn setters(column: &Column<'_>) -> String {
             write_out(
                 &mut out,
                 &format!(
-                    "/// Sets the value at a key of `{name}`; whether that changed it.\n{errors}\
+                    "/// Sets the value at a key of `{name}`; returns whether that changed it.\n{errors}\
                  pub fn set_{bare}_key(self, idl: &mut Idl, key: {key}, value: {taken}) -> Result<bool, Misuse> {{\n\
                  Self::{constant}.set_key(self, idl, key{convert}, value{converted})\n}}\n\
-                 /// Takes a key out of `{name}`; whether that changed it.\n{errors}\
+                 /// Removes a key from `{name}`; returns whether that changed it.\n{errors}\
                  pub fn remove_{bare}_key(self, idl: &mut Idl, key: {key}) -> Result<bool, Misuse> {{\n\
                  Self::{constant}.remove_key(self, idl, key{convert})\n}}\n"
                 ),
@@ -304,8 +304,8 @@ fn enumeration(name: &str, what: &str, variants: &[(String, String)]) -> String 
     format!(
         "/// Values of {what}.\n\
          #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]\n\
-         pub enum {name} {{\n{declared}/// One that this code does not know.\nOther(Str),\n}}\n\
-         impl {name} {{\n/// As it is written.\n#[must_use]\npub fn as_str(&self) -> &str {{\n\
+         pub enum {name} {{\n{declared}/// A value that this code does not know.\nOther(Str),\n}}\n\
+         impl {name} {{\n/// The value as stored in the database.\n#[must_use]\npub fn as_str(&self) -> &str {{\n\
          match self {{\n{shown}{name}::Other(text) => text,\n}}\n}}\n}}\n\
          impl From<&str> for {name} {{\nfn from(text: &str) -> Self {{\nmatch text {{\n{read}_ => {name}::Other(text.into()),\n}}\n}}\n}}\n\
          impl std::fmt::Display for {name} {{\nfn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {{\nf.write_str(self.as_str())\n}}\n}}\n\

@@ -109,7 +109,8 @@ impl Client {
     }
 }
 
-/// Describes how a client treats its columns: table, then column, then "read", "write" or "on_demand".
+/// Describes how a client treats its columns: table, then column, then "read", "write" or
+/// "on_demand".
 fn class_of(schema: &Schema, columns: &Bound<'_, PyDict>) -> PyResult<Class> {
     let py = columns.py();
     let mut class = Class::new(schema.schema.clone());
@@ -127,7 +128,9 @@ fn class_of(schema: &Schema, columns: &Bound<'_, PyDict>) -> PyResult<Class> {
                 }
                 "on_demand" => class.on_demand(column),
                 mode => {
-                    let text = format!("{mode:?} is no mode: \"read\", \"write\" or \"on_demand\"");
+                    let text = format!(
+                        "unknown mode {mode:?}: expected \"read\", \"write\" or \"on_demand\""
+                    );
                     return Err(error::usage(py, text));
                 }
             }
@@ -155,7 +158,8 @@ fn credentials_of(
     has_files.then(|| Credentials::new(&settings))
 }
 
-/// Classes by the names of tables. Those of tables that the schema does not have are for other versions of it.
+/// Classes by the names of tables. Those of tables that the schema does not have are for other
+/// versions of it.
 fn row_classes_of(
     schema: &Schema,
     classes: Option<&Bound<'_, PyDict>>,
@@ -164,7 +168,7 @@ fn row_classes_of(
     for (name, class) in classes.into_iter().flat_map(PyDictMethods::iter) {
         let class = class.cast_into::<PyType>()?;
         if !class.is_subclass_of::<Row>()? {
-            let text = format!("{class} is no class of rows: derive it of corvid.Row");
+            let text = format!("{class} is not a row class: derive it from corvid.Row");
             return Err(error::usage(class.py(), text));
         }
         if let Some(table) = schema.schema.table_id(&name.extract::<String>()?) {
@@ -217,7 +221,8 @@ impl Client {
         let rows = match live_rows {
             None => RowObjects::handles(row_classes_of(schema, row_classes)?),
             Some(make) => {
-                // Programs of `ovs` see the state after each message, and all rows anew after a reconnection.
+                // Programs of `ovs` see the state after each message, and all rows anew after a
+                // reconnection.
                 client.idl_mut().session().set_messages_max(1);
                 client.idl_mut().set_resync(Resync::Reload);
                 RowObjects::live(make)
@@ -270,9 +275,10 @@ impl Client {
         self.work(py, polled::Client::run)
     }
 
-    /// As `run`, but returns as soon as something has changed: call it again until it returns False.
-    fn run_to_change(&self, py: Python<'_>) -> PyResult<bool> {
-        self.work(py, polled::Client::run_to_change)
+    /// As `run`, but returns as soon as something has changed: call it again until it returns
+    /// False.
+    fn run_until_change(&self, py: Python<'_>) -> PyResult<bool> {
+        self.work(py, polled::Client::run_until_change)
     }
 
     /// Raises `UsageError` in a process that was forked after the client began to connect.
@@ -392,7 +398,8 @@ impl Client {
         Index::add(slf, table, &columns)
     }
 
-    /// Sets the condition of a table: clauses of column, function and value, or `None` for all rows. Returns the number to wait for.
+    /// Sets the condition of a table: clauses of column, function and value, or `None` for all
+    /// rows. Returns the number to wait for.
     #[pyo3(signature = (table, clauses))]
     fn set_condition(
         &self,
@@ -411,7 +418,7 @@ impl Client {
         let condition = Value::parse(json.as_bytes()).ok();
         let condition = condition.and_then(|value| Condition::from_json(&value));
         let condition =
-            condition.ok_or_else(|| error::usage(py, format!("{json} is no condition")))?;
+            condition.ok_or_else(|| error::usage(py, format!("{json} is not a condition")))?;
         self.send_condition(py, table, condition)
     }
 
@@ -511,7 +518,8 @@ impl Client {
         Watch::begin(slf, &tables)
     }
 
-    /// Asks for values on demand: of a column of a row, of a column of all rows, or of all columns on demand of a table.
+    /// Asks for values on demand: of a column of a row, of a column of all rows, or of all columns
+    /// on demand of a table.
     #[pyo3(signature = (table, column, row))]
     fn fetch(
         &self,
@@ -567,5 +575,5 @@ pub(crate) fn rows_of(client: &Bound<'_, Client>, rows: Vec<RowId>) -> PyResult<
 
 fn duration(py: Python<'_>, seconds: f64) -> PyResult<Duration> {
     Duration::try_from_secs_f64(seconds)
-        .map_err(|_| error::usage(py, format!("{seconds} is no time in seconds")))
+        .map_err(|_| error::usage(py, format!("expected a time in seconds, not {seconds}")))
 }

@@ -23,9 +23,8 @@ pub(crate) fn condition_of(
     for (column, function, object) in clauses {
         let key = schema.column_key(py, table, &column)?;
         let column_type = schema.column_type(key);
-        let function = Function::from_name(function.as_bytes()).ok_or_else(|| {
-            error::usage(py, format!("{function:?} is no function of a condition"))
-        })?;
+        let function = Function::from_name(function.as_bytes())
+            .ok_or_else(|| error::usage(py, format!("unknown condition function {function:?}")))?;
         let argument = value::datum_of(&object, column_type)
             .map_err(|e| error::conversion(py, e, schema.names(key), None))?;
         condition.add(Clause::new(

@@ -1,4 +1,5 @@
-//! Exceptions. Their classes are Python (`python/corvid/errors.py`), so that they have attributes and docstrings.
+//! Exceptions. Their classes are Python (`python/corvid/errors.py`), so that they have attributes
+//! and docstrings.
 
 use corvid::data::Uuid;
 use corvid::{FetchError, Misuse};
@@ -63,7 +64,7 @@ pub(crate) fn unknown_name(py: Python<'_>, table: &str, name: &str) -> PyErr {
 
 /// A read of a column that is not replicated.
 pub(crate) fn not_replicated(py: Python<'_>, names: (&str, &str), row: Uuid) -> PyErr {
-    let text = "it is not replicated, so its value is not known: name it in the tables of connect";
+    let text = "it is not replicated, so its value is unknown: select it in the tables of connect";
     column(py, text, names, Some(row))
 }
 
@@ -92,7 +93,8 @@ pub(crate) fn column(
     )
 }
 
-/// An error of a conversion as one of a column, whose text it becomes. An exception that a program's own iterator has raised stays as it is.
+/// An error of a conversion as one of a column, whose text it becomes. An exception that a
+/// program's own iterator has raised stays as it is.
 pub(crate) fn conversion(
     py: Python<'_>,
     error: PyErr,

@@ -36,9 +36,9 @@ impl Schema {
     #[new]
     fn new(py: Python<'_>, json: &str) -> PyResult<Schema> {
         let value = Value::parse(json.as_bytes())
-            .map_err(|e| error::schema(py, format!("the schema is no JSON: {e}")))?;
+            .map_err(|e| error::schema(py, format!("the schema is not JSON: {e}")))?;
         let schema = corvid::Schema::from_json(&value)
-            .map_err(|e| error::schema(py, format!("the schema is wrong: {e}")))?;
+            .map_err(|e| error::schema(py, format!("invalid schema: {e}")))?;
         Ok(Schema {
             schema: Arc::new(schema),
         })

@@ -49,7 +49,7 @@ impl Session {
         let remote = self.remote.as_deref().unwrap_or("no remote");
         match (self.is_synced, self.is_connected) {
             (true, _) => format!("<session with {remote}, synced>"),
-            (false, true) => format!("<session with {remote}, contents on their way>"),
+            (false, true) => format!("<session with {remote}, downloading contents>"),
             (false, false) => match &self.last_failure {
                 Some(failure) => format!("<no session: {failure}>"),
                 None => format!("<no session with {remote} yet>"),

@@ -35,7 +35,7 @@ impl Transaction {
             let idl = state.client.idl_mut();
             (idl.open_txn() == Some(self.id)).then(|| work(idl))
         });
-        outcome.ok_or_else(|| error::usage(py, "the transaction is not open any more"))
+        outcome.ok_or_else(|| error::usage(py, "the transaction is no longer open"))
     }
 
     /// The id of a row, which must be one of this client.
@@ -43,7 +43,7 @@ impl Transaction {
         if row.client.is(&self.client) {
             return Ok(row.id);
         }
-        Err(error::usage(py, "the row is one of another client"))
+        Err(error::usage(py, "the row belongs to another client"))
     }
 
     fn change(
@@ -118,7 +118,8 @@ impl Transaction {
         Row::object(py, &self.client, row)
     }
 
-    /// Inserts a row that goes by a UUID of the caller's: until it is committed, or for good with `persistent`.
+    /// Inserts a row that goes by a UUID of the caller's: until it is committed, or for good with
+    /// `persistent`.
     #[pyo3(signature = (table, uuid, persistent))]
     fn insert_as(
         &self,
@@ -137,7 +138,7 @@ impl Transaction {
     /// Adds an operation of RFC 7047 5.2, as JSON, behind all others.
     fn add_operation(&self, py: Python<'_>, json: &str) -> PyResult<()> {
         let operation = Value::parse(json.as_bytes())
-            .map_err(|e| error::usage(py, format!("the operation is no JSON: {e}")))?;
+            .map_err(|e| error::usage(py, format!("the operation is not JSON: {e}")))?;
         let added = self.with(py, |idl| idl.add_operation(&operation))?;
         added.map_err(|misuse| error::usage(py, misuse.to_string()))
     }
@@ -240,7 +241,7 @@ impl Transaction {
         let column_type = schema.column_type(column_key);
         let (names, uuid) = (schema.names(column_key), Some(id.uuid));
         let Some(value_type) = &column_type.value else {
-            return Err(error::column(py, "it is no map", names, uuid));
+            return Err(error::column(py, "it is not a map", names, uuid));
         };
         let atom = |object: &Bound<'_, PyAny>, base: &BaseType| {
             value::atom_of(object, base).map_err(|e| error::conversion(py, e, names, uuid))
@@ -323,7 +324,7 @@ impl Transaction {
         // A caller that got `None` would take it for a row and fail later, elsewhere.
         let Some(uuid) = uuid else {
             let status = status.unwrap_or(Status::Aborted).name();
-            let text = format!("the transaction ({status}) has committed no insertion of this row");
+            let text = format!("the transaction ({status}) did not insert and commit this row");
             return Err(error::usage(py, text));
         };
         Row::object(py, &self.client, RowId { uuid, ..id })

@@ -26,7 +26,9 @@ pub(crate) fn give_back() {
         return;
     }
     if let Err(error) = tikv_jemalloc_ctl::background_thread::write(true) {
-        let line = format_args!("memory is given back late: no background threads ({error})");
+        let line = format_args!(
+            "freed memory is returned to the system late: the allocator cannot start its background threads ({error})"
+        );
         vlog::info(Module::Memory, line);
     }
 }
@@ -58,7 +60,7 @@ pub(crate) fn figures() -> Vec<(&'static str, u64)> {
     let mut figures: Vec<_> = kinds.into_iter().filter_map(known).collect();
     let of = |wanted| figures.iter().find(|(kind, _)| *kind == wanted);
     if let (Some((_, resident)), Some((_, allocated))) = (of("resident"), of("allocated")) {
-        figures.push(("kept", resident.saturating_sub(*allocated)));
+        figures.push(("unused", resident.saturating_sub(*allocated)));
     }
     figures
 }

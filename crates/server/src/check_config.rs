@@ -224,7 +224,7 @@ impl Check {
         if settings.credentials().are_sound() {
             output::line("SSL/TLS: key and certificate");
         } else {
-            self.fault("SSL/TLS cannot be used, see the messages of stream_ssl");
+            self.fault("SSL/TLS cannot be used; see the stream_ssl log messages");
         }
     }
 

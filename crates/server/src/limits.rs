@@ -1,9 +1,10 @@
 //! The configurable limits on what clients take: the options, their defaults, and how the limit of
 //! file descriptors reduces them.
 //!
-//! `--max-memory` bounds all memory that clients make the server hold. Each kind has a share, so no
-//! kind starves another: request texts half, replies a quarter, conditions and waiting transactions
-//! a quarter. `--max-message` and `--max-replies` override the shares of their kinds.
+//! `--max-client-memory` bounds all memory that clients make the server hold. Each kind has a
+//! share, so no kind starves another: request texts half, replies a quarter, conditions and waiting
+//! transactions a quarter. `--max-message-size` and `--max-reply-memory` override the shares of
+//! their kinds.
 //!
 //! Called by the command line at the start, and by changes at run time. Other parts enforce the
 //! limits ([`corvid_reactor::shard::Limits`], [`corvid_service::client_memory`]). The limits of one
@@ -38,35 +39,43 @@ const RESERVED_DESCRIPTORS: u64 = 256;
 pub(crate) enum LimitOption {
     /// `--max-sessions`
     Sessions,
-    /// `--max-message`
+    /// `--max-message-size`
     Message,
-    /// `--max-backlog`
+    /// `--max-session-backlog`
     Backlog,
-    /// `--max-memory`
+    /// `--max-client-memory`
     Memory,
-    /// `--max-replies`
+    /// `--max-reply-memory`
     Replies,
 }
 
 impl LimitOption {
     /// All options, sorted by name.
     pub(crate) const ALL: [LimitOption; 5] = [
-        LimitOption::Backlog,
         LimitOption::Memory,
         LimitOption::Message,
         LimitOption::Replies,
+        LimitOption::Backlog,
         LimitOption::Sessions,
     ];
 
+    /// The option of this name.
+    #[must_use]
+    pub(crate) fn named(name: &str) -> Option<LimitOption> {
+        LimitOption::ALL
+            .into_iter()
+            .find(|option| option.name() == name)
+    }
+
     /// The option's name, without dashes.
     #[must_use]
-    pub(crate) fn name(self) -> &'static str {
+    pub(crate) const fn name(self) -> &'static str {
         match self {
             LimitOption::Sessions => "max-sessions",
-            LimitOption::Message => "max-message",
-            LimitOption::Backlog => "max-backlog",
-            LimitOption::Memory => "max-memory",
-            LimitOption::Replies => "max-replies",
+            LimitOption::Message => "max-message-size",
+            LimitOption::Backlog => "max-session-backlog",
+            LimitOption::Memory => "max-client-memory",
+            LimitOption::Replies => "max-reply-memory",
         }
     }
 
@@ -84,7 +93,7 @@ impl LimitOption {
 }
 
 /// The heading of these options in the manual.
-pub(crate) const GROUP: &str = "Limits of what clients may take (SIZE in bytes, or with K, M or G)";
+pub(crate) const GROUP: &str = "Limits on clients (SIZE in bytes, or with suffix K, M or G)";
 
 /// The table of these options; `wrap` converts them to options of the program.
 pub(crate) fn specs<I: Copy>(wrap: impl Fn(LimitOption) -> I) -> [Spec<I>; 5] {
@@ -95,36 +104,37 @@ pub(crate) fn specs<I: Copy>(wrap: impl Fn(LimitOption) -> I) -> [Spec<I>; 5] {
     };
     [
         option(LimitOption::Sessions)
-            .means("N", "connections to serve at a time (default: what open files allow)")
+            .means("N", "maximum number of client sessions (default: as many as the open-file limit allows)")
             .more(
-                "Who comes when all places are taken is disconnected at once. The soft limit of open files is raised to the hard one; 256 are \
-                kept for everything else.",
+                "Further connections are closed at once. The server raises its soft limit of open files to the hard limit, and reserves 256 \
+                descriptors for files, the control socket and outgoing connections.",
             ),
         option(LimitOption::Message)
-            .means("SIZE", "longest message to take from a client (default: 1G)")
+            .means("SIZE", "maximum size of one message from a client (default: 1G)")
             .more(
-                "A client that sends a longer one is disconnected. Unhandled messages may be twice as long all together; beyond that an \
-                unfinished one is dropped with its connection: the one that has not grown for longest, or else one of the peer that holds most.",
+                "A client that sends a longer message is disconnected. If this option is given, all unhandled messages together may take twice \
+                SIZE. Beyond that the server closes the connection whose incomplete message has not grown for the longest time, or one of the peer \
+                with the most bytes.",
             ),
         option(LimitOption::Memory)
-            .means("SIZE", "most that clients may make the server hold (default: 4G)")
+            .means("SIZE", "memory for requests, replies, monitors and waits of all clients (default: 4G)")
             .more(
-                "Half of it is for messages that are not handled (twice --max-message if that is given), a quarter for replies that are not read \
-                (--max-replies if that is given), and a quarter for conditions of monitors and waiting transactions, beyond which requests are \
-                answered with \"resources exhausted\". Contents of databases do not count.",
+                "Half of it is for messages that are not handled yet (twice `--max-message-size` if that is given), a quarter for unread replies \
+                (`--max-reply-memory` if that is given), and a quarter for monitor conditions and waiting transactions. Requests beyond a share are \
+                answered with \"resources exhausted\". Database contents do not count.",
             ),
         option(LimitOption::Backlog)
-            .means("SIZE", "most that a client may leave unread (default: 4G)")
+            .means("SIZE", "maximum unread output of one client (default: 4G)")
             .more(
-                "A client that leaves more is disconnected. One answer may be as long as the database, so this should be more than that.",
+                "A client that leaves more unread is disconnected. One reply may be as large as the database, so SIZE should exceed that.",
             ),
         option(LimitOption::Replies)
-            .means("SIZE", "most that replies may hold together (default: a quarter of --max-memory)")
+            .means("SIZE", "memory for unread replies of all clients (default: a quarter of --max-client-memory)")
             .more(
-                "Counts replies of all clients that are being written or are not read yet. When more is held, long transactions and monitor \
-                requests are answered with \"resources exhausted\" until clients have read. A dump of a database is always possible when less is \
-                held; what a transaction selects from a table again may take half of what is left; an echo or an error that repeats a \
-                long request must fit.",
+                "Counts replies that are being composed or are not read yet. Above SIZE, long transactions and monitor requests are answered with \
+                \"resources exhausted\" until clients have read their replies; below it, a dump of a database always succeeds. Results that a \
+                transaction selects from the same table repeatedly may take half of the remaining room. An echo, or an error that quotes a long \
+                request, must fit into the remaining room.",
             ),
     ]
 }
@@ -198,13 +208,15 @@ impl Settings {
     pub(crate) fn resolve(&self) -> Limits {
         let descriptors = descriptors::raise().unwrap_or_else(|error| {
             let text = errno::text(&error);
-            warn(format_args!("limit of open files: {text}"));
+            warn(format_args!(
+                "cannot read or raise the limit of open files: {text}"
+            ));
             RESERVED_DESCRIPTORS * 4
         });
         let possible = sessions_possible(descriptors);
         if let Some(sessions) = self.sessions.filter(|sessions| *sessions > possible) {
             warn(format_args!(
-                "--max-sessions={sessions} is more than the limit of {descriptors} open files leaves room for; {possible} sessions are served"
+                "--max-sessions={sessions} exceeds the limit of {descriptors} open files; at most {possible} sessions are served"
             ));
         }
         Limits {
@@ -226,15 +238,15 @@ fn sessions_possible(descriptors: u64) -> u64 {
 fn count(value: &str) -> Result<u64, &'static str> {
     let is_number = !value.is_empty() && value.bytes().all(|byte| byte.is_ascii_digit());
     let number = value.parse().ok().filter(|number| is_number && *number > 0);
-    number.ok_or("not a number of sessions (1 or more)")
+    number.ok_or("expected a number of sessions, 1 or more")
 }
 
 /// Parses a size in bytes. The minimum leaves room for a probe and its reply, so that clients can
 /// connect.
 fn bytes(value: &str) -> Result<u64, &'static str> {
     match size::parse(value) {
-        None => Err("not a size (a number of bytes, or one with K, M or G)"),
-        Some(bytes) if bytes < 1024 => Err("too little (at least 1K)"),
+        None => Err("expected a size: a number of bytes, or one with suffix K, M or G"),
+        Some(bytes) if bytes < 1024 => Err("too small; the minimum is 1K"),
         Some(bytes) => Ok(bytes),
     }
 }

@@ -101,7 +101,7 @@ pub fn run(line: CommandLine) {
         is_audited: true,
         record: record.map(|directory| RecorderSettings {
             directory,
-            bytes_max: line.record_mib.unwrap_or(RECORDING_MIB) << 20,
+            bytes_max: line.recording_bytes_max.unwrap_or(RECORDING_BYTES_MAX),
         }),
         audit_exclude: line.audit_exclude,
         trusted_relays: Arc::new(TrustedRelays::new(&line.trusted_relays)),
@@ -303,8 +303,8 @@ fn watch(watchdog: &mut Watchdog, server: &Server) {
 /// The interval at which the status of remotes is written to rows, ms (docs/spec/cli.md 1.6).
 const STATUS_INTERVAL_MS: u64 = 2500;
 
-/// The default size limit of a recording, MiB.
-const RECORDING_MIB: u64 = 256;
+/// The default size limit of a recording, bytes.
+const RECORDING_BYTES_MAX: u64 = 256 << 20;
 
 /// The interval at which the exit of the `--run` child is polled, ms.
 const CHILD_POLL_MS: u64 = 50;

@@ -3,6 +3,7 @@
 //! Options come from the table in [`crate::options`], control commands from the registry that
 //! `control::commands` fills.
 
+pub mod reference;
 mod topics;
 
 use corvid_shell::manual::{Chapter, Manual, shared};
@@ -28,7 +29,7 @@ pub fn manual() -> Manual {
         ],
         chapters: vec![
             commands::all()
-                .chapter("CONTROL COMMANDS")
+                .chapter(reference::CONTROL_COMMANDS)
                 .with_text(CONTROL_COMMANDS),
             Chapter::prose("CONFIGURATION FILE", CONFIGURATION_FILE),
             signals(),
@@ -39,10 +40,10 @@ pub fn manual() -> Manual {
                 &[
                     ("0", "ended by the command `exit`, or after the COMMAND of `--run` succeeded"),
                     ("1", "could not start, or the COMMAND of `--run` failed"),
-                    ("128 and more", "as shells show it: ended by a signal, after its pidfile and sockets were removed"),
+                    ("128 and more", "ended by a signal, as shells report it; pidfile and sockets were removed first"),
                 ],
             )
-            .with_text("With `--detach`, the status of the command that was typed says whether the daemon serves."),
+            .with_text("With `--detach`, the exit status of the command tells whether the daemon has started to serve."),
             Chapter::prose("EXAMPLES", EXAMPLES),
             Chapter::prose("SEE ALSO", "`ovsdb-client`(1), `ovsdb-tool`(1), `ovs-appctl`(8)"),
         ],
@@ -61,14 +62,14 @@ fn signals() -> Chapter {
                 "SIGHUP",
                 "read the configuration file and certificates again, and open log files again by name; a supervisor passes it on",
             ),
-            ("SIGTERM, SIGINT, SIGALRM", "end the server: pidfile and sockets are removed, then it dies by that signal"),
+            ("SIGTERM, SIGINT, SIGALRM", "end the server: it removes its pidfile and sockets, then dies by that signal"),
             ("SIGUSR1, SIGUSR2", "end the process at once"),
             ("SIGPIPE", "ignored"),
         ],
     )
     .with_text(
-        "`ovsdb-server/reload`, `vlog/reopen` and `ovsdb-server/audit-reopen` on the control socket do one part of what SIGHUP does, and answer. A \
-         signal that was ignored at the start stays ignored.",
+        "`ovsdb-server/reload`, `vlog/reopen` and `ovsdb-server/reopen-audit-log` on the control socket each do one part of this, and report \
+         errors. A signal that was ignored at the start stays ignored.",
     )
 }
 
@@ -76,13 +77,10 @@ fn files() -> Chapter {
     Chapter::list(
         "FILES",
         &[
-            (
-                "{dbdir}/conf.db",
-                "the database that is served when none is named",
-            ),
+            ("{dbdir}/conf.db", "the database served if none is named"),
             (
                 ".DATABASE.~lock~",
-                "beside each database: locked as long as it is served",
+                "next to each database file: locked while the database is served",
             ),
             (
                 "{rundir}/{program}.PID.ctl",
@@ -96,8 +94,8 @@ fn files() -> Chapter {
 
 const DESCRIPTION: &str = "\
 `{program}` serves databases of the Open vSwitch Database protocol (RFC 7047 and the extensions that Open vSwitch and OVN use) to any
-number of clients. Each database is a file, made by `ovsdb-tool create`, to which transactions are appended. The files are those of
-Open vSwitch's own server and can be handed to it and back.
+number of clients. Each database is a file, created by `ovsdb-tool create`, to which transactions are appended. Open vSwitch's
+own server reads and writes the same files.
 
 A server also serves the database `_Server`, which lists the databases with their schemas and roles; clients read there whether a member is connected \
 to its cluster and leads it.
@@ -105,11 +103,11 @@ to its cluster and leads it.
 Clients reach it where `--remote` says; without one it can be reached by its control socket only, with `ovs-appctl`(8).";
 
 const CONTROL_COMMANDS: &str = "\
-To be sent with `ovs-appctl -t {program} COMMAND`, or with `-t` and the path of the control socket.";
+Send these with `ovs-appctl -t {program} COMMAND`, or name the control socket with `-t PATH`.";
 
 const CONFIGURATION_FILE: &str = "\
 `--config-file` names a file with one JSON object. Its member `remotes` holds an object for each connection method, with the members
-`max-backoff`, `inactivity-probe`, `dscp`, `read-only` and `role`, all of which may be left out; its member `databases` holds one for each
+`max-backoff`, `inactivity-probe`, `dscp`, `read-only` and `role`, all of them optional; its member `databases` holds one for each
 database file, with `service-model`.
 
     {
@@ -122,16 +120,16 @@ database file, with `service-model`.
       }
     }
 
-After a change, `ovs-appctl -t {program} ovsdb-server/reload` applies what differs.";
+After a change, `ovs-appctl -t {program} ovsdb-server/reload` applies the differences.";
 
 const EXAMPLES: &str = "\
-Serve a database of a schema of one's own on a Unix socket and to TCP clients of this host, in the background:
+Serve a database with your own schema, on a Unix socket and to TCP clients of this host, in the background:
 
     ovsdb-tool create /var/lib/inventory.db inventory.ovsschema
     ovsdb-server /var/lib/inventory.db --remote=punix:inventory.sock \\
         --remote=ptcp:6640:127.0.0.1 --pidfile --detach --log-file
 
-Add a listener for SSL/TLS while it runs, and look at the remotes:
+Add a listener for SSL/TLS at run time, and list the remotes:
 
     ovs-appctl -t ovsdb-server ovsdb-server/add-remote pssl:6641
     ovs-appctl -t ovsdb-server ovsdb-server/list-remotes
@@ -150,7 +148,7 @@ mod tests {
         let mut manual = manual();
         manual
             .commands
-            .push(commands::all().chapter("CONTROL COMMANDS"));
+            .push(commands::all().chapter(reference::CONTROL_COMMANDS));
         assert_eq!(manual.complaints(), [""; 0]);
     }
 }

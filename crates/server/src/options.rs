@@ -10,6 +10,7 @@ use corvid_shell::args::{Arg, Args, Item, OptionEntry, Spec};
 use corvid_shell::daemon::{self, DaemonOption};
 use corvid_shell::manual::{Manual, Placeholders, help};
 use corvid_shell::program;
+use corvid_shell::size;
 use corvid_shell::tls_options::{self, TlsOption};
 use corvid_shell::vlog::options::{self as log_options, LogOption};
 
@@ -47,14 +48,14 @@ pub struct CommandLine {
     pub(crate) disable_column_diff: bool,
     /// `--disable-file-no-data-conversion`; affects clustered databases only.
     pub(crate) disable_no_data_conversion: bool,
-    /// `--slow-transaction`, ms; `u64::MAX`: off.
+    /// `--slow-transaction-ms`, ms; `u64::MAX`: off.
     pub(crate) slow_ms: u64,
     /// `--audit-log`
     pub(crate) audit_log: Option<String>,
     /// `--record`
     pub(crate) record: Option<PathBuf>,
-    /// `--record-size`, MiB
-    pub(crate) record_mib: Option<u64>,
+    /// `--max-recording-size`, bytes
+    pub(crate) recording_bytes_max: Option<u64>,
     /// `--replay`
     pub replay: Option<PathBuf>,
     /// The lists of all `--audit-exclude` options, as given by the user.
@@ -110,8 +111,8 @@ fn specs() -> Vec<Spec<Id>> {
             .means("REMOTE", "connect or listen to REMOTE")
             .within(CONNECTIONS)
             .more(
-                "REMOTE is a connection method or `db:DB,TABLE,COLUMN`: what the strings of that column say, or the rows that it refers to. \
-                 Such rows also set probes, backoff, rights and roles, and the server writes their status.",
+                "REMOTE is a connection method, or `db:DB,TABLE,COLUMN`: the methods in that column, or in the rows that it refers to. \
+                 Such rows also set probes, backoff, permissions and roles, and the server writes connection status into them.",
             ),
         Spec::long("unixctl", Arg::Required, Id::Unixctl)
             .means("SOCKET", "control socket, or \"none\" (default: {rundir}/{program}.PID.ctl)"),
@@ -119,11 +120,11 @@ fn specs() -> Vec<Spec<Id>> {
             .means("COMMAND", "serve while the shell runs COMMAND, then exit"),
         Spec::long("check-config", Arg::None, Id::CheckConfig)
             .in_full()
-            .means("", "check what the server would be started with, and exit")
+            .means("", "check options, configuration and files, and exit")
             .more(
-                "Options, configuration file, database files and their schemas, remotes and certificates are checked as a server would need \
-                 them. Nothing is served, locked or changed, so it may be run beside the server. Each fault is a line on standard error; the \
-                 exit status is 0 when all of it can be used and 1 otherwise.",
+                "Checks options, the configuration file, database files and their schemas, remotes and certificates as a start would. \
+                 Nothing is served, locked or changed, so the check is safe while a server runs. Each problem is a line on standard error; \
+                 the exit status is 0 if there is none and 1 otherwise.",
             ),
         Spec::both("help", 'h', Arg::None, Id::Help).means("", "print this and exit"),
         Spec::both("version", 'V', Arg::None, Id::Version).means("", "print the version and exit"),
@@ -134,22 +135,22 @@ fn specs() -> Vec<Spec<Id>> {
     specs.extend(tls_options::specs(Id::Tls));
     specs.extend([
         Spec::long("record", Arg::Optional, Id::Record)
-            .means("DIR", "record everything that databases are given in DIR (default: {rundir})")
+            .means("DIR", "record all inputs of every database in DIR (default: {rundir})")
             .within(log_options::GROUP)
             .more(
-                "A recording is `NAME.recording` for each database; that of the run before is kept as `NAME.recording.old`. It holds the whole \
-                 content of the database and every request, so it is as secret as they are.",
+                "Each database is recorded in `NAME.recording`; the recording of the previous run is kept as `NAME.recording.old`. A recording \
+                 holds the complete database and every request, so protect it like the database.",
             ),
-        Spec::long("record-size", Arg::Required, Id::RecordSize)
+        Spec::long("max-recording-size", Arg::Required, Id::RecordSize)
             .in_full()
-            .means("MIB", "end a recording that has this size (default: 256)")
+            .means("SIZE", "end a recording at this size (default: 256M)")
             .within(log_options::GROUP),
         Spec::long("replay", Arg::Optional, Id::Replay)
             .means("DIR", "replay the recordings in DIR, and exit (default: {rundir})")
             .within(log_options::GROUP)
             .more(
-                "Each line says of one recording whether every session is sent the same bytes again. The exit status is 0 when that is so of all of \
-                 them and 1 otherwise. Nothing is served or changed.",
+                "Prints a line for each recording: whether every session is sent the same bytes again. The exit status is 0 if all recordings \
+                 replay identically and 1 otherwise. Nothing is served or changed.",
             ),
     ]);
     specs.extend([
@@ -164,44 +165,44 @@ fn specs() -> Vec<Spec<Id>> {
             .within(SYNCING),
         Spec::long("trusted-relays", Arg::Required, Id::TrustedRelays)
             .in_full()
-            .means("NAME,...", "relays that speak for their clients, by their certificates' names")
+            .means("NAME,...", "certificate names of relays that may act for their clients")
             .within(CONNECTIONS)
             .more(
-                "A transaction of a client of such a relay has the client's role here instead of the role of the relay's own connection, and the audit \
-                 log names the client. The role that any other relay tells for its client only restricts the transaction further.",
+                "A transaction that such a relay forwards runs with the client's role instead of the role of the relay's own connection, and the audit \
+                 log names the client. A role that any other relay reports for its client only restricts the transaction further.",
             ),
         Spec::long("no-dbs", Arg::None, Id::NoDbs)
-            .means("", "serve no database unless one is named")
+            .means("", "do not serve the default database if none is named")
             .within(DATABASES),
         Spec::long("disable-file-column-diff", Arg::None, Id::DisableColumnDiff)
             .means("", "write whole columns, not differences, to database files")
             .within(DATABASES)
             .more(
-                "For servers before 2.15 that are to read the files. `ovsdb/file/column-diff-enable` on the control socket takes it back.",
+                "Needed while servers before 2.15 must read the files. `ovsdb/file/column-diff-enable` on the control socket reverts it.",
             ),
         Spec::long("no-standalone-history", Arg::None, Id::NoStandaloneHistory)
             .in_full()
-            .means("", "keep no transaction history: clients that come back are told everything")
+            .means("", "keep no transaction history: reconnecting clients download everything")
             .within(DATABASES)
             .more(
-                "For programs that take the insertion of a row as the sign that a connection was made again. `\"standalone-history\": false` in the \
-                 configuration file says the same.",
+                "Needed by programs that detect a reconnection by the insertion of rows. `\"standalone-history\": false` in the configuration \
+                 file has the same effect.",
             ),
-        Spec::long("slow-transaction", Arg::Required, Id::SlowTransaction)
+        Spec::long("slow-transaction-ms", Arg::Required, Id::SlowTransaction)
             .in_full()
-            .means("MS", "log transactions that take as long (default: 1000, 0: none)")
+            .means("MS", "log transactions that take at least MS (default: 1000; 0: none)")
             .within(log_options::GROUP),
         Spec::long("audit-log", Arg::Required, Id::AuditLog)
             .in_full()
-            .means("FILE", "append who changed what to FILE (JSON lines)")
+            .means("FILE", "append every change and its author to FILE (JSON lines)")
             .within(log_options::GROUP)
             .more(
-                "After the file has been renamed, `ovsdb-server/audit-reopen` or `vlog/reopen` on the control socket begins a new one. \
-                 Writing never holds up anybody: records that cannot be written are missing, and the log says how many.",
+                "To rotate the file, rename it, then run `ovsdb-server/reopen-audit-log` or `vlog/reopen` on the control socket. \
+                 A slow or full disk never delays transactions: records that cannot be written are dropped, and the log says how many.",
             ),
         Spec::long("audit-exclude", Arg::Required, Id::AuditExclude)
             .in_full()
-            .means("LIST", "DB:TABLE[:COLUMN],... that the audit log leaves out")
+            .means("LIST", "omit these DB:TABLE[:COLUMN],... from the audit log")
             .within(log_options::GROUP),
         Spec::long(
             "disable-file-no-data-conversion",
@@ -214,20 +215,20 @@ fn specs() -> Vec<Spec<Id>> {
             .means("FILE", "take remotes and databases from FILE (JSON)")
             .within(DATABASES)
             .more(
-                "Instead of `--remote`, names of databases and the options for syncing. `ovsdb-server/reload` on the control socket reads it again.",
+                "Replaces `--remote`, database arguments and the syncing options. `ovsdb-server/reload` on the control socket applies changes.",
             ),
         Spec::long("metrics-listen", Arg::Required, Id::MetricsListen)
             .in_full()
             .means(
                 "ADDRESS",
-                "serve /metrics, /livez and /readyz over HTTP at ADDRESS, or at DB=ADDRESS,... by database",
+                "serve /metrics, /livez and /readyz over HTTP (also DB=ADDRESS,...)",
             )
             .more(
-                "ADDRESS is `HOST:PORT`, `[IPV6]:PORT`, `:PORT` for all addresses, or `unix:FILE`; a port of 0 is any free one, which is logged. \
-                 Scripts that start several servers with the same options give each database an address of its own: \
+                "ADDRESS is `HOST:PORT`, `[IPV6]:PORT`, `:PORT` for all addresses, or `unix:FILE`; with port 0 the server picks a free port and logs it. \
+                 Scripts that start several servers with the same options give each database its own address: \
                  `OVN_Northbound=127.0.0.1:9476,OVN_Southbound=127.0.0.1:9477`; a server takes the first entry that names one of its databases. \
                  `unix:DIRECTORY/` is the socket `DATABASE.metrics.sock` in that directory. `ovsdb-server/set-setting metrics-listen` changes the address at run time. \
-                 Every client that can connect can read the pages: choose an address that only permitted clients reach. Without this option nothing is measured.",
+                 The pages have no authentication: choose an address that only permitted clients can reach. Without this option nothing is measured.",
             ),
     ]);
     specs.extend(limits::specs(Id::Limit));
@@ -311,7 +312,7 @@ impl CommandLine {
             Id::SlowTransaction => {
                 let slow = slow_ms(&value.unwrap_or_default());
                 self.slow_ms = slow.unwrap_or_else(|problem| {
-                    program::fatal(format_args!("--slow-transaction: {problem}"))
+                    program::fatal(format_args!("--slow-transaction-ms: {problem}"))
                 });
             }
             Id::AuditLog => self.audit_log = value,
@@ -335,10 +336,10 @@ impl CommandLine {
             Id::Record => self.record = Some(recordings(value)),
             Id::RecordSize => {
                 let text = value.unwrap_or_default();
-                let mib = text.parse::<u64>().ok().filter(|mib| *mib > 0);
-                self.record_mib = mib.or_else(|| {
+                let bytes = size::parse(&text).filter(|bytes| *bytes >= 1024);
+                self.recording_bytes_max = bytes.or_else(|| {
                     program::fatal(format_args!(
-                        "--record-size: \"{text}\" is not a number of MiB"
+                        "--max-recording-size={text}: expected a size of 1K or more"
                     ))
                 });
             }
@@ -358,7 +359,7 @@ fn recordings(named: Option<String>) -> PathBuf {
     dirs::run().join(os_name::path(&named.unwrap_or_default()))
 }
 
-/// The default of `--slow-transaction`, ms: the duration at which the reference warns about a pass
+/// The default of `--slow-transaction-ms`: the duration at which the reference warns about a pass
 /// of its main loop.
 const SLOW_MS_DEFAULT: u64 = 1000;
 
@@ -370,7 +371,7 @@ pub(crate) fn slow_ms(text: &str) -> Result<u64, String> {
     match text.parse() {
         Ok(0) => Ok(u64::MAX),
         Ok(ms) => Ok(ms),
-        Err(_) => Err(format!("\"{text}\" is not a number of milliseconds")),
+        Err(_) => Err(format!("expected a number of milliseconds, not \"{text}\"")),
     }
 }
 
@@ -381,6 +382,7 @@ pub(crate) fn slow_ms(text: &str) -> Result<u64, String> {
 pub(crate) fn exclusions(list: &str) -> Result<Exclusions, String> {
     let mut exclusions = Exclusions::default();
     let outcome = exclusions.add(list);
-    outcome.map_err(|element| format!("\"{element}\" is not DB:TABLE or DB:TABLE:COLUMN"))?;
+    outcome
+        .map_err(|element| format!("expected DB:TABLE or DB:TABLE:COLUMN, not \"{element}\""))?;
     Ok(exclusions)
 }

@@ -19,7 +19,7 @@ mod remotes;
 mod roles;
 pub(crate) mod serving;
 mod sessions;
-mod settings;
+pub(crate) mod settings;
 mod shutdown;
 #[cfg(test)]
 mod tests;

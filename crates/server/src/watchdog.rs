@@ -91,7 +91,7 @@ impl Watchdog {
             if !self.stuck.contains(name) {
                 let seconds = busy_ms / 1000;
                 let message =
-                    format_args!("{name}: stuck, at one piece of work for {seconds} seconds");
+                    format_args!("{name}: stuck: one work item has taken {seconds} seconds");
                 vlog::warn(Module::OvsdbServer, message);
             }
         }

@@ -3,8 +3,8 @@
 //!
 //! The other half of the account, texts of unhandled requests, is kept where they are read
 //! (`corvid_reactor::shard::Limits`). Everything that a client without any rights can cause belongs
-//! to one of the kinds. Each kind has its own share of the bound (`--max-memory`), so one kind
-//! cannot starve another. A guard charges bytes when it is made, and releases them when it is
+//! to one of the kinds. Each kind has its own share of the bound (`--max-client-memory`), so one
+//! kind cannot starve another. A guard charges bytes when it is made, and releases them when it is
 //! dropped together with the memory it stands for.
 //!
 //! | Kind | Guard | Lives as long as | Beyond the limit |
@@ -177,7 +177,7 @@ fn share(bytes_max: usize, others: usize) -> usize {
 pub fn exhausted() -> WireError {
     WireError::new(
         Tag::ResourcesExhausted,
-        "replies take too much memory together",
+        "unread replies of all clients take too much memory",
     )
 }
 
@@ -186,7 +186,7 @@ pub fn exhausted() -> WireError {
 pub(crate) fn exhausted_kept() -> WireError {
     WireError::new(
         Tag::ResourcesExhausted,
-        "conditions and waiting transactions take too much memory together",
+        "monitor conditions and waiting transactions of all clients take too much memory",
     )
 }
 

@@ -175,7 +175,7 @@ impl Locks {
             requested.len() <= LOCKS_MAX,
             "the locks of a session are bounded"
         );
-        // Before the thief joins: the former owner must still be first in line to be found.
+        // Before the thief joins: the previous owner must still be first in line to be found.
         let mut notified = None;
         if mode == Mode::Steal {
             notified = self.displace(lock);

@@ -101,7 +101,7 @@ pub fn absence_reason(absence: Absence) -> &'static str {
             "the file of this member is damaged and the leader of its cluster has not replaced it"
         }
         Absence::Failed => {
-            "this member takes no part in its cluster any more: its log and cluster/status say what to do"
+            "this member no longer takes part in its cluster; its log and cluster/status say what to do"
         }
     }
 }

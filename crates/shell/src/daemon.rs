@@ -43,8 +43,8 @@ pub fn specs<I: Copy>(wrap: impl Fn(DaemonOption) -> I) -> [Spec<I>; 7] {
     let option = |name, arg, option| Spec::long(name, arg, wrap(option)).within(GROUP);
     [
         option("detach", Arg::None, DaemonOption::Detach).means("", "run in the background").more(
-            "The command that was typed ends when the daemon serves, or with its exit status if it cannot. Until then errors go to the \
-            terminal; afterwards standard input, output and error are `/dev/null`.",
+            "The command returns when the daemon serves, or with the daemon's exit status if it fails to start. Until then errors go to \
+            the terminal; afterwards standard input, output and error are `/dev/null`.",
         ),
         option("no-self-confinement", Arg::None, DaemonOption::NoSelfConfinement)
             .means("", "accepted for compatibility, without effect"),
@@ -53,22 +53,23 @@ pub fn specs<I: Copy>(wrap: impl Fn(DaemonOption) -> I) -> [Spec<I>; 7] {
         option("pidfile", Arg::Optional, DaemonOption::Pidfile)
             .means("FILE", "create a pidfile (default: {rundir}/{program}.pid)")
             .more(
-                "It holds the process that serves, never its supervisor, and is locked as long as that process lives: programs that look a \
-                daemon up by its name trust no other pidfile. A FILE that is no absolute name is below `{rundir}`.",
+                "It holds the id of the serving process, never of its supervisor, and is locked while that process lives: programs that look \
+                up a daemon by name trust only a locked pidfile. A relative FILE is relative to `{rundir}`.",
             ),
         option("overwrite-pidfile", Arg::None, DaemonOption::OverwritePidfile)
             .means("", "with --pidfile, start even if it names a running process"),
         option("monitor", Arg::None, DaemonOption::Monitor)
             .means("", "supervise the daemon and restart it after a crash")
             .more(
-                "A crash is an end by SIGABRT, SIGALRM, SIGBUS, SIGFPE, SIGILL, SIGPIPE, SIGSEGV, SIGXCPU or SIGXFSZ. The first restart follows \
-                at once, further ones ten seconds after the last. After any other end the supervisor ends too.",
+                "A crash is a death by SIGABRT, SIGALRM, SIGBUS, SIGFPE, SIGILL, SIGPIPE, SIGSEGV, SIGXCPU or SIGXFSZ. The supervisor restarts \
+                the daemon at once the first time, and at most every ten seconds after that. If the daemon ends in any other way, the \
+                supervisor exits too.",
             ),
         option("user", Arg::Required, DaemonOption::User)
             .means("USER[:GROUP]", "run as this user and group")
             .more(
-                "Only root can. Files and sockets are made as that user. The rights to bind low ports and to lock memory are kept, all \
-                others are given up.",
+                "Requires root. Files and sockets are created as that user. The process keeps the capabilities to bind low ports and to \
+                lock memory, and drops all others.",
             ),
     ]
 }

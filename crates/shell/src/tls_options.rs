@@ -36,24 +36,24 @@ pub fn specs<I: Copy>(wrap: impl Fn(TlsOption) -> I) -> [Spec<I>; 8] {
         short("ca-cert", 'C', TlsOption::CaCert)
             .means("FILE", "file with peer CA certificate")
             .more(
-                "Peers must present a certificate that leads to a self-signed one in FILE. Names of hosts play no part. `none` switches the \
-                check off, which is a risk.",
+                "A peer's certificate must chain to a self-signed certificate in FILE. Host names are not checked. `none` disables \
+                verification, so any peer is accepted.",
             ),
         long("bootstrap-ca-cert", TlsOption::BootstrapCaCert)
             .means("FILE", "file with peer CA certificate to read or create")
             .more(
-                "If FILE is not there, the CA certificate of the first peer that is connected to is believed and written to FILE; that \
-                connection is dropped and made again.",
+                "If FILE does not exist, the CA certificate of the first peer is trusted and written to FILE; that connection is then closed \
+                and opened again.",
             ),
         long("ssl-protocols", TlsOption::SslProtocols)
             .means("PROTOS", "range of protocols, of TLSv1.2 and TLSv1.3 (default: TLSv1.2+)")
-            .more("`TLSv1.2-TLSv1.3`, `TLSv1.2+`, or a list with commas, which means the range from its lowest to its highest."),
+            .more("`TLSv1.2-TLSv1.3`, `TLSv1.2+`, or a comma-separated list, which means the range from its lowest to its highest version."),
         long("ssl-ciphers", TlsOption::SslCiphers)
             .means("CIPHERS", "ciphers of TLSv1.2, as OpenSSL names them"),
         long("ssl-ciphersuites", TlsOption::SslCiphersuites)
-            .means("SUITES", "ciphersuites of TLSv1.3 and later, with colons between"),
+            .means("SUITES", "ciphersuites of TLSv1.3 and later, separated by colons"),
         long("ssl-server-name", TlsOption::SslServerName)
-            .means("NAME", "name to ask servers for (SNI), instead of their host"),
+            .means("NAME", "server name to request (SNI) instead of the host name"),
     ]
 }
 
@@ -62,7 +62,7 @@ pub fn peer_spec<I: Copy>(wrap: impl Fn(TlsOption) -> I) -> Spec<I> {
     Spec::long("peer-ca-cert", Arg::Required, wrap(TlsOption::PeerCaCert))
         .means(
             "FILE",
-            "further certificates to send to peers after our own",
+            "additional certificates to send to peers after our own",
         )
         .within(GROUP)
 }

@@ -115,7 +115,10 @@ impl ModelCheck {
         };
         let actual = Value::parse(&result).map_err(|_| "the result is no JSON".to_owned())?;
         normal::check_canonical(&actual)?;
-        let actual = actual.as_array().ok_or("the result is no array")?.to_vec();
+        let actual = actual
+            .as_array()
+            .ok_or("the result is not an array")?
+            .to_vec();
         let expected = match self.model_outcome(operations, &actual, is_read_only) {
             model::Outcome::Done(elements) => elements,
             model::Outcome::Blocked(deadline) => {

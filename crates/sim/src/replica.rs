@@ -19,12 +19,12 @@ pub fn apply(
     rows: &mut Tables,
     updates: &Value,
 ) -> Result<(), String> {
-    for (name, updates) in updates.as_object().ok_or("updates are no object")? {
+    for (name, updates) in updates.as_object().ok_or("updates are not an object")? {
         let name = name.to_string();
         let table = schema.tables.get(&name).ok_or("unknown table")?;
         let columns = monitor.tables[&name].columns.keys();
         let rows = rows.entry(name.clone()).or_default();
-        for (uuid, update) in updates.as_object().ok_or("rows are no object")? {
+        for (uuid, update) in updates.as_object().ok_or("rows are not an object")? {
             let uuid = Uuid::parse(uuid).ok_or("bad identity")?;
             let old = rows.remove(&uuid);
             let new = if monitor.is_v1 {
@@ -41,7 +41,7 @@ pub fn apply(
 
 fn read(table: &Table, row: &Value) -> Result<Row, String> {
     let mut columns = Row::new();
-    for (name, value) in row.as_object().ok_or("a row is no object")? {
+    for (name, value) in row.as_object().ok_or("a row is not an object")? {
         let name = name.to_string();
         let ty = table.ty(&name).ok_or("unknown column")?;
         let unlimited = ty.limited(0, u64::MAX);
@@ -74,7 +74,7 @@ fn partial<'c>(
     held: Option<Row>,
     update: &Value,
 ) -> Result<Option<Row>, String> {
-    let members = update.as_object().ok_or("an update is no object")?;
+    let members = update.as_object().ok_or("an update is not an object")?;
     let mut kinds = members.iter();
     let (Some((kind, row)), None) = (kinds.next(), kinds.next()) else {
         return Err("not exactly one kind".to_owned());

@@ -25,9 +25,8 @@ pub(crate) const fn fail<I: Copy>(id: I) -> Spec<I> {
     Spec::long("fail", Arg::None, id)
         .means("", "transact: exit with status 2 if the transaction is refused")
         .more(
-            "Without this option the exit status tells only whether there was an answer: a transaction of which nothing was done prints its \
-            errors among its results, with status 0. With it the first of these errors is printed on standard error too. `query` obeys it as \
-            well.",
+            "Without this option the exit status only tells whether there was a reply: a refused transaction prints its errors among its \
+results, with status 0. With it the first error is also printed on standard error. The option applies to `query` too.",
         )
         .in_full()
 }

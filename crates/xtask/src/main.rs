@@ -15,6 +15,7 @@ mod mutants;
 mod page;
 mod process_tree;
 mod programs;
+mod reference;
 mod test_run;
 mod timed_process;
 mod tree;
@@ -95,6 +96,10 @@ fn command_line() -> Command {
             "lines",
             "Counts lines of product code of the repository at DIR, by crate",
         ))
+        .subcommand(task(
+            "reference",
+            "Writes the generated pages of docs/reference of the repository at DIR",
+        ))
         .subcommand(deb)
         .subcommand(c)
         .subcommand(
@@ -139,6 +144,7 @@ fn run(line: &ArgMatches) -> Outcome {
             mutants::run(&names.into_iter().flatten().collect())
         }
         "lines" => lines::print(&given("dir")?),
+        "reference" => reference::write_all(&given("dir")?),
         "completions" => completion::write_all(&given("dir")?),
         "c" => c_library::install(&given("dir")?, &given("library")?, &given("source")?),
         _ => deb::build(&deb::Inputs {

@@ -159,7 +159,7 @@ fn inlines(text: &str) -> Vec<Inline> {
 }
 
 /// Converts a phrase to a sentence.
-fn sentence(phrase: &str) -> String {
+pub(crate) fn sentence(phrase: &str) -> String {
     let mut letters = phrase.chars();
     let first = letters.next().map(|first| first.to_ascii_uppercase());
     let end = if phrase.ends_with(['.', ':']) {

@@ -8,6 +8,8 @@ use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
 
+use super::deviations;
+
 /// The files of `docs/spec`, without their extension.
 const SPECS: [&str; 5] = ["protocol", "storage", "distribution", "cli", "idl"];
 
@@ -81,7 +83,7 @@ fn plays_that_differ_name_sections_of_the_protocol() {
 #[test]
 fn references_within_the_specifications_resolve() {
     let specs = Spec::all();
-    let deviations = deviations(&read(&root().join("docs/reference/compatibility.md")));
+    let deviations = deviations::numbers(&read(&root().join("docs/reference/deviations.md")));
     let mut complaints = Vec::new();
     let texts = specs.iter().map(|spec| (spec.name, &spec.text));
     let index = read(&spec_path("README"));
@@ -317,7 +319,7 @@ fn check_references(
         let numbers = list.iter().filter_map(|number| number.parse().ok());
         for number in numbers.filter(|number| !deviations.contains(number)) {
             complaints.push(format!(
-                "docs/reference/compatibility.md has no deviation {number}"
+                "docs/reference/deviations.md has no deviation {number}"
             ));
         }
     }
@@ -388,13 +390,6 @@ pub(super) fn anchor(heading: &str) -> String {
     let kept = |found: &char| found.is_alphanumeric() || "-_ ".contains(*found);
     let text: String = heading.to_lowercase().chars().filter(kept).collect();
     text.replace(' ', "-")
-}
-
-/// Returns the numbers of the deviations that docs/reference/compatibility.md lists.
-fn deviations(text: &str) -> BTreeSet<u32> {
-    text.lines()
-        .filter_map(|line| line.strip_prefix("| ")?.split(' ').next()?.parse().ok())
-        .collect()
 }
 
 /// Checks that the rows of tables with the heading `Line` name rows of the catalogue, and that

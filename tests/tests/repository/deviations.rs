@@ -10,92 +10,100 @@ use std::path::Path;
 
 use super::documents::has_witness;
 
-const DEVIATIONS: &str = "## Deviations";
+const DEVIATIONS: &str = "docs/reference/deviations.md";
+const FEATURES: &str = "docs/reference/compatibility.md";
 
 #[test]
 fn deviations_are_in_order_and_each_has_its_test() {
-    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../docs/reference/compatibility.md");
-    let text =
-        fs::read_to_string(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
-    let rows = rows(&text);
-    assert!(rows.len() > 90, "only {} deviations were found", rows.len());
-    let mut complaints = check_order(&rows);
-    complaints.extend(check_witnesses(&rows));
-    complaints.extend(check_citations(&text, &rows));
+    let read = |name: &str| {
+        let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("..").join(name);
+        fs::read_to_string(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()))
+    };
+    let (text, features) = (read(DEVIATIONS), read(FEATURES));
+    let entries = entries(&text);
+    assert!(
+        entries.len() > 90,
+        "only {} deviations were found",
+        entries.len()
+    );
+    let mut complaints = check_order(&entries);
+    complaints.extend(check_witnesses(&entries));
+    complaints.extend(check_citations(&features, &entries));
     assert!(complaints.is_empty(), "\n{}", complaints.join("\n"));
 }
 
-/// A deviation: the position of its section, counted from 1, its number and its whole line.
-struct Row<'a> {
-    section: u32,
-    number: u32,
-    line: &'a str,
+/// The numbers of all deviations.
+pub(super) fn numbers(text: &str) -> BTreeSet<u32> {
+    entries(text).iter().map(|entry| entry.number).collect()
 }
 
-fn rows(text: &str) -> Vec<Row<'_>> {
+/// A deviation: the position of its section, from 1, its number and its text.
+struct Entry {
+    section: u32,
+    number: u32,
+    text: String,
+}
+
+/// A section is `## TITLE`, a deviation in it `### NUMBER` and the text below.
+fn entries(text: &str) -> Vec<Entry> {
     let mut section = 0;
-    let mut found = Vec::new();
-    for line in text.lines().skip_while(|line| *line != DEVIATIONS) {
-        if line.starts_with("### ") {
+    let mut found: Vec<Entry> = Vec::new();
+    for line in text.lines() {
+        if line.starts_with("## ") {
             section += 1;
         }
-        let number = line
-            .strip_prefix("| ")
-            .and_then(|rest| rest.split(' ').next());
+        let number = line.strip_prefix("### ");
         if let Some(number) = number.and_then(|number| number.parse().ok()) {
-            found.push(Row {
+            found.push(Entry {
                 section,
                 number,
-                line,
+                text: String::new(),
             });
+        } else if let Some(entry) = found.last_mut()
+            && !line.starts_with('#')
+        {
+            entry.text.push_str(line);
+            entry.text.push('\n');
         }
     }
     found
 }
 
-/// Checks that the rows of the third section have the numbers 301, 302 and so on, and likewise for
-/// the other sections.
-fn check_order(rows: &[Row<'_>]) -> Vec<String> {
+/// The deviations of the third section are 301, 302 and so on.
+fn check_order(entries: &[Entry]) -> Vec<String> {
     let mut complaints = Vec::new();
     let mut section = 0;
     let mut expected = 0;
-    for row in rows {
-        if row.section != section {
-            section = row.section;
+    for entry in entries {
+        if entry.section != section {
+            section = entry.section;
             expected = section * 100;
         }
         expected += 1;
-        if row.number != expected {
+        if entry.number != expected {
             complaints.push(format!(
-                "docs/reference/compatibility.md: deviation {} stands where {expected} belongs",
-                row.number
+                "{DEVIATIONS}: deviation {} stands where {expected} belongs",
+                entry.number
             ));
-            expected = row.number;
+            expected = entry.number;
         }
     }
     complaints
 }
 
-fn check_witnesses(rows: &[Row<'_>]) -> Vec<String> {
-    rows.iter()
-        .filter(|row| !has_witness(row.line))
-        .map(|row| {
-            format!(
-                "docs/reference/compatibility.md: deviation {} names no test",
-                row.number
-            )
-        })
+fn check_witnesses(entries: &[Entry]) -> Vec<String> {
+    entries
+        .iter()
+        .filter(|entry| !has_witness(&entry.text))
+        .map(|entry| format!("{DEVIATIONS}: deviation {} names no test", entry.number))
         .collect()
 }
 
-/// Checks the numbers in parentheses in the second cell of the row of a feature:
-/// `better (204, 205)`, `same (501 to 503)`.
-fn check_citations(text: &str, rows: &[Row<'_>]) -> Vec<String> {
-    let numbers: BTreeSet<u32> = rows.iter().map(|row| row.number).collect();
-    let features = text
-        .lines()
-        .take_while(|line| *line != DEVIATIONS)
-        .filter(|line| line.starts_with("| "));
+/// Numbers in parentheses in the second cell of a row of a feature: `better (204, 205)`,
+/// `same (501 to 503)`.
+fn check_citations(features: &str, entries: &[Entry]) -> Vec<String> {
+    let numbers: BTreeSet<u32> = entries.iter().map(|entry| entry.number).collect();
+    let features = features.lines().filter(|line| line.starts_with("| "));
     let mut complaints = Vec::new();
     for line in features {
         let status = line.split(" | ").nth(1).unwrap_or_default();
@@ -103,9 +111,7 @@ fn check_citations(text: &str, rows: &[Row<'_>]) -> Vec<String> {
         for list in lists.filter_map(|rest| rest.split_once(')')) {
             for number in cited(list.0) {
                 if !numbers.contains(&number) {
-                    complaints.push(format!(
-                        "docs/reference/compatibility.md: no deviation {number}: {line}"
-                    ));
+                    complaints.push(format!("{FEATURES}: no deviation {number}: {line}"));
                 }
             }
         }
@@ -130,23 +136,25 @@ mod proofs {
 
     use super::*;
 
-    const TEXT: &str = "| locks | same (101, 102) and (see 9) | `locks/*` |\n## Deviations\n### One\n| | |\n\
-                        | 101 | x. `locks/free-lock` |\n| 102 | y. `word` |\n### Two\n| 203 | z. `net: name` |\n";
+    const FEATURES: &str = "| locks | same (101, 102) and (see 9) | `locks/*` |\n";
+    const TEXT: &str = "# Deviations\n## One\n### 101\nx.\n\nTests: `locks/free-lock`\n### 102\ny. `word`\n\
+                        ## Two\n### 203\nz.\n\nTests: `net: name`\n## Three\n### Other\n";
 
     #[test]
-    fn gaps_and_rows_without_a_test_are_found() {
-        let rows = rows(TEXT);
+    fn gaps_and_deviations_without_a_test_are_found() {
+        let entries = entries(TEXT);
+        assert_eq!(entries.len(), 3);
         assert_eq!(
-            check_order(&rows),
-            ["docs/reference/compatibility.md: deviation 203 stands where 201 belongs"]
+            check_order(&entries),
+            ["docs/reference/deviations.md: deviation 203 stands where 201 belongs"]
         );
         assert_eq!(
-            check_witnesses(&rows),
-            ["docs/reference/compatibility.md: deviation 102 names no test"]
+            check_witnesses(&entries),
+            ["docs/reference/deviations.md: deviation 102 names no test"]
         );
-        assert!(check_citations(TEXT, &rows).is_empty());
+        assert!(check_citations(FEATURES, &entries).is_empty());
         assert_eq!(
-            check_citations("| a | same (101 to 104) | |", &rows).len(),
+            check_citations("| a | same (101 to 104) | |", &entries).len(),
             1
         );
     }

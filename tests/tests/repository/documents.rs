@@ -31,7 +31,12 @@ const DOCUMENTS: &[&str] = &[
     "docs/internals/request.md",
     "docs/internals/testing.md",
     "docs/internals/threads.md",
+    "docs/reference/commands.md",
+    "docs/reference/deviations.md",
     "docs/reference/metrics.md",
+    "docs/reference/options.md",
+    "docs/reference/settings.md",
+    "docs/reference/wire-extensions.md",
     "docs/operate/audit.md",
     "docs/operate/active-backup.md",
     "docs/operate/backup-and-restore.md",
@@ -61,6 +66,7 @@ const DOCUMENTS: &[&str] = &[
 /// The documents whose tables name tests.
 const WITNESSED: &[&str] = &[
     "docs/reference/compatibility.md",
+    "docs/reference/deviations.md",
     "docs/clients/behaviour.md",
     "docs/internals/simulation.md",
 ];
@@ -282,7 +288,18 @@ fn sources(folder: &Path) -> Vec<PathBuf> {
 fn witnesses(text: &str) -> Vec<(&str, Option<Witness<'_>>)> {
     let mut found = Vec::new();
     let mut has_test_column = false;
-    for line in text.lines().filter(|line| line.starts_with('|')) {
+    for line in text.lines() {
+        if let Some(list) = line.strip_prefix("Tests: ") {
+            found.extend(
+                spans(list)
+                    .into_iter()
+                    .map(|span| (span, Witness::of(span))),
+            );
+            continue;
+        }
+        if !line.starts_with('|') {
+            continue;
+        }
         let cells: Vec<&str> = line.trim_matches('|').split(" | ").collect();
         let last = cells.last().copied().unwrap_or_default();
         if last.trim() == "Test" {
@@ -300,9 +317,9 @@ fn witnesses(text: &str) -> Vec<(&str, Option<Witness<'_>>)> {
     found
 }
 
-/// Whether a row of a table without a column for tests names a test or the code.
-pub(super) fn has_witness(line: &str) -> bool {
-    let mut found = spans(line).into_iter().filter_map(Witness::of);
+/// Whether a text names a test, or the code.
+pub(super) fn has_witness(text: &str) -> bool {
+    let mut found = spans(text).into_iter().filter_map(Witness::of);
     found.any(|witness| is_certain(&witness))
 }
 

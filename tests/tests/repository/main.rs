@@ -4,6 +4,7 @@
 mod book;
 mod bounds;
 mod citations;
+mod comment_width;
 mod deviations;
 mod documents;
 mod drawings;

@@ -8,6 +8,7 @@
 //! Reads files as text. Each rule is a function from a text to complaints, and is tested with the
 //! snippets below.
 
+use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 
@@ -72,9 +73,8 @@ const IDENTIFIERS: [(&str, &str); 5] = [
     ("take_along", "try_inline"),
 ];
 
-/// Phrases that no comment and no document may contain, in lower case. They are found as whole
-/// words.
-const PHRASES: [&str; 14] = [
+/// Phrases that no comment, document or string contains, in lower case and at borders of words.
+const PHRASES: [&str; 22] = [
     "in vain",
     "for want of",
     "in being",
@@ -89,10 +89,47 @@ const PHRASES: [&str; 14] = [
     "first contents",
     "comes of age",
     "let go of",
+    "for how long",
+    "of no use",
+    "though called",
+    "the former",
+    "the latter",
+    "waits behind",
+    "wait behind",
+    "waiting behind",
 ];
 
-/// Words with which no sentence of a comment or document may begin, except for questions. The
-/// sentence should name its subject instead.
+/// Phrases that new text avoids. They are counted, with `is no X` where X is a noun, against
+/// [`AVOIDED_ALLOWED`].
+const AVOIDED: [&str; 1] = ["beside"];
+
+/// Words after which `is no` is idiomatic: `is no longer`.
+const IDIOMATIC_AFTER_NO: [&str; 6] = ["longer", "more", "less", "such", "different", "doubt"];
+
+/// Avoided phrases that a crate or folder of documents may have in comments, prose and strings; one
+/// that is not listed has none. The numbers only fall.
+const AVOIDED_ALLOWED: &[(&str, usize)] = &[
+    ("crates/bench", 1),
+    ("crates/capi", 6),
+    ("crates/consensus", 3),
+    ("crates/engine", 1),
+    ("crates/fuzzing", 1),
+    ("crates/idl", 2),
+    ("crates/monitor", 2),
+    ("crates/python", 2),
+    ("crates/server", 1),
+    ("crates/service", 5),
+    ("crates/shell", 1),
+    ("crates/sim", 2),
+    ("crates/xtask", 5),
+    ("docs", 3),
+    ("docs/internals", 1),
+    ("docs/performance", 24),
+    ("tests", 9),
+];
+
+/// Words that begin no sentence of a comment or document, but for questions: the thing is named
+/// instead.
 const OPENINGS: [&str; 6] = ["What", "Who", "Whose", "Whatever", "Whoever", "Whomever"];
 
 /// The folders in which files are looked for. The files in the root are also read.
@@ -105,6 +142,7 @@ fn retired_words_are_not_used() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
     let own = Path::new(file!()).file_name().unwrap();
     let mut complaints = Complaints::new();
+    let mut avoided: BTreeMap<String, Complaints> = BTreeMap::new();
     let mut count = 0;
     for path in files(&root) {
         if path.file_name() == Some(own) {
@@ -119,11 +157,32 @@ fn retired_words_are_not_used() {
             continue;
         };
         count += 1;
-        let found = match path.extension().and_then(|ending| ending.to_str()) {
-            Some("rs") => check_source(&text),
-            _ => check_prose(&prose_of_document(&text)),
+        let is_source = path.extension().is_some_and(|ending| ending == "rs");
+        let (found, prose) = if is_source {
+            let mut prose: Vec<String> = text
+                .lines()
+                .map(|line| split_comment(line).1.to_owned())
+                .collect();
+            prose.extend(strings(&text).into_iter().map(|(_, string)| string));
+            (check_source(&text), prose)
+        } else {
+            let prose = prose_of_document(&text);
+            (check_prose(&prose), prose)
         };
         complaints.extend(found.iter().map(|found| format!("{shown}:{found}")));
+        let home = avoided.entry(home(&shown)).or_default();
+        let found = prose.iter().filter_map(|line| avoided_in(line));
+        home.extend(found.map(|found| format!("{shown}: {found}")));
+    }
+    let allowed: BTreeMap<&str, usize> = AVOIDED_ALLOWED.iter().copied().collect();
+    for (home, found) in avoided {
+        if found.len() > allowed.get(home.as_str()).copied().unwrap_or(0) {
+            complaints.push(format!(
+                "{home}: {} avoided phrases:\n{}",
+                found.len(),
+                found.join("\n")
+            ));
+        }
     }
     assert!(count > 500, "only {count} files were found");
     assert!(
@@ -169,7 +228,68 @@ fn is_read(path: &Path) -> bool {
         .is_some_and(|ending| ending == "rs" || ending == "md")
 }
 
-/// Returns the complaints about a Rust source, each with its line.
+/// The crate of a source, or the folder of a document.
+fn home(shown: &str) -> String {
+    let parts: Vec<&str> = shown.split('/').collect();
+    match parts[..] {
+        ["crates" | "docs", name, _, ..] => format!("{}/{name}", parts[0]),
+        [folder, _, ..] => folder.to_owned(),
+        _ => "root".to_owned(),
+    }
+}
+
+/// The avoided phrase of a line of prose, code spans left out.
+fn avoided_in(line: &str) -> Option<String> {
+    let prose: Vec<&str> = line.split('`').step_by(2).collect();
+    let lower = format!(" {} ", words(&prose.join(" x ")));
+    let phrase = AVOIDED
+        .iter()
+        .find(|phrase| lower.contains(&format!(" {phrase} ")))
+        .map(|phrase| format!("\"{phrase}\""));
+    phrase.or_else(|| {
+        let words: Vec<&str> = lower.split_whitespace().collect();
+        let is_avoided = |three: &&[&str]| {
+            matches!(three[0], "is" | "are" | "was" | "were")
+                && three[1] == "no"
+                && !IDIOMATIC_AFTER_NO.contains(&three[2])
+        };
+        let place = words.windows(3).position(|three| is_avoided(&three))?;
+        // `There is no row` is idiomatic.
+        let is_existence = place > 0 && words[place - 1] == "there";
+        (!is_existence).then(|| format!("\"{}\"", words[place..place + 3].join(" ")))
+    })
+}
+
+/// The string literals of the code before the tests, each with its line; lines that go on are
+/// joined.
+fn strings(text: &str) -> Vec<(usize, String)> {
+    let code = text.split("#[cfg(test)]\nmod ").next().unwrap_or_default();
+    let mut found = Vec::new();
+    let mut string: Option<(usize, String)> = None;
+    for (index, line) in code.lines().enumerate() {
+        let mut letters = match &string {
+            Some(_) => line.trim_start().chars().peekable(),
+            None => split_comment(line).0.chars().peekable(),
+        };
+        let mut before = ' ';
+        while let Some(letter) = letters.next() {
+            match (&mut string, letter) {
+                (Some((_, text)), '\\') => text.extend(letters.next().filter(|next| *next == '"')),
+                (Some(_), '"') => found.extend(string.take()),
+                (Some((_, text)), letter) => text.push(letter),
+                // A letter in quotes, as '"'.
+                (None, '"') if before == '\'' && letters.peek() == Some(&'\'') => {}
+                (None, '"') => string = Some((index + 1, String::new())),
+                (None, '/') if letters.peek() == Some(&'/') => break,
+                (None, _) => {}
+            }
+            before = letter;
+        }
+    }
+    found
+}
+
+/// Complaints about a Rust source, each with its line.
 fn check_source(text: &str) -> Complaints {
     let mut complaints = Complaints::new();
     let mut prose = Vec::new();
@@ -180,11 +300,23 @@ fn check_source(text: &str) -> Complaints {
         prose.push(comment.to_owned());
     }
     complaints.extend(check_prose(&prose));
+    for (line, string) in strings(text) {
+        let found = check_phrases(&string).into_iter();
+        complaints.extend(found.map(|phrase| format!("{line}: {phrase} in a string")));
+    }
     complaints
 }
 
-/// Returns the code of a line without the contents of its strings. Texts that operators and scripts
-/// read are not checked.
+/// The retired phrases of a line of prose.
+fn check_phrases(line: &str) -> Complaints {
+    let lower = format!(" {} ", words(line));
+    let is_there = |phrase: &&str| lower.contains(&format!(" {phrase} "));
+    let found = PHRASES.into_iter().filter(is_there);
+    found.map(|phrase| format!("\"{phrase}\"")).collect()
+}
+
+/// A line's code without the contents of its strings: texts that operators and scripts read keep
+/// their words.
 fn without_strings(code: &str) -> String {
     let mut in_string = false;
     let mut before = ' ';
@@ -283,13 +415,9 @@ fn prose_of_document(text: &str) -> Vec<String> {
 fn check_prose(lines: &[String]) -> Complaints {
     let mut complaints = Complaints::new();
     for (index, line) in lines.iter().enumerate() {
-        let lower = format!(" {} ", words(line));
-        for phrase in PHRASES {
-            if lower.contains(&format!(" {phrase} ")) {
-                complaints.push(format!("{}: \"{phrase}\"", index + 1));
-            }
-        }
-        // A heading is not a sentence.
+        let found = check_phrases(line).into_iter();
+        complaints.extend(found.map(|phrase| format!("{}: {phrase}", index + 1)));
+        // A heading is no sentence.
         if line.starts_with('#') {
             continue;
         }
@@ -346,7 +474,10 @@ fn is_question(lines: &[String], opening: &str) -> bool {
 }
 
 mod rules {
-    use super::{check_identifiers, check_prose, check_source, parts, prose_of_document};
+    use super::{
+        avoided_in, check_identifiers, check_prose, check_source, home, parts, prose_of_document,
+        strings,
+    };
 
     fn lines(text: &str) -> Vec<String> {
         text.lines().map(str::to_owned).collect()
@@ -362,10 +493,29 @@ mod rules {
     }
 
     #[test]
-    fn comments_are_judged_as_prose_and_strings_not_at_all() {
+    fn comments_and_strings_are_judged_as_prose() {
         let found = check_source("let a = 1; // tried in vain\nlet b = \"// in vain\";");
-        assert_eq!(found, ["1: \"in vain\""]);
+        assert_eq!(found, ["1: \"in vain\"", "2: \"in vain\" in a string"]);
         assert!(check_source("let a = \"parked_answers\";").is_empty());
+        let test = "#[cfg(test)]\nmod tests {\nlet a = \"in vain\";\n}";
+        assert!(check_source(test).is_empty());
+    }
+
+    #[test]
+    fn strings_are_joined_and_quotes_in_them_are_kept() {
+        let source = "f(\"a \\\n      b\", '\"', \"say \\\"c\\\"\"); // \"d\"";
+        let found: Vec<String> = strings(source).into_iter().map(|it| it.1).collect();
+        assert_eq!(found, ["a b", "say \"c\""]);
+    }
+
+    #[test]
+    fn avoided_phrases_are_told_from_idioms() {
+        assert!(avoided_in("beside the file").is_some());
+        assert!(avoided_in("the test `it_is_no_leader` shows it").is_none());
+        assert!(avoided_in("that it is no leader").is_some());
+        assert!(avoided_in("it is no longer open; there is no row").is_none());
+        assert_eq!(home("crates/log/src/a.rs"), "crates/log");
+        assert_eq!(home("docs/plan.md"), "docs");
     }
 
     #[test]

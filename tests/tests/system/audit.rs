@@ -260,7 +260,7 @@ fn rotation_begins_a_new_file() {
     let mut client = server.connect().expect("a connection");
     let insert = json!(["Data", {"op": "insert", "table": "T", "row": {}}]);
     // One is the command that scripts for log rotation call, the other reopens only the audit log.
-    for (number, command) in ["vlog/reopen", "ovsdb-server/audit-reopen"]
+    for (number, command) in ["vlog/reopen", "ovsdb-server/reopen-audit-log"]
         .iter()
         .enumerate()
     {
@@ -279,7 +279,7 @@ fn rotation_begins_a_new_file() {
     records(&path, 1);
 
     let without = start(&[]);
-    let reply = without.control("ovsdb-server/audit-reopen", &[]);
+    let reply = without.control("ovsdb-server/reopen-audit-log", &[]);
     let error = &reply.expect("a reply")["error"];
     assert!(error.is_string(), "there is no such command");
 }
@@ -299,7 +299,7 @@ fn a_failing_trail_delays_no_transaction_and_counts_missing_records() {
         transact(&mut client, &insert);
     }
     let reply = server
-        .control("ovsdb-server/audit-reopen", &[])
+        .control("ovsdb-server/reopen-audit-log", &[])
         .expect("a reply");
     assert_eq!(reply["error"], Value::Null);
     let log = server.log();
@@ -307,7 +307,7 @@ fn a_failing_trail_delays_no_transaction_and_counts_missing_records() {
     assert!(log.contains("|ovsdb_server|WARN|audit log "), "{log}");
     assert!(log.contains(complaint), "{log}");
 
-    let lost = "corvid_audit_records_lost_total 3\n";
+    let lost = "corvid_audit_records_dropped_total 3\n";
     let pages = http::get(&folder.path().join("http"), "/metrics", "*/*").expect("an answer");
     assert!(pages.body.contains(lost), "{}", pages.body);
 
@@ -333,7 +333,7 @@ fn a_server_does_not_start_without_its_trail() {
     setup.options = vec!["--audit-exclude=T".to_owned()];
     let failed = Server::start(Implementation::Corvid, &setup).expect_err("no server");
     let said = failed.to_string();
-    let expected = "--audit-exclude: \"T\" is not DB:TABLE or DB:TABLE:COLUMN\n";
+    let expected = "--audit-exclude: expected DB:TABLE or DB:TABLE:COLUMN, not \"T\"\n";
     assert!(said.contains(expected), "{said}");
 }
 

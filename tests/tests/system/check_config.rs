@@ -139,12 +139,12 @@ fn every_fault_is_reported_and_fails_the_check() {
             ],
             &[
                 "failed to configure SSL/TLS: \"db:A,T,n\": table \"T\" column \"n\" is not string or set of strings",
-                "SSL/TLS cannot be used, see the messages of stream_ssl",
+                "SSL/TLS cannot be used; see the stream_ssl log messages",
             ],
         ),
         (
             &["A.db", "--remote=pssl:6640"],
-            &["SSL/TLS cannot be used, see the messages of stream_ssl"],
+            &["SSL/TLS cannot be used; see the stream_ssl log messages"],
         ),
         (
             &["A.db", "--metrics-listen=nowhere"],
@@ -180,9 +180,9 @@ fn every_fault_is_reported_and_fails_the_check() {
         );
     }
     // Options are checked as usual.
-    let (status, _, said) = check(folder, &["A.db", "--max-message=1"]);
+    let (status, _, said) = check(folder, &["A.db", "--max-message-size=1"]);
     assert_eq!(
-        (status, said.contains("--max-message=1: ")),
+        (status, said.contains("--max-message-size=1: ")),
         (Some(1), true)
     );
 }

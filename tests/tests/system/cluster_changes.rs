@@ -194,7 +194,7 @@ fn refuses(cluster: &Cluster, member: usize) -> bool {
     cluster.members()[member].log().contains(REFUSAL)
 }
 
-const REFUSAL: &str = "cannot be a member beside this one";
+const REFUSAL: &str = "cannot be a member of this cluster";
 
 #[test]
 fn servers_of_the_other_implementation_are_refused_and_harm_nothing() {

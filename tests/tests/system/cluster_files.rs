@@ -38,7 +38,7 @@ fn is_file(cluster: &Cluster, member: usize, state: &str) -> bool {
     let folder = cluster.file(member);
     let folder = folder.parent().expect("it lies in a folder");
     let page = http::get(&folder.join("http"), "/metrics", "text/plain").expect("an answer");
-    let sample = format!("corvid_cluster_file{{database=\"D\",state=\"{state}\"}} 1");
+    let sample = format!("corvid_cluster_file_state{{database=\"D\",state=\"{state}\"}} 1");
     page.body.contains(&sample)
 }
 
@@ -76,7 +76,7 @@ fn a_member_whose_file_has_rotted_is_healed_by_its_cluster() {
     assert!(has_status(
         &cluster,
         victim,
-        "file damaged, waiting for a snapshot of the leader"
+        "file damaged, waiting for a snapshot from the leader"
     ));
     let row = cluster.row(victim).expect("a row");
     assert_eq!(row["connected"], json!(false), "{row}");
@@ -126,7 +126,10 @@ fn a_member_whose_file_has_rotted_is_healed_by_its_cluster() {
         })
         .expect("in time");
     let log = cluster.members()[victim].log();
-    assert!(log.contains("it takes part in its cluster again"), "{log}");
+    assert!(
+        log.contains("which takes part in its cluster again"),
+        "{log}"
+    );
     await_rows(&cluster, &[victim], &all);
     // Now the cluster needs its vote and its acknowledgements.
     let (leader, _) = cluster.leader_among(&[0, 1, 2]).expect("a leader");
@@ -217,7 +220,10 @@ fn a_member_whose_own_snapshot_has_rotted_is_healed_while_others_write() {
     let all: BTreeSet<i64> = (0..70).collect();
     await_rows(&cluster, &[victim], &all);
     let log = cluster.members()[victim].log();
-    assert!(log.contains("it takes part in its cluster again"), "{log}");
+    assert!(
+        log.contains("which takes part in its cluster again"),
+        "{log}"
+    );
 }
 
 #[test]
@@ -404,9 +410,9 @@ fn a_member_whose_disk_is_full_goes_on_when_there_is_room() {
     survive(
         troubled_disk::WRITE_ERRNO,
         ENOSPC,
-        "cluster member (its file takes no records: check the disk)",
+        "cluster member (writes to its file fail: check the disk)",
         "failing",
-        "this member acknowledges nothing until the file takes records again, which is tried until it succeeds: check the disk",
+        "this member acknowledges nothing until writes to its file succeed again, and keeps retrying: check the disk",
     );
 }
 
@@ -415,8 +421,8 @@ fn a_member_whose_disk_fails_to_sync_writes_its_file_again() {
     survive(
         troubled_disk::SYNC_ERRNO,
         EIO,
-        "cluster member (a sync of its file has failed, or its bytes have changed: it is being written again)",
+        "cluster member (its file is being rewritten: a sync failed or its bytes changed)",
         "poisoned",
-        "this member stores nothing and acknowledges nothing until its file is written again",
+        "this member stores and acknowledges nothing until it has rewritten its file",
     );
 }

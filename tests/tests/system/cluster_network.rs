@@ -247,7 +247,7 @@ fn strangers_at_the_members_port_change_nothing() {
         (
             "a member of the reference",
             hello(cid, stranger, None).to_string().into_bytes(),
-            "cannot be a member beside this one",
+            "cannot be a member of this cluster",
         ),
         (
             "another cluster",

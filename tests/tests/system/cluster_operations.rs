@@ -353,7 +353,7 @@ fn pages_and_commands_tell_of_members_in_every_state() {
         answer.status == 503
             && answer
                 .body
-                .contains("[-]cluster:D failed: hears of no leader")
+                .contains("[-]cluster:D failed: is not in contact with a leader")
     };
     cluster.wait_until("not ready", holds).expect("in time");
     assert_eq!(get(&cluster, "/livez").status, 200);

@@ -209,7 +209,10 @@ fn replies_as_json_hold_the_texts() {
     assert!(wrapped > 10 && refused > 5, "{wrapped} {refused}");
     for name in DATA {
         let data: Value = serde_json::from_str(&json(&[name]).0).expect("JSON");
-        assert!(data.is_array() || data["max-message"].is_string(), "{data}");
+        assert!(
+            data.is_array() || data["max-message-size"].is_string(),
+            "{data}"
+        );
     }
     for name in ["coverage/show", "memory/show"] {
         let reply: Value = serde_json::from_str(&json(&[name]).0).expect("JSON");

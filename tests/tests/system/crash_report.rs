@@ -16,7 +16,7 @@ use tempfile::TempDir;
 const LIMIT: Duration = Duration::from_secs(60);
 
 /// The line before the functions.
-const FUNCTIONS: &str = "functions of these addresses:";
+const FUNCTIONS: &str = "functions at these addresses:";
 
 fn wait_for(what: &str, daemon: &Daemon, mut is_there: impl FnMut() -> bool) {
     let deadline = Instant::now() + LIMIT;

@@ -114,14 +114,14 @@ fn options_of_our_own_make_no_abbreviation_ambiguous() {
         run(&["--log-format=xml"]),
         (
             Some(1),
-            "ovsdb-server: --log-format: \"xml\" is neither \"text\" nor \"json\"\n".to_owned()
+            "ovsdb-server: --log-format: expected \"text\" or \"json\", not \"xml\"\n".to_owned()
         )
     );
-    let (status, said) = run(&["--slow-transaction=soon"]);
+    let (status, said) = run(&["--slow-transaction-ms=soon"]);
     assert_eq!(status, Some(1));
     assert_eq!(
         said,
-        "ovsdb-server: --slow-transaction: \"soon\" is not a number of milliseconds\n"
+        "ovsdb-server: --slow-transaction-ms: expected a number of milliseconds, not \"soon\"\n"
     );
 }
 
@@ -134,7 +134,7 @@ fn inserts(count: usize) -> Value {
 
 #[test]
 fn slow_transactions_are_logged_with_client_and_operations() {
-    let server = Server::start(Implementation::Corvid, &setup(&["--slow-transaction=1"]));
+    let server = Server::start(Implementation::Corvid, &setup(&["--slow-transaction-ms=1"]));
     let server = server.expect("a server");
     let mut client = server.connect().expect("a connection");
     let reply = client.call("transact", &inserts(5000)).expect("a reply");
@@ -174,7 +174,7 @@ fn slow_transactions_are_logged_with_client_and_operations() {
 
 #[test]
 fn a_thread_that_is_held_up_logs_it_in_the_words_of_the_reference() {
-    let server = Server::start(Implementation::Corvid, &setup(&["--slow-transaction=0"]));
+    let server = Server::start(Implementation::Corvid, &setup(&["--slow-transaction-ms=0"]));
     let server = server.expect("a server");
     let mut client = server.connect().expect("a connection");
     let long = |line: &&str| line.contains("|WARN|Unreasonably long ");

@@ -175,7 +175,7 @@ fn metrics_are_exported_and_move_with_load() {
         ("transactions_total", "outcome=\"failed\"", 2.0),
         ("operations_total", "operation=\"insert\"", 21.0),
         ("operations_total", "operation=\"comment\"", 20.0),
-        ("updates_total", "notification=\"update3\"", 21.0),
+        ("updates_total", "method=\"update3\"", 21.0),
     ] {
         assert_eq!(grew(&labelled(name, label)), count, "{name} {label}");
     }
@@ -192,8 +192,8 @@ fn metrics_are_exported_and_move_with_load() {
         "at the start, and for one commit"
     );
     assert!(grew(&of_d("fanout_seconds_count")) >= 1.0);
-    assert_eq!(grew(&of_d("records_total")), 21.0);
-    let written = grew(&of_d("record_bytes_total"));
+    assert_eq!(grew(&of_d("written_records_total")), 21.0);
+    let written = grew(&of_d("written_bytes_total"));
     assert_eq!(grew(&of_d("file_bytes")), written);
     let length = fs::metadata(watched.home.path().join("D.db"))
         .expect("the file")
@@ -204,12 +204,13 @@ fn metrics_are_exported_and_move_with_load() {
     assert_eq!(
         (
             after.of("corvid_locks_held"),
-            after.of("corvid_locks_waiting")
+            after.of("corvid_lock_waiters")
         ),
         (1.0, 1.0)
     );
     assert!(
-        grew("corvid_received_bytes_total") > 1000.0 && grew("corvid_sent_bytes_total") > 1000.0
+        grew("corvid_session_received_bytes_total") > 1000.0
+            && grew("corvid_session_sent_bytes_total") > 1000.0
     );
     assert!(after.of("corvid_allocator_bytes{kind=\"allocated\"}") > 100_000.0);
     assert!(after.of("process_resident_memory_bytes") > 1_000_000.0);
@@ -227,7 +228,7 @@ fn metrics_are_exported_and_move_with_load() {
     watched.wait_for("the compaction is counted", || {
         watched.metrics().of(&compacted) == 1.0
     });
-    assert!(watched.metrics().of(&of_d("file_base_bytes")) > 0.0);
+    assert!(watched.metrics().of(&of_d("file_compacted_bytes")) > 0.0);
 }
 
 #[test]
@@ -293,7 +294,7 @@ fn databases_have_metrics_while_they_are_served() {
 fn clients_refused_by_limits_are_counted() {
     let home = tempfile::tempdir().expect("a directory");
     let file = home.path().join("D.db");
-    let options = ["--max-sessions=1", "--max-message=1M"];
+    let options = ["--max-sessions=1", "--max-message-size=1M"];
     let watched = Watched::start_with(home, &file, &options, |process, _| process);
     // The connection that checked whether the server has started may still be open.
     let mut client = None;
@@ -309,7 +310,7 @@ fn clients_refused_by_limits_are_counted() {
     let refused = second.receive(LIMIT).expect("no error");
     assert!(matches!(refused, Received::Closed), "{refused:?}");
     let figures = watched.metrics();
-    assert_eq!(figures.of("corvid_sessions_max"), 1.0);
+    assert_eq!(figures.of("corvid_sessions_limit"), 1.0);
     let refused = figures.of("corvid_sessions_refused_total") - refused_before;
     assert_eq!(refused, 1.0);
     assert_eq!(figures.of("corvid_sessions"), 1.0);
@@ -401,7 +402,7 @@ fn a_sync_that_fails_makes_the_server_not_ready_until_it_is_compacted() {
     assert_eq!(figures.of("corvid_ready"), 0.0);
     assert_eq!(figures.of(&of_d("storage_poisoned")), 1.0);
     assert_eq!(figures.of(&of_d("storage_failed")), 1.0);
-    let unstored = "corvid_database_transactions_total{database=\"D\",outcome=\"unstored\"}";
+    let unstored = "corvid_database_transactions_total{database=\"D\",outcome=\"storage_error\"}";
     assert_eq!(figures.of(unstored), 1.0);
     assert_eq!(watched.status_of("/readyz?exclude=storage"), 200);
 
@@ -409,7 +410,7 @@ fn a_sync_that_fails_makes_the_server_not_ready_until_it_is_compacted() {
     assert_eq!(
         watched.status_of("/readyz"),
         503,
-        "nobody knows what the disk holds"
+        "the contents of the disk are unknown"
     );
     let reply = watched.process.control("ovsdb-server/compact", &[]);
     assert_eq!(reply.expect("a reply")["error"], Value::Null);
@@ -517,9 +518,9 @@ fn a_bad_address_is_fatal() {
             format!("ovsdb-server: --metrics-listen={address}: {why}\n")
         );
     };
-    fails("9476", "it must be HOST:PORT or unix:FILE");
-    fails("127.0.0.1:many", "\"many\" is no port number");
-    fails("::1:9476", "an IPv6 address must stand in brackets");
+    fails("9476", "expected HOST:PORT or unix:FILE");
+    fails("127.0.0.1:many", "\"many\" is not a port number");
+    fails("::1:9476", "an IPv6 address must be in brackets");
     let taken = std::net::TcpListener::bind("127.0.0.1:0").expect("a port");
     let address = taken.local_addr().expect("its address").to_string();
     fails(&address, "could not listen (Address already in use)");
@@ -674,11 +675,11 @@ fn dashboard_and_alerts_use_metrics_that_exist() {
         "corvid_build_info",
         "corvid_database_atoms",
         "corvid_database_compaction_seconds_bucket",
-        "corvid_database_file_records",
+        "corvid_database_file_appended_records",
         "corvid_database_history_atoms",
         "corvid_database_history_commits",
-        "corvid_database_records_total",
         "corvid_database_report_age_seconds",
+        "corvid_database_written_records_total",
     ];
     assert_eq!(unused, expected);
 }

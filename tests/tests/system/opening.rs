@@ -249,7 +249,7 @@ fn an_exit_does_not_wait_for_a_file() {
     assert_eq!(databases(&server), "D\n_Server\n");
     server.stop().expect("a clean end");
     for asked in [adding, waiting] {
-        assert_eq!(asked.error(), "slow.db: not opened, for the server exits");
+        assert_eq!(asked.error(), "slow.db: not opened: the server is exiting");
     }
 }
 

@@ -87,7 +87,7 @@ fn the_deepest_requests_are_answered_by_every_kind_of_server() {
 
 #[test]
 fn a_request_that_is_too_long_for_the_source_is_answered_and_stops_nobody() {
-    let limit = ["--max-message=1M".to_owned()];
+    let limit = ["--max-message-size=1M".to_owned()];
     let source = Node::started(Corvid, &schema(), &limit);
     let relay = relay_of(Corvid, DATABASE, &source.remote());
     await_contents(&relay, DATABASE);

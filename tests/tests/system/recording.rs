@@ -151,7 +151,7 @@ fn replays_repeat_the_same_bytes_and_report_damage() {
 
 #[test]
 fn a_recording_ends_at_its_size_and_that_of_the_run_before_is_kept() {
-    let mut place = Fixture::new(&["--record-size=1"]);
+    let mut place = Fixture::new(&["--max-recording-size=1M"]);
     let mut rounds = 0;
     while !place.process.log().contains("D: the recording ends") {
         assert_eq!(place.load(), Vec::<Value>::new(), "the server goes on");

@@ -88,20 +88,20 @@ fn sessions_are_listed_with_what_they_do() {
         ("locks", "1"),
         ("requests", "0"),
         ("backlog", "0"),
-        ("last", "transact"),
+        ("last_request", "transact"),
     ] {
         assert_eq!(first[name], value, "{name}");
     }
     let number = |name: &str| first[name].parse::<u64>().expect("a number");
     assert!(
-        number("received") > 5000 && number("sent") > 5000,
+        number("received_bytes") > 5000 && number("sent_bytes") > 5000,
         "{first:?}"
     );
-    assert!(number("age_ms") >= number("last_ms"));
+    assert!(number("age_ms") >= number("last_request_age_ms"));
     assert!(first["peer"].starts_with("unix#"));
     let second = only(&server, |session| session["change_aware"] == "true");
     assert_eq!(
-        (second["monitors"].as_str(), second["last"].as_str()),
+        (second["monitors"].as_str(), second["last_request"].as_str()),
         ("0", "set_db_change_aware")
     );
 
@@ -128,7 +128,7 @@ fn a_session_is_closed_and_no_other() {
     let mut closed = server.connect().expect("a connection");
     kept.call("lock", &json!(["L"])).expect("a reply");
     closed.call("list_dbs", &json!([])).expect("a reply");
-    let id = only(&server, |session| session["last"] == "list_dbs")["id"].clone();
+    let id = only(&server, |session| session["last_request"] == "list_dbs")["id"].clone();
     for bad in ["", "nonsense", "ffffffffffffffff", "7fffffff"] {
         assert_eq!(close(&server, bad)["error"], "no such session\n", "{bad}");
     }
@@ -151,10 +151,10 @@ fn a_session_that_does_not_read_is_listed_and_closed() {
     deaf.call("transact", &insert).expect("a reply");
     let select = json!({"id": 1, "method": "transact", "params": ["D", {"op": "select", "table": "T", "where": []}]});
     deaf.send(select.to_string().as_bytes()).expect("sent");
-    let behind = |session: &BTreeMap<String, String>| session["backlog"] != "0";
+    let behind = |session: &BTreeMap<String, String>| session["backlog_bytes"] != "0";
     until("a backlog", || list(&server).iter().any(behind));
     let session = only(&server, behind);
-    let backlog: u64 = session["backlog"].parse().expect("a number");
+    let backlog: u64 = session["backlog_bytes"].parse().expect("a number");
     assert!(backlog > 1 << 20 && backlog < 9 << 20, "{session:?}");
     assert_eq!(close(&server, &session["id"])["error"], Value::Null);
     until("it is gone", || {

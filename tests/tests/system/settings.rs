@@ -65,10 +65,10 @@ fn insert(client: &mut Client, table: &str, n: i64) {
 fn settings_are_listed_and_bad_ones_change_nothing() {
     let server = serve(&[
         "--max-sessions=50",
-        "--max-message=2M",
-        "--slow-transaction=0",
+        "--max-message-size=2M",
+        "--slow-transaction-ms=0",
     ]);
-    let before = "audit-exclude=\naudit-log=none\nmax-backlog=4294967296\nmax-message=2097152\nmax-replies=1073741824\nmax-sessions=50\nmetrics-listen=none\nslow-transaction=0\ntrusted-relays=\n";
+    let before = "audit-exclude=\naudit-log=none\nmax-client-memory=4294967296\nmax-message-size=2097152\nmax-reply-memory=1073741824\nmax-session-backlog=4294967296\nmax-sessions=50\nmetrics-listen=none\nslow-transaction-ms=0\ntrusted-relays=\n";
     assert!(settings(&server).starts_with("audit-exclude=\naudit-log=none\n"));
     for line in before.lines() {
         assert!(
@@ -76,36 +76,36 @@ fn settings_are_listed_and_bad_ones_change_nothing() {
             "{line}"
         );
     }
-    let none = "there is no audit log: set audit-log to an absolute file name first";
+    let none = "no audit log: first set audit-log to an absolute file name";
     for (name, value, error) in [
         ("max-speed", "1", "no setting named max-speed"),
-        ("max-message", "1", "1: too little (at least 1K)"),
+        ("max-message-size", "1", "1: too small; the minimum is 1K"),
         (
             "max-sessions",
             "0",
-            "0: not a number of sessions (1 or more)",
+            "0: expected a number of sessions, 1 or more",
         ),
         (
-            "slow-transaction",
+            "slow-transaction-ms",
             "soon",
-            "\"soon\" is not a number of milliseconds",
+            "expected a number of milliseconds, not \"soon\"",
         ),
         ("audit-log", "on", none),
         (
             "audit-log",
             "audit.log",
-            "audit.log: neither on nor off nor an absolute file name",
+            "audit.log: expected \"on\", \"off\" or an absolute file name",
         ),
         (
             "metrics-listen",
             "D=127.0.0.1",
-            "it must be HOST:PORT or unix:FILE",
+            "expected HOST:PORT or unix:FILE",
         ),
         ("audit-exclude", "D:T", none),
         (
             "audit-exclude",
             "D",
-            "\"D\" is not DB:TABLE or DB:TABLE:COLUMN",
+            "expected DB:TABLE or DB:TABLE:COLUMN, not \"D\"",
         ),
     ] {
         assert_eq!(set(&server, name, value), error, "{name}");
@@ -116,15 +116,18 @@ fn settings_are_listed_and_bad_ones_change_nothing() {
             "{line}"
         );
     }
-    assert_eq!(set(&server, "max-message", "4M"), "");
-    assert!(settings(&server).contains("max-message=4194304\n"));
-    let line = "|ovsdb_server|INFO|max-message set to \"4M\" by user request\n";
+    assert_eq!(set(&server, "max-message-size", "4M"), "");
+    assert!(settings(&server).contains("max-message-size=4194304\n"));
+    let line = "|ovsdb_server|INFO|max-message-size set to \"4M\" by user request\n";
     assert_eq!(server.log().matches(line).count(), 1);
     let mut control = Client::connect(&server.control_socket()).expect("a connection");
     let format = json!(["--format", "json"]);
     control.call("set-options", &format).expect("a reply");
     let reply = control.call("ovsdb-server/list-settings", &json!([]));
-    assert_eq!(reply.expect("a reply")["result"]["max-message"], "4194304");
+    assert_eq!(
+        reply.expect("a reply")["result"]["max-message-size"],
+        "4194304"
+    );
 }
 
 /// Returns the value of a metric on the page of a server.
@@ -215,11 +218,13 @@ fn an_audit_log_begins_while_the_server_runs() {
     assert!(!records().contains("\"n\":1"), "{}", records());
     assert_eq!(
         set(&server, "audit-log", "/tmp/other.log"),
-        format!("the audit log is {name}; move that file and run vlog/reopen to begin another")
+        format!(
+            "the audit log is {name}; to start a new one, rename that file and run vlog/reopen"
+        )
     );
     let moved = server.dir().join("audit.log.1");
     fs::rename(&file, &moved).expect("moved");
-    let reply = server.control("ovsdb-server/audit-reopen", &[]);
+    let reply = server.control("ovsdb-server/reopen-audit-log", &[]);
     assert!(reply.expect("a reply")["error"].is_null());
     insert(&mut client, "T", 3);
     until("the third row is in the new file", &server, || {
@@ -239,10 +244,10 @@ fn the_memory_of_replies_is_limited_anew() {
     let often = json!(["D", select, select, select, select]);
     let reply = client.call("transact", &often).expect("a reply");
     assert!(reply["result"][3]["rows"].is_array());
-    assert_eq!(set(&server, "max-replies", "1M"), "");
+    assert_eq!(set(&server, "max-reply-memory", "1M"), "");
     let reply = client.call("transact", &often).expect("a reply");
     assert_eq!(reply["result"][1]["error"], json!("resources exhausted"));
-    assert_eq!(set(&server, "max-replies", "64M"), "");
+    assert_eq!(set(&server, "max-reply-memory", "64M"), "");
     let reply = client.call("transact", &often).expect("a reply");
     assert!(reply["result"][3]["rows"].is_array());
 }
@@ -264,13 +269,13 @@ fn limits_hold_from_the_change_on() {
 
     let text = json!([{"s": "x".repeat(5000)}]);
     first.call("echo", &text).expect("short enough");
-    assert_eq!(set(&server, "max-message", "2K"), "");
+    assert_eq!(set(&server, "max-message-size", "2K"), "");
     assert!(first.call("echo", &text).is_err(), "too long now");
-    assert_eq!(set(&server, "max-message", "32M"), "");
+    assert_eq!(set(&server, "max-message-size", "32M"), "");
 
     let long = json!(["D", {"op": "insert", "table": "T", "row": {"s": "x".repeat(8 << 20)}}]);
     second.call("transact", &long).expect("a reply");
-    assert_eq!(set(&server, "max-backlog", "1M"), "");
+    assert_eq!(set(&server, "max-session-backlog", "1M"), "");
     let select = json!({"id": 1, "method": "transact", "params": ["D", {"op": "select", "table": "T", "where": []}]});
     second.send(select.to_string().as_bytes()).expect("sent");
     until("the end of who does not read", &server, || {
@@ -282,22 +287,22 @@ fn limits_hold_from_the_change_on() {
 
 #[test]
 fn slow_transactions_are_logged_from_the_change_on() {
-    let server = serve(&["--slow-transaction=0"]);
+    let server = serve(&["--slow-transaction-ms=0"]);
     let mut client = server.connect().expect("a connection");
     let mut many = vec![json!("D")];
     many.extend((0..5000).map(|n| json!({"op": "insert", "table": "T", "row": {"n": n}})));
     let many = Value::from(many);
     client.call("transact", &many).expect("a reply");
-    assert_eq!(set(&server, "slow-transaction", "1"), "");
+    assert_eq!(set(&server, "slow-transaction-ms", "1"), "");
     client.call("transact", &many).expect("a reply");
     let told = |server: &Server| server.log().matches("transaction on D took ").count();
     until("a slow transaction", &server, || told(&server) > 0);
     assert_eq!(told(&server), 1, "the first was not told");
-    assert_eq!(set(&server, "slow-transaction", "0"), "");
+    assert_eq!(set(&server, "slow-transaction-ms", "0"), "");
     client.call("transact", &many).expect("a reply");
     insert(&mut client, "T", 1);
     assert_eq!(told(&server), 1);
-    assert!(settings(&server).contains("slow-transaction=0\n"));
+    assert!(settings(&server).contains("slow-transaction-ms=0\n"));
 }
 
 #[test]
@@ -310,7 +315,7 @@ fn the_audit_log_is_turned_off_and_on_and_leaves_out_other_tables() {
     insert(&mut client, "T", 2);
     assert_eq!(
         set(&server, "audit-log", "maybe"),
-        "maybe: neither on nor off nor an absolute file name"
+        "maybe: expected \"on\", \"off\" or an absolute file name"
     );
     assert_eq!(set(&server, "audit-log", "on"), "");
     insert(&mut client, "T", 3);

@@ -99,7 +99,7 @@ fn within(writer: &mut Session, watcher: &mut Session) -> Result<Vec<Line>, Erro
             let figure = Figure::lower(title, unit, value).digits(2);
             lines.push(Line::alone(figure.at("elements", size)));
         }
-        let growth = Figure::lower("  30,000 elements beside 100", "", values[1] / values[0]);
+        let growth = Figure::lower("  30,000 elements over 100", "", values[1] / values[0]);
         lines.push(Line::alone(growth.digits(3).aim(aim)));
     }
     Ok(lines)

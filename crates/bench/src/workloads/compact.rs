@@ -19,7 +19,7 @@ impl Workload for Compact {
     }
 
     fn about(&self) -> &'static str {
-        "compacts 200,000 rows (full: 500,000) written twice, by the server and by the ovsdb-tool beside it"
+        "compacts 200,000 rows (full: 500,000) written twice, by the server and by its ovsdb-tool"
     }
 
     fn history(&self, scale: Scale) -> History {

@@ -47,7 +47,7 @@ impl Workload for DurableConditions {
     }
 
     fn about(&self) -> &'static str {
-        "10 connections with durable inserts, a sync takes 2 ms; alone, then beside 10 that change a condition without pause"
+        "10 connections with durable inserts, a sync takes 2 ms; alone, then with 10 others that change a condition without pause"
     }
 
     fn history(&self, _: Scale) -> History {
@@ -62,7 +62,7 @@ impl Workload for DurableConditions {
         let time = run.pick(Duration::from_secs(4), Duration::from_secs(20));
         run.show("writers alone");
         let alone = measure(&server, "a", time, 0)?;
-        run.show("beside changes of conditions");
+        run.show("with changes of conditions");
         let beside = measure(&server, "b", time, CHANGERS)?;
         let kept = beside.commits_s() / alone.commits_s();
         let p99 = beside.ms(0.99) / alone.ms(0.99);
@@ -70,14 +70,14 @@ impl Workload for DurableConditions {
             Figure::higher("alone, rate", "txn/s", alone.commits_s()).digits(0),
             Figure::lower("alone, latency p50", "ms", alone.ms(0.5)).digits(2),
             Figure::lower("alone, latency p99", "ms", alone.ms(0.99)).digits(2),
-            Figure::higher("beside changes, rate", "txn/s", beside.commits_s()).digits(0),
-            Figure::lower("beside changes, latency p50", "ms", beside.ms(0.5)).digits(2),
-            Figure::lower("beside changes, latency p99", "ms", beside.ms(0.99)).digits(2),
+            Figure::higher("with changes, rate", "txn/s", beside.commits_s()).digits(0),
+            Figure::lower("with changes, latency p50", "ms", beside.ms(0.5)).digits(2),
+            Figure::lower("with changes, latency p99", "ms", beside.ms(0.99)).digits(2),
             Figure::higher("changes", "1/s", beside.changes_s()).digits(0),
-            Figure::higher("rate beside changes / alone", "", kept)
+            Figure::higher("rate with changes / alone", "", kept)
                 .digits(3)
                 .aim(RATE),
-            Figure::lower("p99 beside changes / alone", "", p99)
+            Figure::lower("p99 with changes / alone", "", p99)
                 .digits(3)
                 .aim(P99),
         ])

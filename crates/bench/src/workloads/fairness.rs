@@ -39,7 +39,7 @@ impl Workload for Fairness {
     }
 
     fn about(&self) -> &'static str {
-        "latencies of a transaction and an echo each millisecond beside a slow reader, huge requests, and one that sees everything"
+        "latencies of a transaction and an echo each millisecond next to a slow reader, huge requests, and one that sees everything"
     }
 
     fn prepare(&self, scale: Scale, file: &Path) -> Result<(), Error> {

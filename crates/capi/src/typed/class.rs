@@ -1,4 +1,5 @@
-//! The descriptions that generated code gives: tables, columns, and where columns are in the structs of rows.
+//! The descriptions that generated code gives: tables, columns, and where columns are in the
+//! structs of rows.
 
 use std::collections::BTreeMap;
 use std::ffi::{c_char, c_uint};
@@ -92,7 +93,8 @@ pub struct corvid_idl_table {
 #[repr(C)]
 #[derive(Debug)]
 pub struct corvid_idl_row {
-    /// The identity of the row; of one that was inserted in the open transaction, a provisional one.
+    /// The identity of the row; of one that was inserted in the open transaction, a provisional
+    /// one.
     pub uuid: corvid_uuid,
     /// The table of the row.
     pub table: *const corvid_idl_table,
@@ -218,7 +220,9 @@ pub(crate) struct Layout {
 }
 
 fn broken(text: &str) -> Failure {
-    Failure::argument(format!("the class is not as ovsdb-idlc makes it: {text}"))
+    Failure::argument(format!(
+        "the class is not one that ovsdb-idlc generates: {text}"
+    ))
 }
 
 impl Layout {

@@ -95,7 +95,8 @@ pub extern "C" fn corvid_idl_condition_destroy(condition: *mut corvid_idl_condit
     corvid_idl_condition_clear(condition);
 }
 
-/// Adds a clause. `function` is an enum ovsdb_function: 0 false, 1 true, 2 ==, 3 includes, 4 <=, 5 <, 6 >=, 7 >, 8 excludes, 9 !=. `values` is null for a set.
+/// Adds a clause. `function` is an enum ovsdb_function: 0 false, 1 true, 2 ==, 3 includes, 4 <=, 5
+/// <, 6 >=, 7 >, 8 excludes, 9 !=. `values` is null for a set.
 #[unsafe(no_mangle)]
 pub extern "C" fn corvid_idl_condition_add_clause(
     condition: *mut corvid_idl_condition,
@@ -120,7 +121,7 @@ pub extern "C" fn corvid_idl_condition_add_clause(
             7 => Function::Greater,
             8 => Function::Excludes,
             9 => Function::NotEqual,
-            _ => return Err(Failure::argument(format!("{function} is no function"))),
+            _ => return Err(Failure::argument(format!("unknown function {function}"))),
         };
         let keys = pointer::array(keys, count, "keys")?;
         let is_map = !values.is_null();
@@ -153,13 +154,14 @@ pub extern "C" fn corvid_idl_condition_add_clause(
 
 /// An atom by its own type.
 fn atom_of(atom: corvid_atom) -> Result<corvid::Atom, Failure> {
-    let unknown = || Failure::argument(format!("{} is no type", atom.kind));
+    let unknown = || Failure::argument(format!("unknown type {}", atom.kind));
     let atom_type = type_of(atom.kind).ok_or_else(unknown)?;
     atom.to_atom(&BaseType::plain(atom_type))
 }
 
-/// Chooses the rows of a table that are replicated. Returns the number that corvid_idl_get_condition_seqno must reach before the condition is in force.
-/// A condition that a server would refuse is logged and changes nothing; the number is 0 then.
+/// Chooses the rows of a table that are replicated. Returns the number that
+/// corvid_idl_get_condition_seqno must reach before the condition is in force. A condition that a
+/// server would refuse is logged and changes nothing; the number is 0 then.
 #[unsafe(no_mangle)]
 pub extern "C" fn corvid_idl_set_condition(
     replica: *mut corvid_idl,

@@ -1,7 +1,8 @@
 //! Indexes of typed replicas, their keys, and cursors.
 //!
-//! A key is a struct of a row that is in no table. A cursor is a plain value of the program, without an end of its own; the positions of the last [`POSITIONS_MAX`] of an index are
-//! kept, and an older one finds its place by its row again.
+//! A key is a struct of a row that is in no table. A cursor is a plain value of the program,
+//! without an end of its own; the positions of the last [`POSITIONS_MAX`] of an index are kept, and
+//! an older one finds its place by its row again.
 
 use std::cell::RefCell;
 use std::cmp::Ordering;
@@ -36,7 +37,7 @@ pub struct corvid_idl_index {
 pub struct corvid_idl_index_column {
     /// The column.
     pub column: *const corvid_idl_column,
-    /// Null: comparisons by the program are not there.
+    /// Null: comparison functions are not supported.
     pub comparer: *const u8,
     /// The direction.
     pub order: c_int,
@@ -69,7 +70,8 @@ impl Kind for Index {
     const IS_CACHED: bool = true;
 }
 
-/// A key: its struct, and the columns that were set. The lock of the replica comes before that of the columns.
+/// A key: its struct, and the columns that were set. The lock of the replica comes before that of
+/// the columns.
 struct KeyRow {
     /// Kept for its memory, which the program points to.
     _record: Mutex<Record>,
@@ -91,14 +93,15 @@ impl KeyRow {
 /// The value of a column that was set. One that could not be taken would match rows with the
 /// default, so a key with such a column matches nothing.
 fn taken(value: Option<&Datum>) -> Result<&Datum, Failure> {
-    let refused = || Failure::argument("a value of the key was refused, so it matches nothing");
+    let refused = || Failure::argument("the key has an invalid value, so it matches nothing");
     value.ok_or_else(refused)
 }
 
 static KEYS: Mutex<Option<Map<usize, Arc<KeyRow>>>> = Mutex::new(None);
 
 thread_local! {
-    /// The key that this thread used last, by its address. A key that was freed is not there any more.
+    /// The key that this thread used last, by its address. A key that was freed is not there any
+    /// more.
     static RECENT: RefCell<(usize, Weak<KeyRow>)> = const { RefCell::new((0, Weak::new())) };
 }
 
@@ -127,7 +130,8 @@ pub(crate) fn is_key(row: *const corvid_idl_row) -> bool {
     key_at(row).is_some()
 }
 
-/// Makes an index over `n` columns of one table, which must be replicated. Null after a failure. It is freed with the replica.
+/// Makes an index over `n` columns of one table, which must be replicated. Null after a failure. It
+/// is freed with the replica.
 #[unsafe(no_mangle)]
 pub extern "C" fn corvid_idl_index_create(
     replica: *mut corvid_idl,
@@ -143,9 +147,7 @@ pub extern "C" fn corvid_idl_index_create(
             let mut tables = Vec::new();
             for column in columns {
                 if !column.comparer.is_null() {
-                    return Err(Failure::argument(
-                        "comparisons by the program are not there",
-                    ));
+                    return Err(Failure::argument("comparison functions are not supported"));
                 }
                 let place = state.layout.column(column.column)?;
                 let descends = column.order != 0;
@@ -189,7 +191,8 @@ pub extern "C" fn corvid_idl_index_create(
     made
 }
 
-/// Makes a key for an index: a struct without a place in the database, all columns at their defaults. Free it with corvid_idl_index_destroy_row.
+/// Makes a key for an index: a struct without a place in the database, all columns at their
+/// defaults. Free it with corvid_idl_index_destroy_row.
 #[unsafe(no_mangle)]
 pub extern "C" fn corvid_idl_index_init_row(index: *const corvid_idl_index) -> *mut corvid_idl_row {
     row_or_null("corvid_idl_index_init_row", || {
@@ -236,7 +239,7 @@ pub extern "C" fn corvid_idl_index_destroy_row(row: *const corvid_idl_row) {
         }
         let key = keys().as_mut().and_then(|keys| keys.remove(&row.addr()));
         key.map(drop)
-            .ok_or_else(|| Failure::argument("the row is no key of an index"))
+            .ok_or_else(|| Failure::argument("the row is not an index key"))
     });
 }
 
@@ -251,7 +254,7 @@ pub extern "C" fn corvid_idl_index_write(
     count: usize,
 ) {
     guard("corvid_idl_index_write", || {
-        let no_key = || Failure::argument("the row is no key of an index");
+        let no_key = || Failure::argument("the row is not an index key");
         let key = key_at(row).ok_or_else(no_key)?;
         let (number, datum) = key.cell.with(|state| {
             let place = state.layout.column(column)?;
@@ -380,7 +383,8 @@ pub extern "C" fn corvid_idl_index_find(
     })
 }
 
-/// Compares two rows or keys as an index does: less than, equal to or greater than 0. Null comes after everything.
+/// Compares two rows or keys as an index does: less than, equal to or greater than 0. Null comes
+/// after everything.
 #[unsafe(no_mangle)]
 pub extern "C" fn corvid_idl_index_compare(
     index: *const corvid_idl_index,

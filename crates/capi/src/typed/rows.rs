@@ -144,7 +144,7 @@ pub(crate) fn with_row<R>(
     work: impl FnOnce(&Arc<Cell>, &mut State, Known) -> Result<R, Failure>,
 ) -> Result<R, Failure> {
     let unknown = || {
-        let text = "the row is not of a replica, or is gone";
+        let text = "the row is not in the replica";
         Failure::new(corvid_error::CORVID_ERR_HANDLE, text)
     };
     let place = match at_hand(row.addr()) {
@@ -198,8 +198,8 @@ fn from_slot(
     Some(row)
 }
 
-/// The first row of a table, or null. Rows come in no particular order. The struct belongs to the library: it is good until the row is gone and corvid_idl_run is called
-/// after that.
+/// The first row of a table, or null. Rows come in no particular order. The struct belongs to the
+/// library: it is good until the row is gone and corvid_idl_run is called after that.
 #[unsafe(no_mangle)]
 pub extern "C" fn corvid_idl_first_row(
     replica: *const corvid_idl,
@@ -261,8 +261,8 @@ pub extern "C" fn corvid_idl_table_get(
     found
 }
 
-/// Reads a column of a row as the open transaction has it, with changes of single elements, which members of the struct do not show. Free the datum with
-/// corvid_datum_free.
+/// Reads a column of a row as the open transaction has it, with changes of single elements, which
+/// members of the struct do not show. Free the datum with corvid_datum_free.
 #[unsafe(no_mangle)]
 pub extern "C" fn corvid_idl_read(
     row: *const corvid_idl_row,
@@ -282,7 +282,8 @@ pub extern "C" fn corvid_idl_read(
     })
 }
 
-/// Whether a column of a row may be written: it is mutable, or the open transaction inserted the row.
+/// Whether a column of a row may be written: it is mutable, or the open transaction inserted the
+/// row.
 #[unsafe(no_mangle)]
 pub extern "C" fn corvid_idl_is_mutable(
     row: *const corvid_idl_row,

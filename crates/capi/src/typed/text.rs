@@ -259,7 +259,7 @@ fn shown(datum: &Datum, column_type: &ColumnType, notation: c_int) -> Result<Str
             wire::write_datum(&mut bytes, datum, column_type.is_map());
             shown = String::from_utf8_lossy(&bytes).into_owned();
         }
-        _ => return Err(Failure::argument(format!("{notation} is no notation"))),
+        _ => return Err(Failure::argument(format!("unknown notation {notation}"))),
     }
     Ok(shown)
 }

@@ -31,7 +31,8 @@ fn from_place(state: &State, table: usize, place: usize) -> Option<*mut corvid_i
     })
 }
 
-/// The first row of a table that changed since corvid_idl_track_clear, in the order of first changes, or null. A deleted row shows its last values until then.
+/// The first row of a table that changed since corvid_idl_track_clear, in the order of first
+/// changes, or null. A deleted row shows its last values until then.
 #[unsafe(no_mangle)]
 pub extern "C" fn corvid_idl_track_get_first(
     replica: *const corvid_idl,
@@ -82,7 +83,8 @@ pub extern "C" fn corvid_idl_track_is_updated(
     is_updated
 }
 
-/// The change number of the last change of a kind since corvid_idl_track_clear; 0 for none. `change` is a corvid_row_change.
+/// The change number of the last change of a kind since corvid_idl_track_clear; 0 for none.
+/// `change` is a corvid_row_change.
 #[unsafe(no_mangle)]
 pub extern "C" fn corvid_idl_row_get_seqno(row: *const corvid_idl_row, change: c_int) -> c_uint {
     let mut seqno = 0;
@@ -90,7 +92,8 @@ pub extern "C" fn corvid_idl_row_get_seqno(row: *const corvid_idl_row, change: c
         let kind = usize::try_from(change)
             .ok()
             .filter(|kind| *kind <= Kind::Delete as usize);
-        let kind = kind.ok_or_else(|| Failure::argument(format!("{change} is no kind")))?;
+        let kind =
+            kind.ok_or_else(|| Failure::argument(format!("unknown kind of change {change}")))?;
         seqno = with_row(row, |_, state, known| {
             let change = core(state)?.change_of(known.id(state).table, known.uuid);
             Ok(change.map_or(0, |change| change.seqnos[kind] as c_uint))

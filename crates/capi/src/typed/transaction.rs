@@ -1,4 +1,5 @@
-//! Transactions over typed rows. Members of structs show what was written as a whole; they do not show changes of single elements, as in the reference's library.
+//! Transactions over typed rows. Members of structs show what was written as a whole; they do not
+//! show changes of single elements, as in the reference's library.
 //!
 //! Setters return nothing, so a change that fails must not be left out of its transaction in
 //! silence. Values that break a constraint of the schema are sent, and the server refuses the
@@ -34,7 +35,8 @@ pub(crate) struct Txn {
     pub(super) cell: Arc<Cell>,
     pub(super) id: TxnId,
     replica: usize,
-    /// Texts and UUIDs that were given to the program; they go with the transaction. Those of a list keep their addresses.
+    /// Texts and UUIDs that were given to the program; they go with the transaction. Those of a
+    /// list keep their addresses.
     error: Mutex<CString>,
     uuids: Mutex<LinkedList<corvid_uuid>>,
 }
@@ -58,7 +60,7 @@ pub extern "C" fn corvid_idl_txn_create(replica: *mut corvid_idl) -> *mut corvid
         let id = cell.with(|state| {
             let idl = state.client()?.idl_mut();
             let id = idl.begin()?;
-            idl.leave_checks_to_server()?;
+            idl.defer_checks_to_server()?;
             Ok(id)
         })?;
         let stored = handle::store(Txn {
@@ -104,8 +106,9 @@ pub(super) fn end(state: &mut State, id: TxnId) {
     }
 }
 
-/// Commits a transaction if it is open; returns its status, a corvid_txn_status. Call it again after corvid_idl_run while it is CORVID_TXN_INCOMPLETE. Structs of rows that it
-/// inserted are gone at the next run.
+/// Commits a transaction if it is open; returns its status, a corvid_txn_status. Call it again
+/// after corvid_idl_run while it is CORVID_TXN_INCOMPLETE. Structs of rows that it inserted are
+/// gone at the next run.
 #[unsafe(no_mangle)]
 pub extern "C" fn corvid_idl_txn_commit(txn: *mut corvid_idl_txn) -> c_int {
     let mut status = number_of(Status::Error);
@@ -153,7 +156,8 @@ pub extern "C" fn corvid_idl_txn_wait(txn: *const corvid_idl_txn) {
     });
 }
 
-/// The server's error as JSON, or the name of the status. It belongs to the transaction and is good until the next call.
+/// The server's error as JSON, or the name of the status. It belongs to the transaction and is good
+/// until the next call.
 #[unsafe(no_mangle)]
 pub extern "C" fn corvid_idl_txn_get_error(txn: *const corvid_idl_txn) -> *const c_char {
     let mut text = c"no error details available".as_ptr();
@@ -193,7 +197,8 @@ pub extern "C" fn corvid_idl_txn_get_increment_new_value(txn: *const corvid_idl_
     value
 }
 
-/// The UUID that the server gave an inserted row, once the transaction has succeeded; else null. It belongs to the transaction.
+/// The UUID that the server gave an inserted row, once the transaction has succeeded; else null. It
+/// belongs to the transaction.
 #[unsafe(no_mangle)]
 pub extern "C" fn corvid_idl_txn_get_insert_uuid(
     txn: *const corvid_idl_txn,
@@ -298,7 +303,8 @@ pub extern "C" fn corvid_idl_txn_assert_read_only(txn: *mut corvid_idl_txn, read
     }
 }
 
-/// Adds one to an integer column at the end of the transaction, if anything else changes or if `force`.
+/// Adds one to an integer column at the end of the transaction, if anything else changes or if
+/// `force`.
 #[unsafe(no_mangle)]
 pub extern "C" fn corvid_idl_txn_increment(
     txn: *mut corvid_idl_txn,
@@ -319,7 +325,8 @@ pub extern "C" fn corvid_idl_txn_increment(
     );
 }
 
-/// Inserts a row into a table, with all columns at their defaults. With `persist` it keeps the UUID on the server; a null UUID lets the library choose. Null after a failure.
+/// Inserts a row into a table, with all columns at their defaults. With `persist` it keeps the UUID
+/// on the server; a null UUID lets the library choose. Null after a failure.
 #[unsafe(no_mangle)]
 pub extern "C" fn corvid_idl_txn_insert(
     txn: *mut corvid_idl_txn,
@@ -364,7 +371,8 @@ pub extern "C" fn corvid_idl_txn_insert(
     })
 }
 
-/// Deletes a row. Walks over the table do not show it any more; its struct stays until the next run.
+/// Deletes a row. Walks over the table do not show it any more; its struct stays until the next
+/// run.
 #[unsafe(no_mangle)]
 pub extern "C" fn corvid_idl_txn_delete(row: *const corvid_idl_row) {
     guard("corvid_idl_txn_delete", || {

@@ -376,7 +376,7 @@ fn a_member_that_has_lost_its_log_is_told_so() {
     assert_eq!(refusal.reaction(), Reaction::Stop(Unfit::Lost));
     assert_eq!(
         refusal.to_string(),
-        "this member had stored entries through 11, but its log ends at 10: its file was lost or replaced by an older one"
+        "this member has acknowledged entries through 11, but its log ends at 10: its file was lost or replaced by an older one"
     );
     assert_eq!(check(PEER, &heartbeat(5, 10), &view()), Ok(()));
     assert_eq!(check(PEER, &heartbeat(4, 11), &view()), Ok(()), "stale");

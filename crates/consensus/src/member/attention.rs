@@ -155,14 +155,15 @@ impl Attention {
         }
         if is_late {
             let text = format!(
-                "this member stands still: its database has applied entry {applied} and nothing more for {} s, while its leader has committed \
-                 entry {commit}. Its clients see old contents: look at its disk and at the lines before this one, and start it again",
+                "this member is stalled: its database has applied nothing after entry {applied} for {} s, \
+                 while its leader has committed entry {commit}. Its clients see stale contents. Check its disk \
+                 and the log lines before this one, then restart the server",
                 age_ms / 1000
             );
             cx.log(Level::Warn, text);
         } else {
             let text = format!(
-                "this member moves again after {} s: its database has applied entry {applied}",
+                "this member makes progress again after {} s: its database has applied entry {applied}",
                 before_ms / 1000
             );
             cx.log(Level::Info, text);
@@ -198,12 +199,12 @@ impl Attention {
             let (level, text) = if is_silent {
                 let seconds = silent_ms / 1000;
                 let text = format!(
-                    "server {name} has not been heard of for {seconds} s: it is down, cut off, or has stopped. The cluster is one failure \
-                     nearer to its end until it is back or replaced"
+                    "server {name} has been silent for {seconds} s: it is down, unreachable or stopped. The \
+                     cluster tolerates one failure less until the server is back or replaced"
                 );
                 (Level::Warn, text)
             } else {
-                (Level::Info, format!("server {name} is heard of again"))
+                (Level::Info, format!("server {name} is back"))
             };
             cx.log(level, text);
         }
@@ -211,12 +212,15 @@ impl Attention {
             let (level, text) = if is_still {
                 let seconds = age_ms / 1000;
                 let text = format!(
-                    "server {name} stands still: it has stored entry {matched} and nothing more for {seconds} s, while this leader has \
-                     committed entry {commit}. Look at its log and its disk"
+                    "server {name} is stalled: it has stored nothing after entry {matched} for {seconds} s, \
+                     while this leader has committed entry {commit}. Check its log and its disk"
                 );
                 (Level::Warn, text)
             } else {
-                let text = format!("server {name} moves again after {} s", before_ms / 1000);
+                let text = format!(
+                    "server {name} makes progress again after {} s",
+                    before_ms / 1000
+                );
                 (Level::Info, text)
             };
             // A peer that fell silent has been reported above.

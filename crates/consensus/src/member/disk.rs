@@ -150,7 +150,8 @@ impl Disk {
                 return None;
             }
             self.file.trouble = Trouble::None;
-            let text = "the file takes records again: this member has stored what was missing";
+            let text =
+                "writes to the file succeed again; this member has stored the missing records";
             cx.log(Level::Info, text.to_owned());
         }
         let stored = self.file.release(position);
@@ -205,8 +206,8 @@ impl Disk {
         cx.log(
             Level::Error,
             format!(
-                "{details}: {io_error}; this member acknowledges nothing until the file takes records again, which is tried until it succeeds: \
-                 check the disk"
+                "{details}: {io_error}; this member acknowledges nothing until writes to its file \
+                 succeed again, and keeps retrying: check the disk"
             ),
         );
         true

@@ -107,7 +107,7 @@ impl Election {
         if self.lease.tick(leads, voters.map(|(sid, _)| sid)) {
             let (term, timer_ms) = (cx.node.term(), self.timer_ms());
             let text = format!(
-                "term {term}: no majority of the servers has answered for {timer_ms} ms, so this server leads no more"
+                "term {term}: no majority of the servers has answered for {timer_ms} ms, so this server steps down"
             );
             cx.log(Level::Info, text);
             cx.node.step_down();

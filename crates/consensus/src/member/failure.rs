@@ -45,9 +45,9 @@ impl Failure {
     fn new(unfit: Option<Unfit>, reason: &str) -> Failure {
         let advice = match unfit {
             Some(Unfit::Diverged) => {
-                "Keep its file: it may be the only copy of commits that clients were told of, and \"ovsdb-tool cluster-to-standalone\" \
-                 makes them readable. Then remove this member from the cluster (cluster/kick at another member) and join the cluster again \
-                 with a new file"
+                "Keep its file: it may be the only copy of acknowledged commits, and \"ovsdb-tool \
+                 cluster-to-standalone\" makes them readable. Then remove this member from the cluster \
+                 (cluster/kick at another member) and join the cluster again with a new file"
             }
             Some(Unfit::Lost) | None => {
                 "Remove it from the cluster (cluster/kick at another member), remove its file, and join the cluster again"
@@ -56,7 +56,7 @@ impl Failure {
         Failure {
             unfit,
             reason: reason.to_owned(),
-            text: format!("{reason}. This member does not vote or serve any more. {advice}"),
+            text: format!("{reason}. This member no longer votes or serves clients. {advice}"),
             is_noted: unfit.is_none(),
         }
     }

@@ -154,7 +154,7 @@ impl Member {
             }
             // Any process may connect, so a server that is in no list must not stop a member.
             Reaction::Stop(_) if !self.roster.contains(from) => {
-                let text = format!("ignoring server {from}, which is no member: {refusal}");
+                let text = format!("ignoring server {from}, which is not a member: {refusal}");
                 self.cx.log_repeated(Level::Warn, Repeated::Stranger, text);
             }
             Reaction::Stop(unfit) => {

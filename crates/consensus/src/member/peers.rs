@@ -58,8 +58,8 @@ impl PeerTable {
             return Err(None);
         }
         let text = format!(
-            "ignoring server {sid} and further ones that are no members: {PEERS_MAX} servers have sent messages. Let only members reach \
-             this port"
+            "ignoring server {sid} and other servers that are not members: {PEERS_MAX} servers have sent \
+             messages. Restrict access to this port to members"
         );
         Err(Some((Level::Warn, text)))
     }

@@ -73,7 +73,7 @@ impl Peers {
                 (connection.begun_bytes(), connection.growth.idle_ms(now_ms))
             });
             let problem = format!(
-                "unfinished messages are too long together, disconnecting this one of {bytes} bytes (no progress for {idle_ms} ms)"
+                "incomplete messages of all peers take too much memory, disconnecting the peer of one with {bytes} bytes (no progress for {idle_ms} ms)"
             );
             self.reset(now_ms, number, Level::Warn, &problem);
         }
@@ -185,7 +185,7 @@ impl Peers {
                 false
             }
             None => {
-                let problem = format!("the first message of server {from} is no hello_request");
+                let problem = format!("the first message of server {from} is not hello_request");
                 self.refuse_connection(now_ms, number, Level::Info, &problem);
                 false
             }
@@ -324,7 +324,7 @@ impl Peers {
     ) {
         let server = from.map_or_else(|| "the server".to_owned(), |from| format!("server {from}"));
         let problem = format!(
-            "{server} cannot be a member beside this one: members must exchange messages as \"{CODEC}\", and {found}. \
+            "{server} cannot be a member of this cluster: members must exchange messages as \"{CODEC}\", and {found}. \
              Stop all members, install the same program on each, and start them on their files"
         );
         self.refuse_connection(now_ms, number, Level::Warn, &problem);

@@ -28,7 +28,9 @@ impl Peers {
             // The peer would reset the connection and be sent the same message over the next one.
             // The limits of parts ([`crate::limits`]) rule out such a message, so this is a bug.
             let (method, bytes) = (wire::method_name(message), text.len());
-            let text = format!("{method} of {bytes} bytes is longer than members take, not sent");
+            let text = format!(
+                "{method} of {bytes} bytes exceeds the limit for messages between members, not sent"
+            );
             return self.log(Level::Error, text);
         }
         let Some(connection) = self.connections.get_mut(&number) else {
@@ -103,7 +105,7 @@ impl Peers {
                     let bytes = connection.backlog.bytes() + connection.outbound.bytes();
                     let name = &connection.name;
                     let text = format!(
-                        "{name}: {bytes} bytes are unsent, no entries are sent until there are fewer"
+                        "{name}: {bytes} bytes are unsent, sending no entries until the backlog shrinks"
                     );
                     self.log(Level::Info, text);
                 }

@@ -483,7 +483,7 @@ fn the_first_message_must_be_hello() {
     for (bytes, line) in [
         (
             wire::encode(&envelope(B, A), &message(1)).to_vec(),
-            "Info tcp:b:1: the first message of server bbbb is no hello_request",
+            "Info tcp:b:1: the first message of server bbbb is not hello_request",
         ),
         (
             hello(A, A),
@@ -564,19 +564,19 @@ fn a_member_of_the_reference_is_refused_with_advice() {
             format!(
                 r#"{{"id":null,"method":"hello_request","params":[{{"cluster":"{cluster}","from":"{from}","address":"tcp:1.2.3.4:5"}}]}}"#
             ),
-            "server bbbb cannot be a member beside this one: members must exchange messages as \"corvid 1\", and its hello_request announces none",
+            "server bbbb cannot be a member of this cluster: members must exchange messages as \"corvid 1\", and its hello_request announces none",
         ),
         (
             format!(
                 r#"{{"id":null,"method":"hello_request","params":[{{"cluster":"{cluster}","from":"{from}","address":"tcp:1.2.3.4:5","comment":"corvid 2"}}]}}"#
             ),
-            "server bbbb cannot be a member beside this one: members must exchange messages as \"corvid 1\", and its hello_request announces \"corvid 2\"",
+            "server bbbb cannot be a member of this cluster: members must exchange messages as \"corvid 1\", and its hello_request announces \"corvid 2\"",
         ),
         (
             format!(
                 r#"{{"id":null,"method":"add_server_request","params":[{{"from":"{from}","address":"tcp:1.2.3.4:5"}}]}}"#
             ),
-            "the server cannot be a member beside this one: members must exchange messages as \"corvid 1\", and it sent add_server_request",
+            "the server cannot be a member of this cluster: members must exchange messages as \"corvid 1\", and it sent add_server_request",
         ),
     ] {
         let mut a = member(A, Some(cid()));
@@ -685,7 +685,7 @@ fn entries_for_a_slow_peer_are_not_kept_without_limit() {
     let all = outputs(&mut a);
     assert!(a.backlog_bytes() < APPEND_BACKLOG_BYTES_MAX + (9 << 20));
     assert_eq!(lines(&all).len(), 1);
-    assert!(lines(&all)[0].contains("bytes are unsent, no entries are sent until"));
+    assert!(lines(&all)[0].contains("bytes are unsent, sending no entries until"));
     // Signs of life still leave.
     let heartbeat = PeerMessage::Heartbeat {
         term: Term(1),
@@ -762,7 +762,7 @@ fn unfinished_messages_of_all_connections_are_bounded() {
     assert!(
         lines(&refused)
             .iter()
-            .any(|line| line.contains("unfinished messages are too long together"))
+            .any(|line| line.contains("incomplete messages of all peers take too much memory"))
     );
     assert_eq!(a.connection_count(), 2);
 }

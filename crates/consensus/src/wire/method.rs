@@ -154,6 +154,19 @@ mod tests {
     use super::*;
 
     #[test]
+    fn every_method_is_documented() {
+        let page = concat!(
+            env!("CARGO_MANIFEST_DIR"),
+            "/../../docs/reference/wire-extensions.md"
+        );
+        let page = std::fs::read_to_string(page).unwrap();
+        for method in Method::ALL {
+            let name = method.name();
+            assert!(page.contains(&format!("`{name}`")), "{name}");
+        }
+    }
+
+    #[test]
     fn names_are_found_and_are_not_the_references() {
         for method in Method::ALL {
             assert_eq!(Method::parse(method.name().as_bytes()), Some(method));

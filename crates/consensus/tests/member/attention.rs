@@ -59,7 +59,7 @@ fn a_member_that_is_down_is_told_of_once_by_every_other() {
     cluster.start(dead);
     cluster.run(10_000);
     for of in &others {
-        assert_eq!(lines(&cluster, *of, Level::Info, "is heard of again"), 1);
+        assert_eq!(lines(&cluster, *of, Level::Info, "is back"), 1);
         assert!(silent_ms(&cluster, *of, dead) < 2000);
     }
 }
@@ -102,7 +102,7 @@ fn a_member_that_stands_still_is_told_of_by_itself_and_by_its_leader() {
     is_full(&mut cluster, true);
     // In an idle cluster there is nothing to catch up with.
     cluster.run(60_000);
-    assert_eq!(lines(&cluster, still, Level::Warn, "stands still"), 0);
+    assert_eq!(lines(&cluster, still, Level::Warn, "is stalled"), 0);
     for _ in 0..40 {
         cluster.write(leader, 1);
         cluster.run(1000);
@@ -114,14 +114,20 @@ fn a_member_that_stands_still_is_told_of_by_itself_and_by_its_leader() {
     };
     assert!(status(&cluster).is_still && status(&cluster).index_age_ms > 30_000);
     assert_eq!(
-        lines(&cluster, still, Level::Warn, "this member stands still"),
+        lines(&cluster, still, Level::Warn, "this member is stalled"),
         1
     );
-    assert_eq!(lines(&cluster, leader, Level::Warn, "stands still"), 1);
+    assert_eq!(lines(&cluster, leader, Level::Warn, "is stalled"), 1);
     is_full(&mut cluster, false);
     cluster.await_equal();
     cluster.run(3000);
     assert!(!status(&cluster).is_still && status(&cluster).index_age_ms == 0);
-    assert_eq!(lines(&cluster, still, Level::Info, "moves again"), 1);
-    assert_eq!(lines(&cluster, leader, Level::Info, "moves again"), 1);
+    assert_eq!(
+        lines(&cluster, still, Level::Info, "makes progress again"),
+        1
+    );
+    assert_eq!(
+        lines(&cluster, leader, Level::Info, "makes progress again"),
+        1
+    );
 }

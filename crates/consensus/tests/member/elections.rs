@@ -210,9 +210,9 @@ fn leadership_is_transferred_on_command() {
     assert!(cluster.nodes[&leader].replica.leads.is_none());
 }
 
-/// A client of the former leader waits for the first entry of the new one. The commit of that entry
-/// may become known with the answer of one follower, which gets the next append at once. The other
-/// follower must not have to wait for a heartbeat.
+/// A client of the previous leader waits for the first entry of the new one. The commit of that
+/// entry may become known with the answer of one follower, which gets the next append at once. The
+/// other follower must not have to wait for a heartbeat.
 #[test]
 fn all_members_soon_know_the_first_commit_of_a_new_leader() {
     for seed in 0..40 {

@@ -73,7 +73,11 @@ fn handlers_are_called_when_an_update_has_been_applied_as_a_whole() {
         let (sender, lines) = mpsc::channel();
         listen(&mut client, &sender);
         client.wait_for_contents(TIMEOUT).expect("contents");
-        assert_eq!(heard(&lines), [r#"+ ann of ["ann"]"#], "the first contents");
+        assert_eq!(
+            heard(&lines),
+            [r#"+ ann of ["ann"]"#],
+            "the initial contents"
+        );
         // A transaction inserts two rows: the handler of each sees both.
         let (name, age) = (column(&client, "name"), column(&client, "age"));
         let made = client.transact(TIMEOUT, |idl| -> Result<_, Misuse> {

@@ -40,7 +40,7 @@ fn receive(mut session: Session, bytes: &[u8], piece: usize) -> bool {
                     return false;
                 }
             }
-            assert!(session.is_handshaking(), "a recording is no handshake");
+            assert!(session.is_handshaking(), "a recording is not a handshake");
             assert_eq!(session.take(&mut [0; 64]), 0, "plaintext from a stranger");
             while session.wants_write() {
                 session

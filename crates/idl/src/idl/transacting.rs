@@ -390,7 +390,7 @@ impl Idl {
     ///
     /// # Errors
     /// No transaction is open.
-    pub fn leave_checks_to_server(&mut self) -> Result<(), Misuse> {
+    pub fn defer_checks_to_server(&mut self) -> Result<(), Misuse> {
         self.opened()?.checks = Checks::Server;
         Ok(())
     }

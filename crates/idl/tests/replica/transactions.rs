@@ -427,7 +427,7 @@ fn a_server_judges_what_is_left_to_it() {
         (fixed, string("g"), "immutable"),
     ] {
         let (txn, status) = fixture.transact(|fixture| {
-            fixture.idl().leave_checks_to_server().unwrap();
+            fixture.idl().defer_checks_to_server().unwrap();
             fixture.idl().write(row, s, string("x")).unwrap();
             fixture.idl().write(row, column, value.clone()).unwrap();
             assert_eq!(fixture.idl().read(row, column), Some(value.clone()));
@@ -438,7 +438,7 @@ fn a_server_judges_what_is_left_to_it() {
         assert_eq!(fixture.value(row, "s"), "\"\"", "nothing was committed");
     }
     let (txn, status) = fixture.transact(|fixture| {
-        fixture.idl().leave_checks_to_server().unwrap();
+        fixture.idl().defer_checks_to_server().unwrap();
         fixture
             .idl()
             .add_value(row, few, Atom::Integer(10))
@@ -452,7 +452,7 @@ fn a_server_judges_what_is_left_to_it() {
     );
     // No server accepts a value of another type for this column.
     let txn = fixture.idl().begin().unwrap();
-    fixture.idl().leave_checks_to_server().unwrap();
+    fixture.idl().defer_checks_to_server().unwrap();
     assert_eq!(
         fixture.idl().write(row, s, integer(1)),
         Err(Misuse::WrongType)

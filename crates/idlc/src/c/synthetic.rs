@@ -47,7 +47,7 @@ pub(super) fn check(schema: &Schema, all: &[Synthetic]) -> Result<(), Error> {
                 .iter()
                 .any(|other| other.table == column.table && other.name == *dependency);
             if !is_stored && !is_computed {
-                let text = format!("{subject} depends on {dependency}, which is not there");
+                let text = format!("{subject} depends on {dependency}, which does not exist");
                 return Err(Error::Schema(text));
             }
         }

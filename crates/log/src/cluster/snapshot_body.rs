@@ -54,7 +54,7 @@ impl<S: Source> SnapshotBody<S> {
                 .position(|byte: &u8| !byte.is_ascii_whitespace())
             {
                 if text[at] != b'[' {
-                    return Err(invalid("a snapshot is no array of a schema and rows"));
+                    return Err(invalid("a snapshot is not an array of a schema and rows"));
                 }
                 break at + 1;
             }
@@ -86,7 +86,7 @@ impl<S: Source> SnapshotBody<S> {
                 break end + at + 1;
             }
             if !body.read(&mut text).map_err(unreadable)? {
-                return Err(invalid("a snapshot ends behind its schema"));
+                return Err(invalid("a snapshot ends after its schema"));
             }
         };
         Ok(SnapshotBody {

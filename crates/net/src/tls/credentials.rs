@@ -267,7 +267,7 @@ impl State {
                     let names = unknown.join(" ");
                     logging::warn(
                         Module::StreamSsl,
-                        format_args!("{what}: ignored what is not supported: {names}"),
+                        format_args!("{what}: ignored unsupported values: {names}"),
                     );
                 }
                 self.config = None;
@@ -330,9 +330,7 @@ impl State {
             // The other file has not been replaced yet.
             Err(Error::KeyMismatch) if self.identity.is_some() => logging::info(
                 Module::StreamSsl,
-                format_args!(
-                    "private key and certificate do not match yet, the old ones stay in use"
-                ),
+                format_args!("private key and certificate do not match yet; keeping the old pair"),
             ),
             Err(error @ Error::KeyMismatch) => {
                 self.unusable = Some(KEY);

@@ -294,7 +294,7 @@ class Client:
     def run(self) -> bool:
         """Does all work that needs no waiting. Returns whether something changed."""
 
-    def run_to_change(self) -> bool:
+    def run_until_change(self) -> bool:
         """As ``run``, but returns as soon as something has changed: call it again until it returns False."""
 
     def check_process(self) -> None:

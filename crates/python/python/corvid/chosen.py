@@ -25,9 +25,9 @@ class Chosen:
         """Raises the error of a use of a table that is not replicated, or of columns of it that are not."""
         known = {column.name for column in self._schema.columns(table)}
         if table not in self._columns:
-            raise UsageError(f"table {table} is not replicated: name it in the tables of connect")
+            raise UsageError(f"table {table} is not replicated: select it in the tables of connect")
         for column in columns:
             if column not in known:
                 raise SchemaError(f"table {table} has no column {column}")
             if column not in self._columns[table]:
-                raise UsageError(f"column {column} of table {table} is not replicated: name it in the tables of connect")
+                raise UsageError(f"column {column} of table {table} is not replicated: select it in the tables of connect")

@@ -1,6 +1,7 @@
 //! The changes of a client for `Idl.notify`: of all tables, in the order of the server's messages.
 //!
-//! Deletions are collected always, because the object of a deleted row takes its last values; the others only when somebody wants them.
+//! Deletions are collected always, because the object of a deleted row takes its last values; the
+//! others only when somebody wants them.
 
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -14,7 +15,8 @@ use crate::change::{Collected, handler};
 use crate::client::Client;
 use crate::row::Row;
 
-/// "create", "update" or "delete"; the row; of an update a row with the former values of the columns that changed.
+/// "create", "update" or "delete"; the row; for an update, a row with the old values of the changed
+/// columns.
 type Event = (&'static str, Py<Row>, Option<Py<Row>>);
 
 /// The changes of all tables.

@@ -1,7 +1,7 @@
 //! A row of the drop-in for `ovs`: the base of its class `Row`.
 //!
-//! Invariant: a row that is there has one object. An object that was given values (`keep`) shows these and no others: the last ones of a deleted row, or
-//! the former ones of columns that changed.
+//! Invariant: a row that is there has one object. An object that was given values (`keep`) shows
+//! these and no others: the last ones of a deleted row, or the old ones of changed columns.
 
 use std::collections::BTreeSet;
 use std::sync::{Mutex, PoisonError};
@@ -203,8 +203,9 @@ impl LiveRow {
         }
     }
 
-    /// Changes an element of a column: `kind` is "add", "remove", "set" or "remove_key". Returns whether that changes the column; None when the row is not
-    /// there, so that only the server can change it.
+    /// Changes an element of a column: `kind` is "add", "remove", "set" or "remove_key". Returns
+    /// whether that changes the column; None when the row is not there, so that only the server can
+    /// change it.
     #[pyo3(signature = (kind, name, key, object=None))]
     fn _change_element(
         slf: &Bound<'_, Self>,
@@ -282,7 +283,8 @@ fn element(
     })
 }
 
-/// A value that does not fit is logged, and nothing changes; an exception of the program's own iterator stays one.
+/// A value that does not fit is logged, and nothing changes; an exception of the program's own
+/// iterator stays one.
 fn bad_value(row: &Bound<'_, LiveRow>, name: &str, error: PyErr) -> PyResult<()> {
     complain(row, "_bad_value", name, error)
 }

@@ -341,7 +341,7 @@ impl Io {
             &LIMIT,
             Module::Jsonrpc,
             format_args!(
-                "{name}: unfinished messages are too long together, disconnecting this one of {bytes} bytes (no progress for {idle_ms} ms)"
+                "{name}: incomplete messages of all clients take too much memory, disconnecting the client of one with {bytes} bytes (no progress for {idle_ms} ms)"
             ),
         );
         self.close_with(conn, CloseReason::LimitReached);

@@ -13,7 +13,7 @@ pub(crate) fn register(registry: &mut Registry<Server>) {
             "cluster/cid",
             "DB",
             1..=1,
-            "print the id of DB's cluster (exists once a clustered database is served, as all of cluster/)",
+            "print the id of DB's cluster (cluster/ commands exist once a clustered database is served)",
             |server, args| server.cluster_id(&args[0]),
         ),
         Command::new(
@@ -43,7 +43,7 @@ pub(crate) fn register(registry: &mut Registry<Server>) {
             "cluster/kick",
             "DB SERVER",
             2..=2,
-            "remove a server, by address or beginning of its id, from DB's cluster",
+            "remove a server, given by its address or an id prefix, from DB's cluster",
             |server, args, replier| {
                 let kick = member::Command::Kick(args[1].clone());
                 server.command_member(&args[0], kick, replier);
@@ -65,7 +65,7 @@ pub(crate) fn register(registry: &mut Registry<Server>) {
             "cluster/transfer-leadership",
             "DB [SERVER]",
             1..=2,
-            "have another member, or this one, lead DB's cluster",
+            "transfer the leadership of DB's cluster to SERVER, or to any other member",
             |server, args, replier| {
                 let transfer = member::Command::TransferLeadership(args.get(1).cloned());
                 server.command_member(&args[0], transfer, replier);

@@ -80,7 +80,7 @@ pub(crate) fn register(registry: &mut Registry<Server>) {
             "ovsdb-server/list-remotes",
             "",
             0..=0,
-            "list the remotes, without those that rows configure",
+            "list the remotes, except those configured by database rows",
             |server, _| Ok(lines(server.remote_names())),
         ),
         Command::deferred(
@@ -114,28 +114,28 @@ pub(crate) fn register(registry: &mut Registry<Server>) {
             "ovsdb-server/list-sessions",
             "",
             0..=0,
-            "list the sessions: peer, remote, role, monitors, bytes, backlog, age, last request",
+            "list the sessions: peer, remote, role, monitors, locks, bytes, backlog, age, last request",
             |server, _, replier| server.list_sessions(replier),
         ),
         Command::deferred(
             "ovsdb-server/close-session",
             "ID",
             1..=1,
-            "close the session with this number of list-sessions",
+            "close the session with this id (see list-sessions)",
             |server, args, replier| server.close_session(&args[0], replier),
         ),
         Command::deferred(
             "ovsdb-server/list-settings",
             "",
             0..=0,
-            "list what set-setting can change, as it is now",
+            "list the settings and their present values",
             |server, _, replier| server.list_settings(replier),
         ),
         Command::new(
             "ovsdb-server/set-setting",
             "NAME VALUE",
             2..=2,
-            "change a limit, the slow-transaction threshold or the audit log until the server ends",
+            "change a setting until the server exits",
             |server, args| {
                 let outcome = server.set_setting(&args[0], &args[1]);
                 outcome.map(|()| String::new())
@@ -152,21 +152,21 @@ pub(crate) fn register(registry: &mut Registry<Server>) {
             "ovsdb-server/get-db-storage-status",
             "DB",
             1..=1,
-            "tell whether the storage of DB is in order",
+            "print the state of DB's storage",
             |server, args, replier| server.storage_status(&args[0], replier),
         ),
         Command::deferred(
             "ovsdb-server/backup",
             "DB FILE",
             2..=2,
-            "write a copy of DB to FILE, while it is served",
+            "write a copy of DB to FILE while serving it",
             |server, args, replier| server.backup(&args[0], &args[1], replier),
         ),
         Command::deferred(
             "memory/show",
             "",
             0..=0,
-            "print what takes memory: atoms, cells, monitors, sessions, ...",
+            "print memory usage: atoms, cells, monitors, sessions, ...",
             |server, _, replier| {
                 server.ask_all(|server, reports| {
                     replier.reply(Ok(memory::show(server.usage(&reports))));
@@ -177,7 +177,7 @@ pub(crate) fn register(registry: &mut Registry<Server>) {
             "ovsdb-server/tlog-list",
             "",
             0..=0,
-            "list of which tables changed rows are logged",
+            "list the tables whose row changes are logged",
             |server, _, replier| {
                 server.ask_all(|_, reports| replier.reply(Ok(reports::row_logs(&reports))));
             },
@@ -186,7 +186,7 @@ pub(crate) fn register(registry: &mut Registry<Server>) {
             "ovsdb-server/tlog-set",
             "DB:TABLE on|off",
             2..=2,
-            "log the changed rows of a table, or stop",
+            "start or stop logging row changes of a table",
             |server, args, replier| {
                 let args = args.to_vec();
                 server.ask_all(move |server, reports| {
@@ -199,7 +199,7 @@ pub(crate) fn register(registry: &mut Registry<Server>) {
             "ovsdb-server/memory-trim-on-compaction",
             "on|off",
             1..=1,
-            "whether memory is given back after a compaction",
+            "return unused memory to the system after a compaction, or not",
             |server, args| {
                 server.set_trims_memory(match args[0].as_str() {
                     "on" => true,
@@ -261,7 +261,7 @@ pub(crate) fn register_column_diff(registry: &mut Registry<Server>) {
         "ovsdb/file/column-diff-enable",
         "",
         0..=0,
-        "take --disable-file-column-diff back (exists only with it)",
+        "revert --disable-file-column-diff (exists only with that option)",
         |server, _| {
             server.enable_column_diff();
             Ok(String::new())
@@ -277,7 +277,7 @@ pub(crate) fn register_no_data_conversion(registry: &mut Registry<Server>) {
         "ovsdb/file/no-data-conversion-enable",
         "",
         0..=0,
-        "take --disable-file-no-data-conversion back (exists only with it)",
+        "revert --disable-file-no-data-conversion (exists only with that option)",
         |server, _| {
             server.enable_no_data_conversion();
             Ok(String::new())
@@ -290,17 +290,17 @@ pub(crate) fn register_no_data_conversion(registry: &mut Registry<Server>) {
 pub(crate) fn register_audit(registry: &mut Registry<Server>) {
     registry.add([
         Command::deferred(
-            "ovsdb-server/audit-reopen",
+            "ovsdb-server/reopen-audit-log",
             "",
             0..=0,
-            "open the audit log again (exists only with --audit-log)",
+            "reopen the audit log after it has been renamed (exists only with --audit-log)",
             |server, _, replier| server.reopen_audit_log(replier),
         ),
         Command::deferred(
             "vlog/reopen",
             "",
             0..=0,
-            "reopen the log file and the audit log, after they have been renamed",
+            "reopen the log file and the audit log after they have been renamed",
             |server, _, replier| match vlog::reopen_file() {
                 // A server without a log file still reopens its audit log.
                 Ok(()) | Err(FileError::NotConfigured) => server.reopen_audit_log(replier),

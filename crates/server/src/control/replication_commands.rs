@@ -56,7 +56,7 @@ pub(crate) fn register(registry: &mut Registry<Server>) {
             "ovsdb-server/set-active-ovsdb-server-probe-interval",
             "",
             1..=1,
-            "set how often the active server is probed, in milliseconds",
+            "set the probe interval of the active server, in milliseconds",
             |server, args| {
                 by_hand(server)?;
                 let interval_ms = u64::try_from(probe_interval(&args[0])?);
@@ -68,7 +68,7 @@ pub(crate) fn register(registry: &mut Registry<Server>) {
             "ovsdb-server/set-relay-source-probe-interval",
             "",
             1..=1,
-            "set how often the sources of relays are probed, in milliseconds",
+            "set the probe interval of relay sources, in milliseconds",
             |server, args| {
                 by_hand(server)?;
                 server.set_relay_probe_interval(probe_interval(&args[0])?.into());
@@ -98,7 +98,7 @@ pub(crate) fn register(registry: &mut Registry<Server>) {
             "ovsdb-server/sync-status",
             "",
             0..=0,
-            "tell whether databases are active or backups, and of whom",
+            "print whether each database is active or a backup, and of which server",
             |server, _, replier| server.sync_status(replier),
         ),
     ]);

@@ -58,12 +58,12 @@ impl ListedSession {
             ("monitors", count(self.monitors as u64)),
             ("locks", count(claims.owned.len() as u64)),
             ("requests", count(self.requests as u64)),
-            ("received", count(self.received_bytes)),
-            ("sent", count(self.sent_bytes)),
-            ("backlog", count(self.backlog_bytes as u64)),
+            ("received_bytes", count(self.received_bytes)),
+            ("sent_bytes", count(self.sent_bytes)),
+            ("backlog_bytes", count(self.backlog_bytes as u64)),
             ("age_ms", count(self.age_ms)),
-            ("last", text(method.unwrap_or_default())),
-            ("last_ms", ago_ms.map_or(Value::Null, count)),
+            ("last_request", text(method.unwrap_or_default())),
+            ("last_request_age_ms", ago_ms.map_or(Value::Null, count)),
         ]
     }
 }
@@ -137,7 +137,7 @@ mod tests {
             last_request: None,
         };
         let expected = "id=1000000000002 peer=ssl:192.0.2.1:5000 remote=pssl:6642 role=\"ovn controller\" client=\"ch1\\u009b\\n\" read_only=true \
-            change_aware=false monitors=2 locks=0 requests=0 received=300 sent=4000 backlog=0 age_ms=65000 last= last_ms=\n";
+            change_aware=false monitors=2 locks=0 requests=0 received_bytes=300 sent_bytes=4000 backlog_bytes=0 age_ms=65000 last_request= last_request_age_ms=\n";
         let sessions = [session];
         assert_eq!(lines(&sessions, &Locks::new()), expected);
         let json = json(&sessions, &Locks::new());
@@ -146,6 +146,6 @@ mod tests {
             first.get("role").and_then(Value::as_str),
             Some("ovn controller")
         );
-        assert_eq!(first.get("last_ms"), Some(&Value::Null));
+        assert_eq!(first.get("last_request_age_ms"), Some(&Value::Null));
     }
 }

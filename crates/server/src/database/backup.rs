@@ -81,7 +81,7 @@ impl Backup {
         });
         written.map_err(|error| {
             if is_exiting.load(Ordering::Relaxed) {
-                return format!("{}: not written, for the server exits", self.shown);
+                return format!("{}: not written: the server is exiting", self.shown);
             }
             let reason = errno::text(&error);
             format!("I/O error: {}: write failed ({reason})", self.shown)

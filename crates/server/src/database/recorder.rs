@@ -120,11 +120,11 @@ impl Recorder {
         let length = frames.len();
         let mut pending = self.queue.lock();
         let why = if self.bytes + length as u64 > self.bytes_max {
-            "it has reached its size (--record-size)"
+            "the size limit is reached (--max-recording-size)"
         } else if pending.bytes.len() > QUEUED_BYTES_MAX {
             "the disk cannot keep up"
         } else if pending.has_failed {
-            "it cannot be written"
+            "a write failed"
         } else {
             let was_empty = pending.bytes.is_empty();
             pending.bytes.extend_from_slice(frames);

@@ -22,7 +22,7 @@ impl Address {
     /// The address is invalid; the text says why.
     pub(crate) fn parse(text: &str) -> Result<Address, String> {
         let target = match text.strip_prefix("unix:") {
-            Some("") => return Err("a file must follow \"unix:\"".to_owned()),
+            Some("") => return Err("expected a file name after \"unix:\"".to_owned()),
             Some(file) => Passive::Unix(dirs::absolute_under(&dirs::run(), file)),
             None => Passive::Tcp(local(text)?),
         };
@@ -42,28 +42,28 @@ impl fmt::Display for Address {
 fn local(text: &str) -> Result<Local, String> {
     let (host, port) = text
         .rsplit_once(':')
-        .ok_or("it must be HOST:PORT or unix:FILE")?;
+        .ok_or("expected HOST:PORT or unix:FILE")?;
     let port = port
         .parse()
-        .map_err(|_| format!("{port:?} is no port number"))?;
+        .map_err(|_| format!("{port:?} is not a port number"))?;
     let bracketed = host
         .strip_prefix('[')
         .and_then(|host| host.strip_suffix(']'));
     let ip = match bracketed {
         Some(ip) => IpAddr::V6(
             ip.parse()
-                .map_err(|_| format!("{ip:?} is no IPv6 address"))?,
+                .map_err(|_| format!("{ip:?} is not an IPv6 address"))?,
         ),
         // Listens on IPv6 and, if the system has both, on IPv4.
         None if host.is_empty() => IpAddr::V6(Ipv6Addr::UNSPECIFIED),
         None if host.contains(':') => {
-            return Err("an IPv6 address must stand in brackets".to_owned());
+            return Err("an IPv6 address must be in brackets".to_owned());
         }
         None => host
             .parse()
             .ok()
             .or_else(|| resolve::now(host))
-            .ok_or_else(|| format!("{host:?} is neither an address nor a known name"))?,
+            .ok_or_else(|| format!("cannot resolve {host:?}"))?,
     };
     Ok(Local {
         ip,
@@ -104,10 +104,10 @@ mod tests {
             assert!(error.contains(why), "{text}: {error}");
         };
         fails("9476", "HOST:PORT");
-        fails("127.0.0.1:http", "\"http\" is no port number");
+        fails("127.0.0.1:http", "\"http\" is not a port number");
         fails("127.0.0.1:65536", "no port number");
         fails("::1:80", "brackets");
-        fails("[1.2.3.4]:80", "no IPv6 address");
-        fails("unix:", "a file must follow");
+        fails("[1.2.3.4]:80", "not an IPv6 address");
+        fails("unix:", "expected a file name");
     }
 }

@@ -190,7 +190,7 @@ async fn respond(
     site: &dyn Site,
 ) -> Result<hyper::Response<Full<Bytes>>, Infallible> {
     if !matches!(*request.method(), Method::GET | Method::HEAD) {
-        let mut refusal = render(Response::text(405, "only GET and HEAD\n"));
+        let mut refusal = render(Response::text(405, "only GET and HEAD are supported\n"));
         let allowed = HeaderValue::from_static("GET, HEAD");
         refusal.headers_mut().insert(ALLOW, allowed);
         return Ok(refusal);

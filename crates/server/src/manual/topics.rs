@@ -18,104 +18,103 @@ pub(super) fn chapters() -> Vec<Chapter> {
 }
 
 const REMOTES: &str = "\
-`--remote` may be given several times. A passive method listens, an active one connects to a client that listens, again and again. \
-`ovsdb-server/add-remote` and `ovsdb-server/remove-remote` do the same at run time; a restart under `--monitor` keeps such changes, another restart \
-does not.
+`--remote` may be given several times. A passive method listens; an active one connects, and reconnects, to a client that listens. \
+`ovsdb-server/add-remote` and `ovsdb-server/remove-remote` change remotes at run time; such changes survive a restart by `--monitor`, but no \
+other restart.
 
-`db:DB,TABLE,COLUMN` takes remotes from a database, and follows every change of it. If COLUMN holds strings, each is a connection method. If it \
-refers to rows of another table, these columns of such a row count, as far as they are there: `target`, the method, without which the row is \
-ignored; `max_backoff`, the longest pause between attempts to connect, ms; `inactivity_probe`, the silence after which the peer is probed, ms, 0 \
-for never; `read_only`; `role`, which limits what its clients may change; and `other_config:dscp`. The server writes `is_connected` and `status` \
+`db:DB,TABLE,COLUMN` takes remotes from a database and follows its changes. If COLUMN holds strings, each is a connection method. If it \
+refers to rows of another table, the server uses these columns of each row, where they exist: `target`, the method, without which the row is \
+ignored; `max_backoff`, the maximum interval between connection attempts, ms; `inactivity_probe`, the idle time after which the peer is \
+probed, ms, 0 for never; `read_only`; `role`, which restricts the changes of its clients; and `other_config:dscp`. The server writes `is_connected` and `status` \
 of the row. A column of another type is an error.
 
-`ovsdb-server/list-remotes` and `ovsdb-server/remove-remote` know what was given by option or command, `db:` included, and not the single remotes that \
-a database names. When the database of a `db:` remote is removed, its remotes are closed until a database of that name is added again.
+`ovsdb-server/list-remotes` and `ovsdb-server/remove-remote` know the remotes given by option or command, including `db:`, but not the \
+individual remotes that a database names. When the database of a `db:` remote is removed, its remotes are closed until a database of that name is added again.
 
-A client whose remote is read-only can read and monitor. Control commands are not for clients: every program that can open the control socket can do everything.";
+Clients of a read-only remote can only read and monitor. Control commands are not restricted by roles: every program that can open the control socket has all permissions.";
 
 const DAEMON: &str = "\
-`--detach` returns when the server listens on all remotes and its standalone databases can be used; an error before that is printed, and the exit \
-status is 1. A member of a cluster may still have to join or to find a leader: `ovsdb-client wait` waits for that. The process has no terminal, its \
-directory is `/` unless `--no-chdir` is given, and nothing is logged to the console. A core dump is written to its directory by default, so \
-`--no-chdir` may be wanted for one; on the other hand, a daemon in a directory keeps its file system from being unmounted.
+With `--detach`, the command returns when the server listens on all remotes and serves its standalone databases; an earlier error is \
+printed, and the exit status is 1. A cluster member may not have joined or found a leader yet: `ovsdb-client wait` waits for that. The daemon \
+has no terminal, its working directory is `/` unless `--no-chdir` is given, and it does not log to the console. Use `--no-chdir` to find core \
+dumps in the present directory; the daemon then prevents unmounting its file system.
 
-`--pidfile` creates a file with the process id, in {rundir} unless its name begins with `/`, and locks it. A file that a living process has locked is \
-not replaced, unless `--overwrite-pidfile` is given.
+`--pidfile` creates and locks a file with the process id, in {rundir} unless its name begins with `/`. A file that a running process has \
+locked is replaced only with `--overwrite-pidfile`.
 
-`--monitor` starts a supervisor, which starts the server again when it has died of a signal that means a programming error. It works without \
-`--detach` too. `--user` changes the user and drops all rights but those to bind low ports and to lock memory; only root can use it.
+`--monitor` starts a supervisor, which restarts the server after a signal that indicates a programming error. It also works without \
+`--detach`. `--user` changes the user and drops all capabilities except those to bind low ports and to lock memory; it requires root.
 
-`--run` serves for the time of one command, as in `ovsdb-server --remote=punix:s.sock --run='ovsdb-client dump unix:s.sock' my.db`.";
+`--run` serves while one command runs, as in `ovsdb-server --remote=punix:s.sock --run='ovsdb-client dump unix:s.sock' my.db`.";
 
 const COMPACTION: &str = "\
-Every transaction is appended to the file of its database. Compaction writes the rows as they are now to a new file, which takes the place of the \
-old one. The server does it by itself when a file is over 10 MB and has grown to twice the size that it had after the last compaction, and 100 \
-transactions have been added and at least ten minutes have passed; and after a day if 100 transactions have been added. `ovsdb-server/compact` does it at once. \
-The database is served all the while. The history of changes, which `ovsdb-tool show-log` prints, is lost by it.
+Every transaction is appended to the file of its database. Compaction writes the present rows to a new file, which replaces the old one. The \
+server compacts a file automatically when it exceeds 10 MB, has doubled since the last compaction, has 100 new transactions and at least ten \
+minutes have passed; also after a day if it has 100 new transactions. `ovsdb-server/compact` compacts at once. The database is served \
+throughout. Compaction discards the history of changes that `ovsdb-tool show-log` prints.
 
-Clients that were away can be told what they have missed from a transaction history in memory, which compaction does not shorten.
+Clients that reconnect get the changes that they have missed from a transaction history in memory, which compaction does not affect.
 
 `ovsdb-server/memory-trim-on-compaction on` also returns unused memory to the system after each compaction.";
 
 const ACTIVE_BACKUP: &str = "\
 With `--sync-from=SERVER` the server is a backup: it copies the databases of SERVER, an active connection method, that have the same names and \
-schemas, and applies each transaction. A backup refuses changes and locks. With `--active` as well it starts as an active server that knows where \
-to copy from. `--sync-exclude-tables` names tables that keep contents of their own. All of this is for standalone databases only.
+schemas, and applies each transaction. A backup refuses changes and locks. With `--active` it starts as an active server with a configured \
+source. `--sync-exclude-tables` names tables that are not copied. All of this applies to standalone databases only.
 
-`ovsdb-server/connect-active-ovsdb-server` makes a backup of a running server, `ovsdb-server/disconnect-active-ovsdb-server` makes it active. Both \
-close the connections of all clients, which then connect again and find the other role. `ovsdb-server/set-active-ovsdb-server` names the source \
-first. What only the backup has is lost when it begins to copy.
+`ovsdb-server/connect-active-ovsdb-server` turns a running server into a backup, `ovsdb-server/disconnect-active-ovsdb-server` makes it active. Both \
+close all client connections; clients reconnect and find the new role. First set the source with `ovsdb-server/set-active-ovsdb-server`. Contents that only the backup has are lost when it starts to copy.
 
-Nothing here decides which server is to be active. Two active servers whose clients write to both have two histories, and one of them will be lost: \
-use a resource manager that stops or isolates the old one first, or a cluster.
+The servers do not decide which one is active. If clients write to two active servers, one of the two histories will be lost: use a resource \
+manager that stops or isolates the old server first, or use a cluster.
 
-`ovsdb-server/sync-status` tells the role and, of a backup, whether it is connecting, replicating or has failed, and why.";
+`ovsdb-server/sync-status` prints the role and, for a backup, whether it is connecting, replicating or has failed, and why.";
 
 const CLUSTERS: &str = "\
-A file made by `ovsdb-tool create-cluster` or `join-cluster` is served as a member of a cluster. Over half of the members must run and reach one \
-another for anything to be written. The commands `cluster/...` are for such databases.
+A file created by `ovsdb-tool create-cluster` or `join-cluster` is served as a member of a cluster. Writes need a majority of the members to \
+be running and connected. The `cluster/...` commands apply to such databases.
 
 `cluster/status` shows the role of this member, its term, its log and its connections. `cluster/leave` removes this server from its cluster, \
-`cluster/kick` another one, named by its server id or its address. Both need a working majority, and both change what a majority is: of three members, \
-two can leave one after the other, and the last is a cluster of one, which works alone and survives nothing. Wait with `ovsdb-client wait DB \
-removed` before the process is stopped. A server that has left never comes back with the same file: make a new one with `ovsdb-tool join-cluster`.
+`cluster/kick` another one, named by its server id or its address. Both need a working majority, and both change its size: of three members, \
+two can leave one after the other, and the last is a cluster of one, which tolerates no failure. Before you stop the process, wait with \
+`ovsdb-client wait DB removed`. A server that has left never comes back with the same file: make a new one with `ovsdb-tool join-cluster`.
 
-`cluster/change-election-timer` sets the time without a word from the leader after which an election begins, in ms, to at most twice the present \
-value at a time. It is a change of the cluster, given to the leader, committed like a transaction, and kept over restarts; `cluster/status` shows \
-when it holds. Raise it where disks or networks stall for longer. A dead leader is then noticed later.
+`cluster/change-election-timer` sets the time of silence from the leader after which followers start an election, in ms, to at most twice \
+the present value at a time. Run it on the leader. The change is committed like a transaction and survives restarts; `cluster/status` shows \
+when it is in effect. Raise the timer if disks or networks stall for longer. A dead leader is then detected later.
 
-`cluster/set-backlog-threshold` bounds what waits to be sent to another member, in messages and in bytes. A connection whose backlog exceeds it, \
-and has more than 50 messages, is closed and made again.
+`cluster/set-backlog-threshold` limits the unsent messages to another member, by number and bytes. A connection whose backlog exceeds a \
+limit and has more than 50 messages is closed and reopened.
 
 `cluster/cid` prints the id of the cluster, which is unknown before a server without `--cid` has joined, and `cluster/sid` that of this server.";
 
 const CERTIFICATES: &str = "\
-SSL/TLS needs a private key, a certificate for it and the certificates of the authorities whose signatures on peers' certificates are trusted: \
+SSL/TLS needs a private key, its certificate, and the certificates of the authorities that are trusted to sign peers' certificates: \
 `--private-key`, `--certificate`, `--ca-cert`, each a PEM file. The authority that peers trust must have signed the certificate; it need not be that of \
 `--ca-cert`. Files are read again when they change.
 
-Each of these options may be `db:DB,TABLE,COLUMN`: the first string in that column that is not empty names the file, and every change is followed. If the \
-database is removed, the option has no value until it is back.
+Each of these options may be `db:DB,TABLE,COLUMN`: the first nonempty string in that column names the file, and the server follows changes. \
+If the database is removed, the option has no value until the database is back.
 
-Warning: `--ca-cert=none` accepts any peer. Connections are encrypted, but nothing shows who is at the other end.
+Warning: `--ca-cert=none` accepts any peer. Connections are encrypted, but the peer is not authenticated.
 
-Warning: `--bootstrap-ca-cert=FILE` takes the authority of the first peer for granted and stores it in FILE, if FILE does not exist. Someone in between \
-at that moment is trusted from then on. It works only if the peer sends the certificate of its authority, and it excludes `--ca-cert`. The first connection \
+Warning: `--bootstrap-ca-cert=FILE` trusts the authority of the first peer and stores it in FILE, if FILE does not exist. A man in the \
+middle of that connection is trusted from then on. It works only if the peer sends the certificate of its authority, and it excludes `--ca-cert`. The first connection \
 is closed after the file has been written.
 
-`--peer-ca-cert` names certificates that are sent to peers with one's own, for peers that bootstrap: the authority of one's own certificate, or the \
-certificate itself if it is self-signed. A peer that has its authority already does not need it.";
+`--peer-ca-cert` names certificates to send to peers in addition to the server's own, for peers that bootstrap: the authority of the \
+server's certificate, or the certificate itself if it is self-signed. A peer that already has the authority does not need it.";
 
 const LOGGING: &str = "\
 `ovs-appctl`(8) describes levels, modules and patterns of `vlog/set`, `vlog/list` and `vlog/list-pattern`.
 
-Messages that could come very often are logged up to a rate, and the next one that is logged says how many were not. `vlog/disable-rate-limit MODULE...` \
+Frequent messages are rate-limited, and the next one that is logged says how many were dropped. `vlog/disable-rate-limit MODULE...` \
 logs all of them, for all modules without an argument, until `vlog/enable-rate-limit`.
 
-`vlog/reopen` closes the log file and opens it again by its name, after it has been renamed; `vlog/close` only closes it. Neither does anything without \
-`--log-file`.
+`vlog/reopen` closes the log file and opens it again by name, for use after it was renamed; `vlog/close` only closes it. Neither has an \
+effect without `--log-file`.
 
-At `jsonrpc:dbg` each message of the protocol is a line, long ones cut. Such a log holds what clients write, secrets included.
+At `jsonrpc:dbg` each protocol message is logged on one line, truncated if long. Such a log contains everything that clients write, including secrets.
 
-The server logs how much memory it takes soon after the start and whenever that grows by half. `memory/show` prints the sizes of what it holds, \
-`coverage/show` how often counted events have happened, over the last seconds, minute and hour.";
+The server logs its memory usage soon after the start and whenever it has grown by half. `memory/show` prints the sizes of its data \
+structures, `coverage/show` the rates of counted events over the last seconds, minute and hour.";

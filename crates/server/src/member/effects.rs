@@ -205,8 +205,8 @@ impl ThreadEffects {
             logging::err(
                 Module::Raft,
                 format_args!(
-                    "{name}: the snapshot that the leader sent cannot be loaded ({error}); clients see older contents: check the disk, and \
-                     start this server again"
+                    "{name}: the snapshot that the leader sent cannot be loaded ({error}); clients see older \
+                     contents: check the disk and restart this server"
                 ),
             );
         }

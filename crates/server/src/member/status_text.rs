@@ -50,7 +50,7 @@ fn write_all(
     if status.connected == Connected::Member && status.is_still {
         write!(
             out,
-            " (stands still at entry {} for {} s, while entry {} is committed)",
+            " (stalled at entry {} for {} s; entry {} is committed)",
             status.applied,
             status.index_age_ms / 1000,
             status.known_commit
@@ -139,7 +139,7 @@ fn write_server(
     if server.is_silent {
         write!(out, " silent for {} s", server.silent_ms / 1000)?;
     } else if let Some(age_ms) = server.index_age_ms.filter(|_| server.is_still) {
-        write!(out, " stands still for {} s", age_ms / 1000)?;
+        write!(out, " stalled for {} s", age_ms / 1000)?;
     }
     if let Some(ago_ms) = server.last_message_ms {
         write!(out, " last msg {ago_ms} ms ago")?;
@@ -173,10 +173,10 @@ fn state(connected: &Connected, file: FileState) -> String {
     let state = match connected {
         Connected::Joining => "joining cluster".to_owned(),
         Connected::Repairing(None) => {
-            "file damaged, waiting for a snapshot of the leader".to_owned()
+            "file damaged, waiting for a snapshot from the leader".to_owned()
         }
         Connected::Repairing(Some((have, of))) => {
-            format!("file damaged, receiving a snapshot of the leader ({have} of {of} bytes)")
+            format!("file damaged, receiving a snapshot from the leader ({have} of {of} bytes)")
         }
         Connected::Leaving => "leaving cluster".to_owned(),
         Connected::Left => "left cluster".to_owned(),
@@ -186,10 +186,8 @@ fn state(connected: &Connected, file: FileState) -> String {
         Connected::Member => "cluster member".to_owned(),
     };
     let trouble = match file {
-        FileState::Failing => " (its file takes no records: check the disk)",
-        FileState::Poisoned => {
-            " (a sync of its file has failed, or its bytes have changed: it is being written again)"
-        }
+        FileState::Failing => " (writes to its file fail: check the disk)",
+        FileState::Poisoned => " (its file is being rewritten: a sync failed or its bytes changed)",
         FileState::Intact | FileState::Damaged | FileState::Lost | FileState::Diverged => "",
     };
     state + trouble
@@ -304,22 +302,22 @@ Servers:
         shows(
             Connected::Member,
             FileState::Failing,
-            "cluster member (its file takes no records: check the disk)",
+            "cluster member (writes to its file fail: check the disk)",
         );
         shows(
             Connected::Disconnected,
             FileState::Poisoned,
-            "disconnected from the cluster (election timeout) (a sync of its file has failed, or its bytes have changed: it is being written again)",
+            "disconnected from the cluster (election timeout) (its file is being rewritten: a sync failed or its bytes changed)",
         );
         shows(
             Connected::Repairing(None),
             FileState::Damaged,
-            "file damaged, waiting for a snapshot of the leader",
+            "file damaged, waiting for a snapshot from the leader",
         );
         shows(
             Connected::Repairing(Some((3, 10))),
             FileState::Damaged,
-            "file damaged, receiving a snapshot of the leader (3 of 10 bytes)",
+            "file damaged, receiving a snapshot from the leader (3 of 10 bytes)",
         );
         shows(
             Connected::Failed("its file is old".to_owned()),
@@ -345,9 +343,9 @@ Servers:
         status.servers[1].is_still = true;
         let text = render(&status, "", 0);
         for line in [
-            "\nStatus: cluster member (stands still at entry 11 for 61 s, while entry 40 is committed)\n",
+            "\nStatus: cluster member (stalled at entry 11 for 61 s; entry 40 is committed)\n",
             "    fecb (fecb at tcp:127.0.0.1:17001) silent for 31 s last msg 3103 ms ago\n",
-            "    989f (989f at tcp:127.0.0.1:17003) stands still for 45 s last msg 17 ms ago\n",
+            "    989f (989f at tcp:127.0.0.1:17003) stalled for 45 s last msg 17 ms ago\n",
         ] {
             assert!(text.contains(line), "{line} in {text}");
         }

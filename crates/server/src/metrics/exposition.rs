@@ -167,8 +167,8 @@ impl Scrape {
         );
         let sessions_max = refusals.and_then(Refusals::connections_max);
         let sessions_max = sessions_max.map(|max| (Vec::new(), max as u64));
-        self.whole(families::SESSIONS_MAX, sessions_max);
-        self.one(families::SESSIONS_BEHIND, totals.behind);
+        self.whole(families::SESSIONS_LIMIT, sessions_max);
+        self.one(families::SESSIONS_BACKLOGGED, totals.behind);
         self.one(families::BACKLOG, totals.backlog_bytes);
         self.one(families::BACKLOG_MAX, totals.backlog_max_bytes);
         let lag_seconds = seconds(totals.lag_max_ns);
@@ -176,23 +176,23 @@ impl Scrape {
         let drain = all(&|shard| shard.drain.read());
         self.durations(families::DRAIN, [(Vec::new(), drain)]);
         let read = all(&|shard| shard.read.read());
-        self.durations(families::READ, [(Vec::new(), read)]);
+        self.durations(families::PARSE, [(Vec::new(), read)]);
         let memory = metrics.shared_state.get().map(|it| &it.client_memory);
-        let kinds = memory.map(|memory| [("held", memory.held()), ("max", memory.bytes_max())]);
-        let kinds = kinds.into_iter().flatten();
-        let kinds = kinds.map(|(kind, bytes)| (vec![kind.to_owned()], bytes as u64));
-        self.whole(families::REPLY_BYTES, kinds);
         let refused = memory.map_or(0, |memory| memory.refused());
-        self.one(families::REPLIES_REFUSED, refused);
+        self.one(families::REQUESTS_REFUSED, refused);
         let requests = refusals.map_or((0, 0), Refusals::unfinished_bytes);
         let replies = memory.map_or((0, 0), |it| (it.held(), it.bytes_max()));
         let kept = memory.map_or((0, 0), |it| (it.kept(), it.kept_bytes_max()));
-        let kinds = [("requests", requests), ("replies", replies), ("kept", kept)];
+        let kinds = [
+            ("requests", requests),
+            ("replies", replies),
+            ("monitors_and_waits", kept),
+        ];
         let label = |kind: &str| vec![kind.to_owned()];
         let held = kinds.map(|(kind, (bytes, _))| (label(kind), bytes as u64));
         self.whole(families::CLIENT_MEMORY, held);
         let max = kinds.map(|(kind, (_, bytes_max))| (label(kind), bytes_max as u64));
-        self.whole(families::CLIENT_MEMORY_MAX, max);
+        self.whole(families::CLIENT_MEMORY_LIMIT, max);
         self.one(
             families::RECEIVED,
             sum(&|shard| load(&shard.received_bytes)),
@@ -203,7 +203,7 @@ impl Scrape {
             locks.unwrap_or_else(PoisonError::into_inner).counts()
         });
         self.one(families::LOCKS_HELD, held);
-        self.one(families::LOCKS_WAITING, waiting);
+        self.one(families::LOCK_WAITERS, waiting);
         let handshakes = [
             (vec!["ok".to_owned()], sum(&|shard| load(&shard.handshakes))),
             (
@@ -229,7 +229,7 @@ impl Scrape {
                 (database.with("committed"), counts.committed),
                 (database.with("unchanged"), counts.unchanged),
                 (database.with("failed"), failed),
-                (database.with("unstored"), counts.store_failures),
+                (database.with("storage_error"), counts.store_failures),
             ]
         });
         self.whole(families::TRANSACTIONS, outcomes);
@@ -305,15 +305,15 @@ impl Scrape {
                 .map(|database| (database.alone(), count(&database.report)));
             self.whole(family, samples);
         };
-        usage(families::PENDING_ANSWERS, |report| report.pending);
-        usage(families::DEFERRED_INPUTS, |report| report.queued);
+        usage(families::PENDING_REPLIES, |report| report.pending);
+        usage(families::DEFERRED_REQUESTS, |report| report.queued);
     }
 
     fn of_files(&mut self, databases: &[Database]) {
         let orders = databases
             .iter()
             .map(|database| (database.alone(), database.figures.orders()));
-        self.whole(families::DISK_ORDERS, orders);
+        self.whole(families::DISK_QUEUE, orders);
         let freeing = databases.iter().map(|database| {
             let bytes = database.figures.freeing.load(Ordering::Relaxed);
             (database.alone(), bytes as u64)
@@ -327,7 +327,7 @@ impl Scrape {
             self.whole(family, samples);
         };
         file(families::FILE, |file| file.size);
-        file(families::FILE_BASE, |file| file.base);
+        file(families::FILE_COMPACTED, |file| file.base);
         file(families::FILE_RECORDS, |file| file.records);
         file(families::REWRITING, |file| u64::from(file.is_rewriting));
         let converting = databases.iter().map(|database| {
@@ -358,7 +358,7 @@ impl Scrape {
             });
             states.map(|(state, value)| (database.with(state), value))
         });
-        self.whole(families::REPLICATION, standings);
+        self.whole(families::REPLICATION_STATE, standings);
         let now_ms = clock::mono_ms();
         let ages = databases.iter().filter_map(|database| {
             let age_ms = database.figures.request().age_ms(now_ms)?;
@@ -406,7 +406,7 @@ impl Scrape {
                 (vec![(*name).clone(), label.to_owned()], is_present)
             })
         });
-        self.whole(families::CLUSTER_FILE, files);
+        self.whole(families::CLUSTER_FILE_STATE, files);
         let mut gauge = |family, figure: fn(&Status) -> u64| {
             let known = known.iter();
             let samples = known.map(|(name, status)| (vec![(*name).clone()], figure(status)));
@@ -454,9 +454,9 @@ impl Scrape {
             let age_seconds = status.index_age_ms as f64 / 1000.0;
             (vec![(*name).clone()], age_seconds)
         });
-        self.real(families::CLUSTER_INDEX_AGE, own_ages);
+        self.real(families::CLUSTER_STALLED, own_ages);
         self.real(families::CLUSTER_PEER_SILENT, silences);
-        self.real(families::CLUSTER_PEER_INDEX_AGE, ages);
+        self.real(families::CLUSTER_PEER_STALLED, ages);
         self.whole(families::CLUSTER_LAG, lags);
         self.real(families::CLUSTER_SNAPSHOT, snapshots);
         let elections = known
@@ -470,7 +470,7 @@ impl Scrape {
             self.whole(family, samples);
         };
         count(families::CLUSTER_APPENDS, |figures| &figures.appends);
-        count(families::CLUSTER_APPENDED, |figures| &figures.entries);
+        count(families::CLUSTER_SENT_ENTRIES, |figures| &figures.entries);
         let quorum = members
             .iter()
             .map(|(name, figures)| (vec![name.clone()], figures.quorum.read()));
@@ -496,7 +496,7 @@ impl Scrape {
             counts.map(|(written, _)| (Vec::new(), written)),
         );
         self.whole(
-            families::AUDIT_LOST,
+            families::AUDIT_DROPPED,
             counts.map(|(_, lost)| (Vec::new(), lost)),
         );
     }

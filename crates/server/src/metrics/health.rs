@@ -37,7 +37,7 @@ impl Check {
     pub(super) fn thread(name: String, unanswered_ms: u64, limit_ms: u64) -> Check {
         let failure = (unanswered_ms > limit_ms).then(|| {
             let seconds = unanswered_ms / 1000;
-            format!("has not come to look for {seconds} s though called")
+            format!("has not answered a liveness check for {seconds} s")
         });
         Check {
             name,
@@ -138,7 +138,7 @@ mod tests {
     fn a_failed_check_is_listed_with_its_reason() {
         let text = "[+]databases ok\n\
                     [-]storage:A failed: a sync has failed\n\
-                    [-]thread:db:A failed: has not come to look for 10 s though called\n\
+                    [-]thread:db:A failed: has not answered a liveness check for 10 s\n\
                     readyz check failed\n";
         assert_eq!(asked("", &checks()), (503, text.to_owned()));
     }

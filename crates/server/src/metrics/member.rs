@@ -52,31 +52,33 @@ impl MemberFigures {
     #[must_use]
     pub(crate) fn fault(&self) -> Option<String> {
         let Some(status) = self.status() else {
-            return Some("the member has not begun yet".to_owned());
+            return Some("the member is starting".to_owned());
         };
         let behind = behind(&status);
         let why = match &status.connected {
             Connected::Joining => "has not joined its cluster yet",
-            Connected::Repairing(_) => "the member's file is damaged, its leader will replace it",
+            Connected::Repairing(_) => {
+                "the member's file is damaged; a snapshot from the leader will replace it"
+            }
             Connected::Leaving => "is leaving its cluster",
             Connected::Left => "has left its cluster",
             Connected::Failed(_) if status.file == FileState::Diverged => {
-                "the member has committed entries that its leader does not have, and has stopped: see cluster/status"
+                "the member has stopped: its committed entries differ from its leader's (see cluster/status)"
             }
             Connected::Failed(_) => "the member has failed: see cluster/status",
-            Connected::Disconnected => "hears of no leader",
+            Connected::Disconnected => "is not in contact with a leader",
             Connected::Member if status.file == FileState::Poisoned => {
-                "a sync of the member's file has failed, or its bytes have changed: it is being written again"
+                "a sync of the member's file failed, or its bytes changed; the file is being rewritten"
             }
             Connected::Member if status.file != FileState::Intact => {
-                "the member's file takes no records: check the disk"
+                "writes to the member's file fail; check the disk"
             }
             Connected::Member if status.leader.is_none() => "knows no leader",
             Connected::Member if status.is_still => {
                 let (applied, commit) = (status.applied, status.known_commit);
                 let seconds = status.index_age_ms / 1000;
                 return Some(format!(
-                    "stands still at entry {applied} for {seconds} s, while entry {commit} is committed"
+                    "has applied nothing after entry {applied} for {seconds} s, while entry {commit} is committed"
                 ));
             }
             Connected::Member => return None,
@@ -100,11 +102,11 @@ impl MemberFigures {
             let name = server.sid;
             if server.is_silent {
                 text += &format!(
-                    ", server {name} is silent for {} s",
+                    ", server {name} has been silent for {} s",
                     server.silent_ms / 1000
                 );
             } else if let Some(age_ms) = server.index_age_ms.filter(|_| server.is_still) {
-                text += &format!(", server {name} stands still for {} s", age_ms / 1000);
+                text += &format!(", server {name} has been stalled for {} s", age_ms / 1000);
             }
         }
         Some(text)

@@ -40,7 +40,10 @@ impl Site for Metrics {
                 health::page("readyz", &checks, request)
             }
             "/" => Response::text(200, "/metrics\n/livez\n/readyz\n"),
-            _ => Response::text(404, "there are /metrics, /livez and /readyz\n"),
+            _ => Response::text(
+                404,
+                "not found: the pages are /metrics, /livez and /readyz\n",
+            ),
         }
     }
 
@@ -67,7 +70,7 @@ impl Metrics {
 
     fn exposition(&self, request: &Request<'_>) -> Response {
         let Ok(text) = exposition::text(self) else {
-            return Response::text(500, "the figures cannot be written\n");
+            return Response::text(500, "the metrics cannot be rendered\n");
         };
         let (content_type, body) = if wants_openmetrics(request.accept) {
             (OPENMETRICS, text)
@@ -135,12 +138,12 @@ impl Metrics {
             let storage = check(
                 &format!("storage:{name}"),
                 !figures.is_poisoned(),
-                "a sync has failed, nothing is written to the file any more: mend the disk, then run ovsdb-server/compact; \
-                 do not restart before",
+                "a sync has failed and the file takes no more writes: repair the disk, then run \
+                 ovsdb-server/compact; do not restart the server before that",
             );
             let note = figures.salvage_copy().map(|copy| {
                 format!(
-                    "the file ended in damage when it was opened; what precedes the damage is served, and a copy is in {}",
+                    "the file ended in damage when it was opened; the contents before the damage are served, and the file was copied to {}",
                     copy.display()
                 )
             });
@@ -160,11 +163,9 @@ impl Metrics {
             let standing = figures.latest().replication?;
             let why = match standing {
                 ReplicationStatus::Connecting => {
-                    "this backup has yet to receive what its source holds"
+                    "this backup has not received its source's contents yet"
                 }
-                ReplicationStatus::Failed => {
-                    "the source of this backup cannot be replicated, the log says why"
-                }
+                ReplicationStatus::Failed => "the source cannot be replicated; see the log",
                 // A backup that has lost its source still serves the contents that it has.
                 ReplicationStatus::Lost | ReplicationStatus::Replicating => "",
             };

@@ -70,7 +70,7 @@ impl RelayFigures {
     #[must_use]
     pub(crate) fn fault(&self) -> Option<String> {
         let is_empty = self.stage() == RelayStage::Empty;
-        is_empty.then(|| "this relay has yet to receive what its source holds".to_owned())
+        is_empty.then(|| "this relay has not received its source's contents yet".to_owned())
     }
 
     /// The state in words, for a check that passes.
@@ -82,7 +82,9 @@ impl RelayFigures {
             RelayStage::Empty => return None,
             RelayStage::Connected => format!("connected to its source for {seconds} s"),
             RelayStage::Lost => {
-                format!("without its source for {seconds} s; {waiting} requests wait for it")
+                format!(
+                    "disconnected from its source for {seconds} s; {waiting} requests are queued"
+                )
             }
         })
     }

@@ -9,7 +9,7 @@
 use std::os::fd::AsRawFd;
 use std::sync::atomic::Ordering;
 
-use corvid_driver::transport::{Happened, Transport};
+use corvid_driver::transport::{Transport, TransportEvent};
 use corvid_net::clock;
 use corvid_net::errno;
 use corvid_net::logging::{self, Module};
@@ -158,14 +158,14 @@ impl RelayThread {
                 break;
             };
             let input = match happened {
-                Happened::Listening => Input::Listening,
-                Happened::Connected => {
+                TransportEvent::Listening => Input::Listening,
+                TransportEvent::Connected => {
                     coverage::RECONNECT_CONNECTED.bump();
                     Input::Connected
                 }
-                Happened::Received(count) => Input::Received(self.transport.bytes(count)),
-                Happened::Sent => Input::Sent,
-                Happened::Ended(end) => Input::Disconnected(end),
+                TransportEvent::Received(count) => Input::Received(self.transport.bytes(count)),
+                TransportEvent::Sent => Input::Sent,
+                TransportEvent::Ended(end) => Input::Disconnected(end),
             };
             self.machine.handle(clock::mono_ms(), input);
         }

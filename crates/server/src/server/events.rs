@@ -30,7 +30,9 @@ impl Server {
         if dropped > 0 {
             vlog::warn(
                 Module::Transaction,
-                format_args!("{dropped} messages dropped: they came faster than they were logged"),
+                format_args!(
+                    "{dropped} log messages dropped: they arrived faster than they could be logged"
+                ),
             );
         }
         self.advance();

@@ -247,7 +247,7 @@ impl Server {
         for request in under_way.chain(openings.pending.drain(..)) {
             if let Requester::Command(replier) = request.requester {
                 let file = request.file;
-                replier.reply(Err(format!("{file}: not opened, for the server exits")));
+                replier.reply(Err(format!("{file}: not opened: the server is exiting")));
             }
         }
     }

@@ -38,7 +38,7 @@ impl Server {
     /// Handles SIGHUP: reopens log files by name, and rereads certificates and the configuration
     /// file. Failures are logged.
     pub(crate) fn hang_up(&mut self) {
-        let what = "received SIGHUP, reading configuration, certificates and names of logs again";
+        let what = "received SIGHUP, reloading configuration and certificates and reopening logs";
         vlog::info(Module::OvsdbServer, format_args!("{what}"));
         // `reopen_file` logs a failure; without a log file there is nothing to do.
         let _ = vlog::reopen_file();
@@ -48,7 +48,7 @@ impl Server {
                     let text = errno::text(&error);
                     vlog::warn(
                         Module::OvsdbServer,
-                        format_args!("failed to open the audit log again: {text}"),
+                        format_args!("failed to reopen the audit log: {text}"),
                     );
                 }
             });

@@ -285,7 +285,7 @@ impl Server {
         let recorder = Recorder::begin(settings, name);
         let failed = |error: &std::io::Error| {
             let (directory, error) = (settings.directory.display(), errno::text(error));
-            let text = format_args!("{name}: cannot be recorded in {directory}: {error}");
+            let text = format_args!("{name}: cannot record to {directory}: {error}");
             vlog::warn(Module::OvsdbServer, text);
         };
         recorder.inspect_err(failed).ok()

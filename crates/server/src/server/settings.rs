@@ -13,15 +13,70 @@ use corvid_shell::vlog::{self, Module};
 
 use super::Server;
 use crate::limits::LimitOption;
+use crate::manual::reference::Setting;
 use crate::options::{exclusions, slow_ms};
 
 const AUDIT_EXCLUDE: &str = "audit-exclude";
 const AUDIT_LOG: &str = "audit-log";
 const METRICS_LISTEN: &str = "metrics-listen";
 /// The answer to a setting of an audit log that does not exist.
-const NO_AUDIT: &str = "there is no audit log: set audit-log to an absolute file name first";
-const SLOW_TRANSACTION: &str = "slow-transaction";
+const NO_AUDIT: &str = "no audit log: first set audit-log to an absolute file name";
+const SLOW_TRANSACTION: &str = "slow-transaction-ms";
 const TRUSTED_RELAYS: &str = "trusted-relays";
+
+/// All settings, sorted by name.
+pub(crate) const SETTINGS: [Setting; 10] = [
+    Setting {
+        name: AUDIT_EXCLUDE,
+        value: "`DB:TABLE[:COLUMN],...`, or empty",
+        effect: "the whole list of tables and columns that the audit log omits; applies to later transactions",
+    },
+    Setting {
+        name: AUDIT_LOG,
+        value: "`on`, `off`, or an absolute file name",
+        effect: "turns the audit log on or off; a file name starts one on a server that has none",
+    },
+    Setting {
+        name: LimitOption::Memory.name(),
+        value: "bytes, or with suffix K, M or G",
+        effect: "applies to later requests",
+    },
+    Setting {
+        name: LimitOption::Message.name(),
+        value: "bytes, or with suffix K, M or G",
+        effect: "a client beyond the new limit is disconnected when it next sends",
+    },
+    Setting {
+        name: LimitOption::Replies.name(),
+        value: "bytes, or with suffix K, M or G",
+        effect: "applies to later requests",
+    },
+    Setting {
+        name: LimitOption::Backlog.name(),
+        value: "bytes, or with suffix K, M or G",
+        effect: "a client beyond the new limit is disconnected when it is next sent something",
+    },
+    Setting {
+        name: LimitOption::Sessions.name(),
+        value: "a number",
+        effect: "applies to later connections; open sessions are kept, even if there are more",
+    },
+    Setting {
+        name: METRICS_LISTEN,
+        value: "an address as for `--metrics-listen`, or `none`",
+        effect: "starts, moves or stops the pages; counters stand still while they are off",
+    },
+    Setting {
+        name: SLOW_TRANSACTION,
+        value: "milliseconds; 0 for none",
+        effect: "transactions that take at least this long are logged",
+    },
+    Setting {
+        name: TRUSTED_RELAYS,
+        value: "certificate names, separated by commas, or empty",
+        effect: "applies to sessions that begin later",
+    },
+];
 
 impl Server {
     /// Lists all settings with their values.
@@ -41,30 +96,32 @@ impl Server {
         replier.reply_in_format(lines, json);
     }
 
-    /// All settings, sorted by name.
+    /// All settings with their values, sorted by name.
     fn settings(&self) -> Vec<(&'static str, String)> {
+        let value = |setting: &Setting| (setting.name, self.setting(setting.name));
+        SETTINGS.iter().map(value).collect()
+    }
+
+    /// The value of a setting of the table.
+    fn setting(&self, name: &str) -> String {
         let config = &self.config;
-        let audit = match (config.audit.get(), config.is_audited) {
-            (None, _) => "none",
-            (Some(_), true) => "on",
-            (Some(_), false) => "off",
-        };
-        let mut settings = vec![
-            (AUDIT_EXCLUDE, config.audit_exclude.clone()),
-            (AUDIT_LOG, audit.to_owned()),
-        ];
-        settings.extend(LimitOption::ALL.map(|option| {
-            let limit = option.of(&config.limits, &config.limit_settings);
-            (option.name(), limit.to_string())
-        }));
-        settings.push((METRICS_LISTEN, self.pages.setting().to_owned()));
-        let slow_ms = match config.slow_ms {
-            u64::MAX => 0,
-            ms => ms,
-        };
-        settings.push((SLOW_TRANSACTION, slow_ms.to_string()));
-        settings.push((TRUSTED_RELAYS, config.trusted_relays.text()));
-        settings
+        match name {
+            AUDIT_EXCLUDE => config.audit_exclude.clone(),
+            AUDIT_LOG => match (config.audit.get(), config.is_audited) {
+                (None, _) => "none".to_owned(),
+                (Some(_), true) => "on".to_owned(),
+                (Some(_), false) => "off".to_owned(),
+            },
+            METRICS_LISTEN => self.pages.setting().to_owned(),
+            // The threshold that is never reached is shown as it is set.
+            SLOW_TRANSACTION if config.slow_ms == u64::MAX => "0".to_owned(),
+            SLOW_TRANSACTION => config.slow_ms.to_string(),
+            TRUSTED_RELAYS => config.trusted_relays.text(),
+            limit => LimitOption::named(limit).map_or_else(String::new, |option| {
+                let value = option.of(&config.limits, &config.limit_settings);
+                value.to_string()
+            }),
+        }
     }
 
     /// Changes a setting.
@@ -93,10 +150,7 @@ impl Server {
     }
 
     fn set_limit(&mut self, name: &str, value: &str) -> Result<(), String> {
-        let mut options = LimitOption::ALL.into_iter();
-        let option = options
-            .find(|option| option.name() == name)
-            .ok_or_else(|| format!("no setting named {name}"))?;
+        let option = LimitOption::named(name).ok_or_else(|| format!("no setting named {name}"))?;
         let mut settings = self.config.limit_settings;
         settings
             .set(option, value)
@@ -138,7 +192,7 @@ impl Server {
         if !file.is_absolute() {
             let file = file.display();
             return Err(format!(
-                "{file}: neither on nor off nor an absolute file name"
+                "{file}: expected \"on\", \"off\" or an absolute file name"
             ));
         }
         match self.config.audit.get() {
@@ -146,7 +200,7 @@ impl Server {
             Some(audit) => {
                 let present = audit.path().display();
                 return Err(format!(
-                    "the audit log is {present}; move that file and run vlog/reopen to begin another"
+                    "the audit log is {present}; to start a new one, rename that file and run vlog/reopen"
                 ));
             }
             None => {

@@ -330,7 +330,7 @@ fn a_file_that_cannot_be_copied_is_not_opened() {
     assert!(!Server::spawn(&directory).ends());
     let log = directory.log();
     let refusal = format!(
-        "a.db: 3 intact records follow damaged record 2 at offset {}, and the file cannot be saved aside",
+        "a.db: 3 intact records follow damaged record 2 at offset {}, and the file cannot be copied",
         starts[2]
     );
     assert!(

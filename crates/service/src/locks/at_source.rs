@@ -10,7 +10,7 @@
 //! the first. When another session becomes first there is a new claim: the relay releases the lock
 //! and requests it again. So other clients of the source get their turn. Claims travel with the
 //! relay's transactions, after those already checked. So the source has executed everything from
-//! the former owner before another session owns the lock.
+//! the previous owner before another session owns the lock.
 //!
 //! Invariant: a session owns a lock here only while the source has granted it to the relay under
 //! the session's own claim.

@@ -89,11 +89,11 @@ impl<'r> Replay<'r> {
     /// The bytes are not a recording of this version, or its start is damaged.
     pub fn open(bytes: &'r [u8]) -> Result<Replay<'r>, Damage> {
         let Some(mut rest) = bytes.strip_prefix(MAGIC) else {
-            return Err(Damage::new("it is no recording of this version"));
+            return Err(Damage::new("not a recording of this version"));
         };
         let payload = frame(&mut rest)?;
         let Some(payload) = payload else {
-            return Err(Damage::new("it ends before the database that it is of"));
+            return Err(Damage::new("it ends before the database contents"));
         };
         let head = head::read(payload)?;
         let tape = Tape::replaying();
@@ -235,7 +235,7 @@ fn real(tape: &Tape, jobs: &mut Vec<Job>, input: Input) -> ToDatabase {
                 false => job.carry_out(),
             });
             answer.unwrap_or_else(|| {
-                tape.report_difference("a job is answered that was not ordered".to_owned());
+                tape.report_difference("it answers a job that was not requested".to_owned());
                 ToDatabase::Drained(corvid_monitor::SessionId(u64::MAX))
             })
         }

@@ -9,10 +9,10 @@
 //!                                                    +- loss before that reply: request accused
 //! ```
 //!
-//! A source that rejects a request, for instance because it is longer than `--max-message`, closes
-//! the connection when it reads the request. So it never answers the `echo` sent after it. Our own
-//! sources answer such a request with an error ([`crate::frontend::is_passed_on`]); this file is
-//! for sources that do not.
+//! A source that rejects a request, for instance because it is longer than `--max-message-size`,
+//! closes the connection when it reads the request. So it never answers the `echo` sent after it.
+//! Our own sources answer such a request with an error ([`crate::frontend::is_passed_on`]); this
+//! file is for sources that do not.
 //!
 //! Invariant: a request is not sent again after it was the only one before the `echo` in
 //! [`ACCUSATIONS_MAX`] connections that the source closed. Once is not enough, since networks fail

@@ -154,7 +154,7 @@ fn stages(entries: &[StoredEntry]) -> Result<Vec<Stage>, MemberLoadError> {
             error,
         };
         let (schema, transaction) = halves(data).ok_or_else(|| {
-            let details = "an entry's data is no array of a schema and a transaction";
+            let details = "an entry's data is not an array of a schema and a transaction";
             failed(WireError::new(Tag::SyntaxError, details))
         })?;
         if let Some(schema) = schema {

@@ -78,7 +78,7 @@ fn contents_without_room_are_refused_and_can_be_requested_again() {
         all
     });
     expect![[r#"
-        {"error":{"details":"replies take too much memory together","error":"resources exhausted"},"id":1}
+        {"error":{"details":"unread replies of all clients take too much memory","error":"resources exhausted"},"id":1}
         {"error":null,"id":2,"result":[]}
         {"error":null,"id":3,"result":{"T":{"<0>":{"initial":{"k":"a"}}}}}
         {"id":null,"method":"update2","params":["m",{"T":{"<1>":{"insert":{"k":"b"}}}}]}

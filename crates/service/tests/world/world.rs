@@ -178,7 +178,7 @@ pub(crate) struct World {
     pub(crate) removed: BTreeSet<DatabaseId>,
     is_exiting: bool,
     sessions: u64,
-    /// `--max-message`
+    /// `--max-message-size`
     pub(crate) text_bytes_max: usize,
     /// Relays' databases that have no contents yet.
     pub(crate) listed: BTreeSet<String>,

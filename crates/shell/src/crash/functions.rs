@@ -140,7 +140,7 @@ fn functions() -> String {
                 return;
             };
             if text.is_empty() {
-                text.push_str("functions of these addresses:\n");
+                text.push_str("functions at these addresses:\n");
             }
             // Writing to a string cannot fail.
             let _ = write!(text, "{number:4}: {name:#}");

@@ -36,7 +36,7 @@ pub fn environment() -> Chapter {
         &[
             (
                 "OVS_RUNDIR",
-                "directory of sockets and pidfiles, and of relative names of them (default: {rundir})",
+                "directory of sockets and pidfiles, and base of their relative names (default: {rundir})",
             ),
             ("OVS_LOGDIR", "directory of log files (default: {logdir})"),
             ("OVS_DBDIR", "directory of databases (default: {dbdir})"),
@@ -51,11 +51,11 @@ pub fn environment() -> Chapter {
             ("OVS_SYSLOG_METHOD", "the default of `--syslog-method`"),
             (
                 "OVS_CTL_TIMEOUT",
-                "seconds after which a tool gives up that was not told by an option",
+                "default of `--timeout` for tools, in seconds",
             ),
             (
                 "POSIXLY_CORRECT",
-                "if set, options end at the first word that is none",
+                "if set, options end at the first non-option argument",
             ),
         ],
     )
@@ -63,5 +63,5 @@ pub fn environment() -> Chapter {
 
 /// How command lines are parsed.
 pub const COMMAND_LINES: &str = "\
-Long options may be shortened as long as they are not ambiguous. An argument that is optional must be attached. Options take
-effect from left to right.";
+Long options may be abbreviated if the abbreviation is unambiguous. An optional argument must be attached with `=`. Options
+take effect from left to right.";

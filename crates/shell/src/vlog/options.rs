@@ -27,26 +27,26 @@ pub fn specs<I: Copy>(wrap: impl Fn(LogOption) -> I) -> [Spec<I>; 5] {
         Spec::long("log-file", Arg::Optional, wrap(LogOption::LogFile))
             .means("FILE", "log to FILE (default: {logdir}/{program}.log)")
             .within(GROUP)
-            .more("Lines are appended. After the file has been renamed, `vlog/reopen` on the control socket begins a new one."),
+            .more("Lines are appended. To rotate the file, rename it, then run `vlog/reopen` on the control socket."),
         Spec::long("syslog-method", Arg::Required, wrap(LogOption::SyslogMethod))
             .means("METHOD", "how to reach the system log")
             .within(GROUP)
             .more(
-                "`libc` (the default) calls the function of the C library, which puts a prefix of its own before each message. `unix:FILE` \
-                writes to the socket of the system log, `udp:IP:PORT` sends datagrams; both send the message in the form that the pattern \
-                gives it. The system log must listen on that port, a packet filter must let the datagrams through, and they can be lost or \
-                forged. rsyslogd up to 8.9 reads messages from its socket in one fixed form: use `udp:` on the local host there. `null` sends \
-                nothing. The variable `OVS_SYSLOG_METHOD` sets another default. Of several the first counts.",
+                "`libc` (the default) calls syslog(3), which adds its own prefix to each message. `unix:FILE` writes to the system log's \
+                socket, and `udp:IP:PORT` sends datagrams; both send the message as the pattern formats it. With `udp:` the system log must \
+                listen on that port, packet filters must pass the datagrams, and datagrams can be lost or forged. rsyslogd up to 8.9 \
+                accepts only one message format on its socket: use `udp:` to the local host there. `null` sends nothing. The variable \
+                `OVS_SYSLOG_METHOD` changes the default. If the option is repeated, the first one counts.",
             ),
         Spec::long("syslog-target", Arg::Required, wrap(LogOption::SyslogTarget))
             .means("HOST:PORT", "also send log messages there, over UDP")
             .within(GROUP)
-            .more("In the form of RFC 5424. HOST is an address in numbers, not a name. Deprecated in favour of `--syslog-method`."),
+            .more("Uses the RFC 5424 format. HOST is a numeric address. Deprecated in favour of `--syslog-method`."),
         Spec::long("log-format", Arg::Required, wrap(LogOption::LogFormat))
             .in_full()
-            .means("FORMAT", "how console and log file look: text or json (default: text)")
+            .means("FORMAT", "format of console and log file: text or json (default: text)")
             .within(GROUP)
-            .more("`json` writes an object on each line. A pattern given later makes text of its destination again."),
+            .more("`json` writes one object per line. Setting a pattern later switches its destination back to text."),
     ]
 }
 
@@ -94,7 +94,7 @@ pub fn apply(option: LogOption, value: Option<&str>) {
             "json" => super::set_json(true),
             "text" => super::set_json(false),
             other => program::fatal(format_args!(
-                "--log-format: \"{other}\" is neither \"text\" nor \"json\""
+                "--log-format: expected \"text\" or \"json\", not \"{other}\""
             )),
         },
         LogOption::SyslogTarget => super::set_syslog_target(value.unwrap_or_default()),

@@ -30,20 +30,14 @@ pub fn manual() -> Manual {
                 ),
                 (
                     "vlog/reopen",
-                    "close the log file and open it again by its name, after it was renamed",
+                    "reopen the log file by name, after it was renamed",
                 ),
                 (
                     "vlog/close",
                     "close the log file; `vlog/reopen` opens it again",
                 ),
-                (
-                    "memory/show",
-                    "print the sizes of what the target holds in memory",
-                ),
-                (
-                    "coverage/show",
-                    "print how often counted events have happened, and at which rates",
-                ),
+                ("memory/show", "print memory usage of the target"),
+                ("coverage/show", "print counts and rates of events"),
                 (
                     "coverage/read-counter COUNTER",
                     "print one of these counters",
@@ -86,15 +80,15 @@ pub fn manual() -> Manual {
 }
 
 const DESCRIPTION: &str = "\
-`{program}` sends one command to a running daemon over its control socket and prints the answer. Options end at the first word that is not
-an option. That word and the words after it are sent to the daemon unchanged. The manual of `ovsdb-server`(1) lists that daemon's commands.";
+`{program}` sends one command to a running daemon over its control socket and prints the reply. Options end at the first non-option word.
+That word and all words after it are sent to the daemon unchanged. The manual of `ovsdb-server`(1) lists that daemon's commands.";
 
 const TARGETS: &str = "\
 A TARGET that begins with `/` is the control socket of a daemon. Each daemon opens one named PROGRAM.PID.ctl in {rundir}, unless its option \
 `--unixctl` names another.
 
-Any other TARGET is the name of a daemon that was started with `--pidfile`: its process id is read from {rundir}/TARGET.pid, and its socket is \
-{rundir}/TARGET.PID.ctl. A file whose process has ended is not used. The default TARGET is ovs-vswitchd.
+Any other TARGET is the name of a daemon that was started with `--pidfile`: its process id is in {rundir}/TARGET.pid, and its socket is \
+{rundir}/TARGET.PID.ctl. A stale pidfile is not used. The default TARGET is ovs-vswitchd.
 
 A command has no time limit unless `--timeout` sets one: a daemon that is stopped or busy answers late or never. The program is then ended by \
 SIGALRM, and the daemon may execute the command all the same. `--version` and `--help` are about this program; `version` and `list-commands` ask \
@@ -108,19 +102,19 @@ level and of more severe ones are logged:";
 
 const LEVELS: &[(&str, &str)] = &[
     ("off", "nothing: switches a destination off"),
-    ("emer", "the process cannot go on"),
+    ("emer", "the process cannot continue"),
     (
         "err",
         "something that a user relies on has failed, and needs attention",
     ),
     (
         "warn",
-        "something has failed that may recover by itself or be handled elsewhere",
+        "something has failed that may recover or be handled elsewhere",
     ),
-    ("info", "worth knowing when a problem is looked into later"),
+    ("info", "useful when a problem is investigated later"),
     (
         "dbg",
-        "for those who know the program from inside, and far too much for every day; off by default",
+        "for developers, and far too verbose for production; off by default",
     ),
 ];
 

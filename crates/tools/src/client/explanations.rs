@@ -30,19 +30,19 @@ pub(crate) fn of(command: &str) -> &'static str {
 }
 
 const LIST_DBS: &str = "\
-One name a line, sorted. These are the names that other commands take as DATABASE. `_Server` is there as well: it describes the server itself.";
+Prints one name per line, sorted. Other commands accept these names as DATABASE. `_Server`, which describes the server itself, is included.";
 
 const GET_SCHEMA: &str = "\
-The schema in the form in which the server has it; `--pretty` indents it. The text can be given to `ovsdb-tool create` and to `convert`.";
+Prints the schema as the server has it; `--pretty` indents it. `ovsdb-tool create` and `convert` accept the output.";
 
 const GET_SCHEMA_VERSION: &str = "\
-The line is empty if the schema has no version, as very old ones do not. A version is three numbers, X.Y.Z. Nothing enforces their meaning. \
-The schemas of Open vSwitch and OVN raise X for a change that older clients do not survive, such as a removed column, Y for an addition, and Z \
-for a change of form. They have nothing to do with the versions of the programs. `ovsdb-tool compare-versions` compares two of them.";
+The line is empty if the schema has no version, as in very old schemas. A version is three numbers, X.Y.Z, whose meaning is a convention. \
+The schemas of Open vSwitch and OVN increase X for a change that breaks older clients, such as a removed column, Y for an addition, and Z for \
+a cosmetic change. Schema versions are unrelated to the versions of the programs. `ovsdb-tool compare-versions` compares two of them.";
 
 const GET_SCHEMA_CKSUM: &str = "\
-The line is empty if the schema has no checksum. It is text that the author of the schema has put there, so that scripts notice a changed \
-schema whose version was forgotten.";
+The line is empty if the schema has no checksum. The checksum is text from the author of the schema, so that scripts detect a changed schema \
+with an unchanged version.";
 
 const LIST_TABLES: &str = "\
 A table with one column, in the output format.";
@@ -55,39 +55,39 @@ const TRANSACT: &str = "\
 TRANSACTION is a JSON array: the name of the database, then operations, as RFC 7047 4.1.3 and 5.2 describe them. The reply is printed as the \
 server sends it: one result for each operation, and one more if the commit failed.
 
-An operation that fails is shown by its result, an object with a member `error`. Then nothing of the transaction has been done, and the exit \
-status is still 0, unless `--fail` is given. With `--fail` such a transaction ends the program with status 2.
+The result of a failed operation is an object with a member `error`. The transaction then has no effect, and the exit status is still 0. \
+With `--fail` it is 2.
 
-If the connection is lost before the reply, the transaction may or may not have been done.";
+If the connection is lost before the reply, the transaction may or may not have been executed.";
 
 const QUERY: &str = "\
-Sends the transaction with an operation `abort` at its end, so that it changes nothing, and leaves the result of that out. So the results of \
-changes can be seen without making them. `abort` comes last: what the server checks at a commit, such as references and indexes, is not checked.";
+Sends the transaction with an `abort` operation at its end, so that it changes nothing, and omits the result of `abort`. This shows the \
+results of changes without making them. Checks that the server makes at a commit, such as references and indexes, are not made.";
 
 const MONITOR: &str = "\
 Prints the rows of TABLE first, then each change as it comes, until the program is ended, the connection is lost or the database is removed. A \
 change of a row is printed as the old values of the changed columns and the new values of all. Changes that follow one another faster than they \
 are read may come as one.
 
-Each argument after TABLE is a group of columns, separated by commas; without one, all columns. A column may be named once in all groups. In a \
-group, `!initial` leaves out the rows that are there at first, `!insert` new rows, `!delete` deleted rows and `!modify` changes of rows. Several \
-groups let different columns have different choices. `ALL` instead of a table monitors all columns of all tables.
+Each argument after TABLE is a group of columns, separated by commas; without one, all columns. A column may be named once in all groups. In \
+a group, `!initial` omits the initial rows, `!insert` new rows, `!delete` deleted rows and `!modify` changes of rows. Several groups allow \
+different choices for different columns. `ALL` instead of a table monitors all columns of all tables.
 
-With `--detach` the program goes to the background when it has printed the first rows. There `ovs-appctl`(8) can end it (`exit`), pause its \
+With `--detach` the program goes to the background after it has printed the initial rows. There `ovs-appctl`(8) can end it (`exit`), pause its \
 reading (`ovsdb-client/block`, `ovsdb-client/unblock`), and, for `monitor-cond` and `monitor-cond-since`, change its condition \
 (`ovsdb-client/cond_change TABLE CONDITION`).
 
-The program ends with status 0 when the reader of its output has gone.";
+The program ends with status 0 when the reader of its output has closed it.";
 
 const MONITOR_COND: &str = "\
 CONDITION is a JSON array of clauses, each `[COLUMN, FUNCTION, VALUE]` as in RFC 7047 5.1, or `true` or `false`. A row matches if any of the \
-clauses holds; an empty array matches every row. A row that begins to match is shown as an insertion, one that no longer does as a deletion. \
+clauses holds; an empty array matches every row. A row that starts to match is shown as an insertion, a row that stops matching as a deletion. \
 Columns, choices and `--detach` are those of `monitor`. The method is `monitor_cond`, which `ovsdb-server`(1) describes.";
 
 const MONITOR_COND_SINCE: &str = "\
 Prints `found`, which tells whether the server still knows transaction LASTID, and the id of the last transaction, which a later run can give \
-as LASTID. If the server knows LASTID, only changes after it follow, else all rows first. The id is printed again with each change. Without \
-LASTID everything is new. The method is `monitor_cond_since`.";
+as LASTID. If the server knows LASTID, only later changes follow; otherwise all rows come first. The id is printed again with each change. \
+Without LASTID all rows are printed. The method is `monitor_cond_since`.";
 
 const WAIT: &str = "\
 \"added\" waits until the server has the database. \"connected\" also waits until the server is connected to the cluster, if the database is \
@@ -98,31 +98,31 @@ The state is of one server, not of a cluster: SERVER is one address, not a list.
 databases that exist. The command waits for a server that does not answer yet. Limit it with `--timeout`.";
 
 const DUMP: &str = "\
-All tables are read in one transaction, so what is printed is the contents at one time. Rows are sorted by their values, those of columns \
+All tables are read in one transaction, so the output is a consistent snapshot. Rows are sorted by their values, those of columns \
 without UUIDs first. `_version` is left out. Named columns are printed in the order of their names.";
 
 const BACKUP: &str = "\
-Writes the schema and all rows, read in one transaction, as a standalone database file to standard output, which must not be a terminal. The \
-file can be served by `ovsdb-server` as it is, given to `restore`, or made the first member of a cluster by `ovsdb-tool create-cluster`. This \
+Writes the schema and all rows, read in one transaction, as a standalone database file to standard output, which must not be a terminal. `ovsdb-server` \
+can serve the file as it is, `restore` can read it, and `ovsdb-tool create-cluster` can make it the first member of a cluster. This \
 works with any server, also with a cluster or through a relay.
 
-The contents of ephemeral columns are not part of it: they do not outlive a restart of the server either. Check the exit status, and keep an \
-older backup until the new one is complete: a full disk or a lost connection leaves a part of a file.
+It does not contain ephemeral columns, which do not survive a restart of the server either. Check the exit status, and keep an older backup \
+until the new one is complete: a full disk or a lost connection leaves a partial file.
 
-The file of a standalone database can also be copied with `cp` while a server has it open. `ovs-appctl ovsdb-server/backup` has the server \
-write a copy by itself.";
+The file of a standalone database can also be copied with `cp` while a server has it open. `ovs-appctl ovsdb-server/backup` makes the server \
+write a copy itself.";
 
 const RESTORE: &str = "\
-SNAPSHOT is a standalone database file, from `backup` or from a server. All rows of DATABASE are replaced by its rows in one transaction: \
-clients see all of it or nothing. If anything fails, nothing is changed.
+SNAPSHOT is a standalone database file, from `backup` or from a server. One transaction replaces all rows of DATABASE by its rows, so \
+clients see either all of the change or none. If anything fails, nothing is changed.
 
-Rows get new UUIDs. References between rows follow, but UUIDs that clients, other databases or text columns keep do not, and every client sees \
-all rows deleted and inserted. `--keep-uuids` gives rows the UUIDs of the backup; it needs a server that accepts UUIDs for new rows, and says so \
-where it does not. For a standalone database there is another way to keep UUIDs: stop the server, put the backup in the place of its file and \
-start it. A warning about new UUIDs is printed when standard error is a terminal.
+Rows get new UUIDs. References between rows are adjusted, but UUIDs stored by clients, in other databases or in text columns are not, and \
+every client sees all rows deleted and inserted. `--keep-uuids` gives rows the UUIDs of the backup; it needs a server that accepts UUIDs for \
+new rows, and fails with a message on any other. A standalone database can also keep its UUIDs in another way: stop the server, replace its \
+file by the backup, and start it. A warning about new UUIDs is printed when standard error is a terminal.
 
-Ephemeral columns get their defaults in any case. The schemas of backup and database must be equal. If they differ, convert the database to the \
-schema of the backup first. `--force` goes on in spite of differences: the transaction may fail, or succeed without what the schemas do not \
+Ephemeral columns always get their defaults. The schemas of backup and database must be equal. If they differ, convert the database to the \
+schema of the backup first. `--force` ignores differences: the transaction may fail, or succeed without the parts that the schemas do not \
 share.";
 
 const CONVERT: &str = "\
@@ -136,8 +136,8 @@ their defaults. In a cluster every column is persistent: ephemeral columns of SC
 Warning: dropping a column or a table deletes its contents, and no later conversion brings them back. Make a backup of a database that matters \
 before you convert it.
 
-Clients that have sent `set_db_change_aware` are told of the change, and their transactions that wait and their monitors are canceled. Other \
-clients are disconnected, and find the new schema when they connect again. The command works with standalone and clustered databases; \
+Clients that have sent `set_db_change_aware` are notified of the change, and their blocked transactions and monitors are canceled. Other \
+clients are disconnected, and see the new schema when they reconnect. The command works with standalone and clustered databases; \
 `ovsdb-tool convert` converts a standalone file without a server.";
 
 const NEEDS_CONVERSION: &str = "\
@@ -147,9 +147,9 @@ const PING: &str = "\
 See HEALTH CHECKS below.";
 
 const LOCK: &str = "\
-For tests, and to keep a client of the same lock from work. The reply is printed, then each notification: `locked` when this session becomes the \
+For tests, and to keep other clients of the same lock from working. Prints the reply, then each notification: `locked` when this session becomes the \
 owner, `stolen` when another one takes the lock. The lock is held for as long as the program runs, and belongs to the server, not to a database. \
-`steal` takes it from its owner at once, who is told. `unlock` gives up a lock, or the wait for it, that the same session has asked for.
+`steal` takes it from its owner at once; the owner is notified. `unlock` releases a lock that the same session has requested, or stops waiting for it.
 
 With `--detach` the program goes to the background when it has printed the first reply. `ovs-appctl`(8) then gives it further commands, `lock \
 LOCK`, `steal LOCK` and `unlock LOCK`, over the same session, and ends it with `exit`, which releases its locks.";

@@ -79,28 +79,30 @@ const DESCRIPTION: &str = "\
 `{program}` sends one command to an OVSDB server and prints the answer. `monitor`, `lock` and `steal` run until they are
 interrupted or the connection ends. With `--detach` they run in the background, where `ovs-appctl`(8) controls them.
 
-SERVER may name several servers of a cluster, separated by commas. They are tried in the order given, each once, until one serves the database, is \
-connected to its cluster and leads it; with `--no-leader-only` it need not lead. Such a command line must name the DATABASE.
+SERVER may name several servers of a cluster, separated by commas. They are tried once each, in the given order, until one serves the \
+database, is connected to its cluster and leads it (with `--no-leader-only`, any connected member will do). Such a command line must name the \
+DATABASE.
 
-Output is buffered when it goes to a file or a pipe, and written at once after each change that a monitor prints. A reader of the output that \
-stops early, such as `head` or `grep -q`, does not make a command fail. Output that is lost otherwise, for example on a full disk, does.
+Output is buffered when it goes to a file or a pipe, and written at once after each change that a monitor prints. If the reader of the \
+output stops early, as `head` or `grep -q` do, the command does not fail. If output is lost in another way, for example on a full disk, it \
+does.
 
-Commands that take more than a second show their progress on a terminal. Nothing of it reaches a file or a pipe.";
+Commands that take more than a second show their progress on a terminal, never in a file or pipe.";
 
 const OUTPUT: &str = "\
 `--format` and `--data` set the output format of `dump`, `list-tables`, `list-columns` and the monitors. In scripts, use `--format=json`, or
 `--bare` with named columns. `dump` sorts rows by their contents, so dumps of equal contents differ only in UUIDs.
 
-Formats of tables: `table` has aligned columns; `list` has a column a line and an empty line between rows; `html` is a table of HTML; `csv` has \
+Formats of tables: `table` has aligned columns; `list` has one column per line and an empty line between rows; `html` is a table of HTML; `csv` has \
 values separated by commas, as RFC 4180 describes them; `json` prints one object for each table, with the members `caption` (absent if there is \
-none), `headings`, an array of texts, and `data`, an array of rows, each an array of cells. Cells of `json` are always in JSON, and `--data` \
-does not count.
+none), `headings`, an array of texts, and `data`, an array of rows, each an array of cells. Cells of `json` are always JSON, regardless of \
+`--data`.
 
 Forms of cells: `string` is the notation of `ovs-vsctl`(8), in which sets are in brackets, maps in braces, and strings are quoted where they could \
 be taken for something else; `bare` has no brackets, braces and quotes and separates elements by spaces, which is easy to read for a script but \
 does not distinguish a space in a string from one between strings; `json` is the notation of the protocol.
 
-`--pretty` indents the JSON of `get-schema`, not that of tables. `--max-column-width` cuts cells of the format `table` alone. `--timestamp` prints \
+`--pretty` indents the JSON of `get-schema`, not that of tables. `--max-column-width` truncates cells of the format `table` only. `--timestamp` prints \
 the time in UTC above each table of a monitor, in `json` as the member `time`.";
 
 const HEALTH_CHECKS: &str = "\

@@ -83,12 +83,12 @@ fn specs() -> Vec<Spec<Id>> {
             .means("", "restore: ignore differences between schemas"),
         standard_options::fail(Id::Fail),
         Spec::long("keep-uuids", Arg::None, Id::KeepUuids)
-            .means("", "restore: rows get the UUIDs that they have in the backup")
+            .means("", "restore: keep the UUIDs of the backup")
             .more(
-                "Without this option every row gets a new UUID. References between the rows of the database follow, but clients, other \
-                databases and text columns that hold UUIDs of rows do not. Rows that the database and the backup both have are updated, so \
-                clients that monitor the database are told of changes only; a row of this kind cannot get other values in immutable columns. \
-                The server must accept `uuid` in `insert`; an older one refuses the transaction and nothing changes.",
+                "Without this option every row gets a new UUID. References between rows are adjusted, but UUIDs stored by clients, in other \
+databases or in text columns are not. With it, rows that exist both in the database and in the backup are updated, so monitoring clients see \
+only the changes; immutable columns of such a row cannot change. The server must accept `uuid` in `insert`; an older server refuses the \
+transaction, and nothing changes.",
             )
             .in_full(),
         standard_options::timeout('t', Id::Timeout).within(CONNECTION),
@@ -101,7 +101,7 @@ fn specs() -> Vec<Spec<Id>> {
             "do not ask the server to report added and removed databases",
         ),
         connection("leader-only", Id::LeaderOnly(true))
-            .means("", "of several servers use only a cluster leader (default)"),
+            .means("", "with several servers, use only a cluster leader (default)"),
         connection("no-leader-only", Id::LeaderOnly(false))
             .means("", "use any server that is connected to its cluster"),
     ];
@@ -127,11 +127,11 @@ fn specs() -> Vec<Spec<Id>> {
             .means("", "the same as --format=list --data=bare --no-headings"),
         output("max-column-width", Arg::Required, Id::ColumnWidthMax).means(
             "N",
-            "cut columns of tables to N bytes, but not to less than their headings",
+            "truncate columns to N bytes, but not below the width of their headings",
         ),
     ]);
     specs.extend(["record", "replay"].map(|name| {
-        Spec::long(name, Arg::Optional, Id::Refused(name)).means("DIR", "not supported, refused")
+        Spec::long(name, Arg::Optional, Id::Refused(name)).means("DIR", "not supported")
     }));
     specs
 }

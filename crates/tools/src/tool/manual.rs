@@ -62,29 +62,29 @@ pub fn manual() -> Manual {
 
 const DESCRIPTION: &str = "\
 `{program}` works on database files without a server. Commands that change a file lock it, and so refuse a file that a server has open.
-Commands that only read can be used at any time. To work on a database that a server serves, use `ovsdb-client`(1).
+Read-only commands can be used at any time. To work on a database that a server serves, use `ovsdb-client`(1).
 
 There are two kinds of files. A standalone file holds a database that one server serves, or that a server keeps as an active backup of another \
-one. The file of a cluster's member holds the log of one member. Most commands are for one kind and refuse the other; each says so below. \
+one. The file of a cluster's member holds the log of one member. Most commands accept only one kind, as described below. \
 `db-is-clustered` and `db-is-standalone` tell which one a file is.
 
-A file whose server was killed needs no repair: the server, and the commands here, read every record that is complete. Damage within a file is \
-an error of every command that would lose rows by it, and the message names the record and its offset.
+A file whose server was killed needs no repair: the server, and the commands here, read every record that is complete. Damage within a file \
+is an error in every command that would lose rows, and the message names the record and its offset.
 
-Commands that take more than a second show their progress on a terminal. Nothing of it reaches a file or a pipe.";
+Commands that take more than a second show their progress on a terminal, never in a file or pipe.";
 
 const DAMAGED: &str = "\
-Commands stop at the first damaged record, with exit status 1, and change nothing. `ovsdb-server` repairs one kind of damage only: a last record
-whose write was interrupted. It does not open a file whose complete records have changed.
+Commands stop at the first damaged record, with exit status 1, and change nothing. `ovsdb-server` repairs only one kind of damage: a last
+record whose write was interrupted. It does not open a file whose complete records have changed.
 
 `salvage FILE NEW` reads FILE, which may belong to a member of a cluster, and writes a standalone database to NEW, which must not exist.
-A record in which one bit has changed is restored with the help of its hash. Of other damaged records it takes each row, and of a row each column,
-that can still be read: such values are plausible, but no hash proves them. Then it removes what no database may hold: references to
-rows that are lost, rows with the key of another row, rows that nothing refers to any more. It prints one line for each record that was restored
-and each loss, with the content of rows that it had to remove, and a summary. Exit status 2 means that something was lost. Read the list,
+A record with one flipped bit is repaired with the help of its hash. From other damaged records it takes every readable row, and every
+readable column of a damaged row: such values are plausible, but no hash proves them. Then it removes everything that violates the schema:
+references to lost rows, rows with the key of another row, unreferenced rows. It prints one line for each repaired record and each loss, with
+the contents of removed rows, and a summary. Exit status 2 means that something was lost. Read the list,
 restore a backup if there is one, and compare. If the schema itself is damaged, name a file with SCHEMA.
 
-The database of a cluster that has no intact member: `salvage` the file of the member with the longest log, then `create-cluster` with NEW.";
+If no member of a cluster is intact, `salvage` the file of the member with the longest log, then `create-cluster` with NEW.";
 
 const EXAMPLES: &str = "\
 Create the database of a virtual switch:

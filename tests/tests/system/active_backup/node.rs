@@ -63,7 +63,7 @@ impl Node {
         if implementation == Corvid {
             // The contents of a source are longer than this limit, but they are not a message of a
             // client.
-            options.push("--max-message=1M".to_owned());
+            options.push("--max-message-size=1M".to_owned());
         }
         Node::started(implementation, schema, &options)
     }

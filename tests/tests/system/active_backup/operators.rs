@@ -118,12 +118,13 @@ fn metrics_show_the_state_of_a_backup() {
     );
     let get = |page: &str| http::get(&socket, page, "*/*").expect("an answer");
     let sample = |state: &str| {
-        format!("corvid_database_replication{{database=\"Ledger\",state=\"{state}\"}} ")
+        format!("corvid_database_replication_state{{database=\"Ledger\",state=\"{state}\"}} ")
     };
     let stands = |state: &str| get("/metrics").body.contains(&(sample(state) + "1\n"));
     assert!(stands("connecting"));
     let page = get("/readyz");
-    let why = "[-]replication:Ledger failed: this backup has yet to receive what its source holds";
+    let why =
+        "[-]replication:Ledger failed: this backup has not received its source's contents yet";
     assert!(
         page.status == 503 && page.body.contains(why),
         "{}",

@@ -96,7 +96,7 @@ fn descriptors_are_never_used_up_by_sessions() {
     assert!(
         process
             .log()
-            .contains("--max-sessions=90 is more than the limit of 100 open files")
+            .contains("--max-sessions=90 exceeds the limit of 100 open files")
     );
     let connections: Vec<UnixStream> = (0..300)
         .map(|_| UnixStream::connect(process.socket()).expect("a connection"))
@@ -149,21 +149,24 @@ fn a_program_that_the_server_runs_gets_the_limit_back() {
 fn bad_limits_are_reported() {
     let program = Implementation::Corvid.server_binary().expect("built");
     for (option, reason) in [
-        ("--max-sessions=0", "not a number of sessions (1 or more)"),
+        (
+            "--max-sessions=0",
+            "expected a number of sessions, 1 or more",
+        ),
         (
             "--max-sessions=many",
-            "not a number of sessions (1 or more)",
+            "expected a number of sessions, 1 or more",
         ),
         (
-            "--max-message=1T",
-            "not a size (a number of bytes, or one with K, M or G)",
+            "--max-message-size=1T",
+            "expected a size: a number of bytes, or one with suffix K, M or G",
         ),
         (
-            "--max-backlog=",
-            "not a size (a number of bytes, or one with K, M or G)",
+            "--max-session-backlog=",
+            "expected a size: a number of bytes, or one with suffix K, M or G",
         ),
-        ("--max-backlog=12", "too little (at least 1K)"),
-        ("--max-replies=12", "too little (at least 1K)"),
+        ("--max-session-backlog=12", "too small; the minimum is 1K"),
+        ("--max-reply-memory=12", "too small; the minimum is 1K"),
     ] {
         let output = Command::new(&program).arg(option).output().expect("run");
         assert_eq!(output.status.code(), Some(1));

@@ -22,7 +22,7 @@ fn begun(length: usize) -> Vec<u8> {
 
 #[test]
 fn a_message_that_never_ends_is_cut_off_at_the_limit() {
-    let server = server(&["--max-message=4M"]);
+    let server = server(&["--max-message-size=4M"]);
     let (sent, memory) = attack(&server, || {
         let mut stream = deaf(&server);
         pour(&mut stream, &begun(64 * MIB))
@@ -42,13 +42,16 @@ fn a_message_that_never_ends_is_cut_off_at_the_limit() {
 
 #[test]
 fn unfinished_messages_of_many_are_bounded_together() {
-    let server = server(&["--max-message=4M"]);
+    let server = server(&["--max-message-size=4M"]);
     let (held, memory) = attack(&server, || {
         let mut streams: Vec<UnixStream> = (0..32).map(|_| deaf(&server)).collect();
         for stream in &mut streams {
             pour(stream, &begun(3 * MIB));
         }
-        logged(&server, "unfinished messages are too long together");
+        logged(
+            &server,
+            "incomplete messages of all clients take too much memory",
+        );
         streams
     });
     assert!(memory < 40 * MIB as u64, "{memory} bytes");
@@ -79,7 +82,7 @@ fn assert_large_transaction_passes(stream: &mut (impl Read + Write)) {
 
 #[test]
 fn stalled_messages_make_room_for_whole_ones() {
-    let server = server(&["--max-message=24M", "--remote=ptcp:0:127.0.0.1"]);
+    let server = server(&["--max-message-size=24M", "--remote=ptcp:0:127.0.0.1"]);
     wait_for(|| server.port().is_some(), "it listens");
     let address = ("127.0.0.1", server.port().expect("it listens"));
     let (strangers, memory) = attack(&server, || {
@@ -105,7 +108,10 @@ fn stalled_messages_make_room_for_whole_ones() {
         }
         strangers
     });
-    logged(&server, "unfinished messages are too long together");
+    logged(
+        &server,
+        "incomplete messages of all clients take too much memory",
+    );
     assert!(memory < 128 * MIB as u64, "{memory} bytes");
     drop(strangers);
     wait_for(|| sessions(&server) == 0, "the sessions are closed");

@@ -60,7 +60,7 @@ fn transaction(operations: &[Value]) -> Value {
 
 #[test]
 fn one_transaction_does_not_take_all_memory_by_selecting_again_and_again() {
-    let server = server(&["--max-replies=32M"]);
+    let server = server(&["--max-reply-memory=32M"]);
     // The rows have four megabytes. The first transaction asks for eight hundred megabytes.
     fill(&server, 400, 10_000);
     let insert = json!({"op": "insert", "table": "T", "row": {"name": "mine", "text": ""}});
@@ -92,7 +92,7 @@ fn one_transaction_does_not_take_all_memory_by_selecting_again_and_again() {
 
 #[test]
 fn unread_replies_are_bounded_together() {
-    let server = server(&["--max-replies=16M"]);
+    let server = server(&["--max-reply-memory=16M"]);
     fill(&server, 2000, 4000);
     let dump = transaction(&selects(1));
     let monitor = |n: usize| {
@@ -132,7 +132,7 @@ fn unread_replies_are_bounded_together() {
 
 #[test]
 fn unread_replies_of_the_database_thread_are_bounded_together() {
-    let server = server(&["--max-replies=16M"]);
+    let server = server(&["--max-reply-memory=16M"]);
     // A megabyte, in so few rows that the database thread writes the reply itself.
     fill(&server, 100, 10_000);
     let requests = request(1, "transact", &transaction(&selects(1))).repeat(3);
@@ -160,7 +160,7 @@ fn unread_replies_of_the_database_thread_are_bounded_together() {
 
 #[test]
 fn unread_echoes_are_bounded_together() {
-    let server = server(&["--max-replies=20M"]);
+    let server = server(&["--max-reply-memory=20M"]);
     let long = "e".repeat(8 * MIB);
     let echo = request(1, "echo", &json!([long]));
     // Every reply repeats the id of the request, including a reply that rejects the request.
@@ -378,7 +378,7 @@ fn memory_is_freed_when_clients_that_did_not_read_disconnect() {
 
 #[test]
 fn a_client_with_too_large_a_backlog_is_disconnected() {
-    let server = server(&["--max-backlog=1M"]);
+    let server = server(&["--max-session-backlog=1M"]);
     fill(&server, 400, 10_000);
     let params = json!(["D", {"op": "select", "table": "T", "where": []}]);
     attack(&server, || {

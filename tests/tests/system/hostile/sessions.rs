@@ -116,7 +116,7 @@ fn condition(number: usize, clauses: usize) -> Value {
 #[test]
 fn conditions_of_all_sessions_are_bounded_together() {
     // A quarter of this memory is for conditions.
-    let server = server(&["--max-memory=64M"]);
+    let server = server(&["--max-client-memory=64M"]);
     let monitor = |number: usize, clauses: usize| json!(["D", "m", {"T": [{"where": condition(number, clauses)}]}]);
     let (clients, memory) = attack(&server, || {
         let mut clients = Vec::new();
@@ -161,7 +161,7 @@ fn conditions_of_all_sessions_are_bounded_together() {
 
 #[test]
 fn waiting_transactions_of_all_sessions_are_bounded_together() {
-    let server = server(&["--max-memory=64M"]);
+    let server = server(&["--max-client-memory=64M"]);
     let wait = |length: usize| {
         json!({"id": 1, "method": "transact", "params": ["D", {"op": "wait", "table": "T",
             "where": [["name", "==", "never"]], "columns": ["name"], "until": "==",

@@ -41,7 +41,10 @@ fn send_everything(server: &Server) {
         server.control(command, &arguments).expect("a reply")
     };
     for (command, arguments) in [
-        ("ovsdb-server/set-setting", &["slow-transaction", "1"][..]),
+        (
+            "ovsdb-server/set-setting",
+            &["slow-transaction-ms", "1"][..],
+        ),
         ("ovsdb-server/tlog-set", &["D:T", "on"]),
         ("vlog/message", &[HOSTILE]),
         (HOSTILE, &[HOSTILE]),
@@ -181,7 +184,7 @@ fn the_name_of_a_certificate_is_shown_without_control_characters() {
         Implementation::Corvid,
         &setup(&[
             "-vany:file:dbg",
-            "--slow-transaction=1",
+            "--slow-transaction-ms=1",
             "--remote=pssl:0:127.0.0.1",
             &format!("--private-key={}", at("key.pem")),
             &format!("--certificate={}", at("cert.pem")),

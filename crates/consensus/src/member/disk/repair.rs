@@ -56,8 +56,9 @@ impl Repair {
     pub(crate) fn log_begin(&self, cx: &mut Context) {
         let (term, index) = self.last;
         let text = format!(
-            "the file of this member is damaged: it does not vote, acknowledge or serve until its leader has sent it a snapshot through \
-             entry {term}:{index} or later. That happens by itself while a majority of the members runs with intact files"
+            "the file of this member is damaged: it does not vote, acknowledge or serve until its leader \
+             has sent it a snapshot through entry {term}:{index} or later. This is automatic while a \
+             majority of the members is running with intact files"
         );
         cx.log(Level::Warn, text);
     }
@@ -74,9 +75,10 @@ impl Repair {
         if self.warn_ms <= cx.now_ms && !is_receiving {
             self.warn_ms = cx.now_ms + WARN_MS;
             let text = format!(
-                "no leader offers a snapshot for the damaged file of this member, which waits for entry {term}:{index}: start the other \
-                 members. If most of their files are damaged too, restore the database from a backup, or from the best file with \
-                 \"ovsdb-tool cluster-to-standalone\", and make a new cluster of it"
+                "no leader offers a snapshot for the damaged file of this member, which waits for entry \
+                 {term}:{index}: start the other members. If most of their files are damaged too, restore \
+                 the database from a backup, or from the best file with \"ovsdb-tool \
+                 cluster-to-standalone\", and create a new cluster from it"
             );
             cx.log(Level::Warn, text);
         }
@@ -105,7 +107,8 @@ impl Repair {
     /// The damaged file has been replaced by a snapshot up to this entry.
     pub(crate) fn complete(self, cx: &mut Context, index: Index) {
         let text = format!(
-            "the damaged file of this member is replaced by a snapshot through entry {index}: it takes part in its cluster again"
+            "a snapshot through entry {index} has replaced the damaged file of this member, which takes part \
+             in its cluster again"
         );
         cx.log(Level::Warn, text);
     }

@@ -124,8 +124,8 @@ impl Disk {
         }
         cx.log(
             Level::Error,
-            "a sync of the file has failed: this member stores nothing and acknowledges nothing until its file is written again, \
-             which begins now"
+            "a sync of the file has failed: this member stores and acknowledges nothing until it has \
+             rewritten its file, which begins now"
                 .to_owned(),
         );
         self.give_up_file(cx);
@@ -135,8 +135,8 @@ impl Disk {
     /// Bytes of the present file have changed. Returns whether another member should lead.
     pub(crate) fn damage(&mut self, cx: &mut Context) -> bool {
         let is_replaced = self.is_rewriting() || self.is_poisoned();
-        let text = "bytes of the file have changed on the disk: it is written again from memory, and until then this member stores nothing \
-                    and acknowledges nothing. Replace the disk if it happens again";
+        let text = "bytes of the file have changed on the disk: this member rewrites its file from memory, and \
+                    stores and acknowledges nothing until then. Replace the disk if this happens again";
         cx.log(Level::Error, text.to_owned());
         let is_given_up = self.file.is_recording && !is_replaced;
         if is_given_up {
@@ -421,9 +421,7 @@ impl Disk {
         let StoreError { details, io_error } = error;
         cx.log(
             Level::Error,
-            format!(
-                "the file could not be written again ({details}: {io_error}); this is tried again"
-            ),
+            format!("the file could not be rewritten ({details}: {io_error}); retrying"),
         );
         if let Some(token) = rewriting.token {
             tell_compacted(cx, token, Err(error.clone()));

@@ -54,7 +54,7 @@ impl Succession {
     ) -> Succession {
         let term = cx.node.term();
         let text = format!(
-            "the process of server {}, the leader for term {term}, is gone: an election need not wait",
+            "the process of server {}, the leader for term {term}, is gone: starting an election without waiting",
             roster.name_of(leader)
         );
         cx.log(Level::Info, text);

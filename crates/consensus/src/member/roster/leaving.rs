@@ -66,7 +66,7 @@ impl Roster {
         } else if self.joining.is_some() {
             "can't leave while join in progress"
         } else if is_repairing {
-            "can't leave while the damaged file is replaced"
+            "can't leave while the damaged file is being replaced"
         } else if cx.has_failed() {
             "can't leave after failure"
         } else {
@@ -414,7 +414,7 @@ impl Roster {
         let may_ask = from == target || self.contains(from);
         if !may_ask {
             let text =
-                format!("ignoring request by {from}, which is no member, to remove {target}");
+                format!("ignoring request by {from}, which is not a member, to remove {target}");
             cx.log_repeated(Level::Warn, Repeated::Stranger, text);
         }
         may_ask

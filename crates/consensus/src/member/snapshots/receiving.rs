@@ -166,7 +166,7 @@ impl Receiving {
                 cx.log(
                     Level::Error,
                     format!(
-                        "a snapshot of the leader cannot be stored ({}: {}); it is fetched again",
+                        "a snapshot from the leader cannot be stored ({}: {}); fetching it again",
                         error.details, error.io_error
                     ),
                 );
@@ -240,7 +240,7 @@ impl Receiving {
             cx.log(
                 Level::Error,
                 format!(
-                    "a snapshot of the leader cannot be installed ({}: {}); it is fetched again",
+                    "a snapshot from the leader cannot be installed ({}: {}); fetching it again",
                     error.details, error.io_error
                 ),
             );

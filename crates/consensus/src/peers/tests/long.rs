@@ -114,6 +114,6 @@ fn a_message_that_no_member_takes_is_not_sent() {
     let (mut a, _) = receiver(A, B, 1 << 20);
     a.send(0, B, &forward(2 << 20));
     let told = outputs(&mut a);
-    assert!(lines(&told)[0].contains("is longer than members take, not sent"));
+    assert!(lines(&told)[0].contains("exceeds the limit for messages between members, not sent"));
     assert!(written(told).is_empty());
 }

@@ -78,8 +78,9 @@ pub(super) fn handle(
             vlog::err(
                 Module::OvsdbServer,
                 format_args!(
-                    "{damage_at}. The database is served as it was before that record, and the first write will cut off everything \
-                     from there. The whole file was saved as {}: recover what you need from it (\"ovsdb-tool salvage\").",
+                    "{damage_at}. The database is served as it was before that record, and the first write \
+                     will cut off everything from there. The whole file was saved as {}: recover what you \
+                     need from it (\"ovsdb-tool salvage\").",
                     copy.display()
                 ),
             );
@@ -87,8 +88,8 @@ pub(super) fn handle(
         }
         Err(error) => {
             let details = format!(
-                "{damage_at}, and the file cannot be saved aside; it is not opened, since the first write would cut off \
-                 everything from there"
+                "{damage_at}, and the file cannot be copied; it is not opened, because the first write would \
+                 cut off everything from there"
             );
             Err(io_error(details, &errno::text(&error)))
         }
@@ -123,8 +124,8 @@ fn refusal(damage: &Damage, name: &str, rot: Rot) -> WireError {
         ),
     };
     let details = format!(
-        "{}; {why}, and the file is not opened, since the database would lose everything from there: restore a backup, or write what \
-         can still be read to a new file with \"ovsdb-tool salvage {name} NEW\"",
+        "{}; {why}, and the file is not opened, because the database would lose everything from there: \
+         restore a backup, or recover the readable rows into a new file with \"ovsdb-tool salvage {name} NEW\"",
         damage.report(name)
     );
     WireError::new(Tag::OvsdbError, details)

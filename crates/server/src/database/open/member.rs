@@ -59,12 +59,14 @@ pub(super) fn open(
             }
             logging::warn(
                 Module::Raft,
-                format_args!("{error}; the cluster has what is lost"),
+                format_args!("{error}; the cluster still has the lost records"),
             );
         } else {
             logging::warn(
                 Module::Raft,
-                format_args!("{error}; the write was never completed, and its record is replaced"),
+                format_args!(
+                    "{error}; the write was never completed, and the next one replaces its record"
+                ),
             );
         }
     }
@@ -83,14 +85,15 @@ pub(super) fn open(
 /// Says why a damaged file is not opened, and what to do.
 fn refusal(error: &WireError, obstacle: Obstacle) -> WireError {
     let advice = if obstacle == Obstacle::Alone {
-        "restore the database from a backup, or take what can be read of this file with \"ovsdb-tool salvage\", and make a new cluster of \
-         it with \"ovsdb-tool create-cluster\""
+        "restore the database from a backup, or recover the readable rows of this file with \"ovsdb-tool \
+         salvage\", and create a new cluster from it with \"ovsdb-tool create-cluster\""
     } else {
-        "if most of the other members run, remove it from the cluster with cluster/kick at one of them, and join with a new file"
+        "if a majority of the other members is running, remove this member with cluster/kick at one of them, \
+         and join with a new file"
     };
     let details = format!(
-        "{error}; records that this member has acknowledged may be lost, so it must not vote or serve, and the others cannot heal it because \
-         {obstacle}: {advice}"
+        "{error}; records that this member has acknowledged may be lost, so it must not vote or serve, and the \
+         other members cannot repair it because {obstacle}: {advice}"
     );
     WireError::new(Tag::OvsdbError, details)
 }

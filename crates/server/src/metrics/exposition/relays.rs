@@ -18,10 +18,10 @@ impl Scrape {
             let seconds = relay.figures().stage_ms() as f64 / 1e3;
             (vec![name.clone()], seconds)
         });
-        self.real(families::RELAY_STAGE, stages);
+        self.real(families::RELAY_STATE_AGE, stages);
         let requests = relays.iter().flat_map(|(name, relay)| {
             let figures = relay.figures();
-            let states = [("waiting", &figures.waiting), ("sent", &figures.sent)];
+            let states = [("queued", &figures.waiting), ("in_flight", &figures.sent)];
             states.map(|(state, count)| {
                 let labels = vec![name.clone(), state.to_owned()];
                 (labels, count.load(Ordering::Relaxed))
@@ -35,11 +35,11 @@ impl Scrape {
             });
             self.whole(family, samples);
         };
-        count(families::RELAY_CHANGES, |figures| &figures.changes);
+        count(families::RELAY_UPDATES, |figures| &figures.changes);
         count(families::RELAY_UNAPPLIED, |figures| {
             &figures.unapplied_bytes
         });
         count(families::RELAY_RECEIVED, |figures| &figures.received_bytes);
-        count(families::RELAY_CONNECTS, |figures| &figures.connects);
+        count(families::RELAY_CONNECTIONS, |figures| &figures.connects);
     }
 }

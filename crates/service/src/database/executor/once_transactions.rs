@@ -1,10 +1,13 @@
 //! Transactions that their clients may send again ([`crate::once`]): which of them are executed.
 //!
-//! The database that executes decides: a standalone one, or that of a cluster's leader, which knows every commit that its log has. It remembers a commit when
-//! it is executed, and forgets it when it is undone; the reply to one that is sent again waits behind the same record. A follower passes the id on
-//! with the transaction, and remembers the results that come with the entries, for the time when it leads. A relay passes it on to its source, and
-//! remembers the outcome that its source has told; one that is sent again while the first is on its way waits for that outcome. Invariant: no id
-//! is executed twice. That holds for one that came to nothing, too: its client has been told so, and a copy that is late must change nothing.
+//! The database that executes decides: a standalone one, or that of a cluster's leader, which knows
+//! every commit that its log has. It remembers a commit when it is executed, and forgets it when it
+//! is undone; the reply to one that is sent again waits for the same record. A follower passes the
+//! id on with the transaction, and remembers the results that come with the entries, for the time
+//! when it leads. A relay passes it on to its source, and remembers the outcome that its source has
+//! told; one that is sent again while the first is on its way waits for that outcome. Invariant: no
+//! id is executed twice. That holds for one that came to nothing, too: its client has been told so,
+//! and a copy that is late must change nothing.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -20,9 +23,11 @@ use crate::once::{Key, Once, OnceOutcome, OnceTable, RESULT_BYTES_MAX, Verdict};
 /// The transactions with ids.
 pub(in super::super) struct OnceState {
     table: OnceTable,
-    /// Those that a relay has for its source, and the requests with the same ids that came later. Bounded by the requests under way.
+    /// Those that a relay has for its source, and the requests with the same ids that came later.
+    /// Bounded by the requests under way.
     forwarded: BTreeMap<Uuid, Vec<Request>>,
-    /// Those without a commit whose first reply waits for the records of earlier ones. Bounded by the pending replies.
+    /// Those without a commit whose first reply waits for the records of earlier ones. Bounded by
+    /// the pending replies.
     tentative: BTreeSet<Uuid>,
 }
 
@@ -47,7 +52,8 @@ impl OnceState {
         self.table.committed(id);
     }
 
-    /// The result of a commit has come from another member. It is a part of a message, of which nothing else is to be kept.
+    /// The result of a commit has come from another member. It is a part of a message, of which
+    /// nothing else is to be kept.
     pub(in super::super) fn know_result(&mut self, id: Uuid, result: &[u8]) {
         let result = Bytes::copy_from_slice(result);
         self.table

@@ -85,7 +85,7 @@ impl MemberRun {
             let ended = host.life.as_ref().and_then(|life| life.ended.as_ref());
             if !self.oracle.members().contains(&number) {
                 if ended.is_none() {
-                    return Some(format!("host {number} is no member and goes on"));
+                    return Some(format!("host {number} is not a member and goes on"));
                 }
                 continue;
             }

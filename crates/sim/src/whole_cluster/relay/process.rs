@@ -17,7 +17,7 @@ use corvid_service::server_db::ServerRow;
 use corvid_service::upstream::SourceRequest;
 use corvid_session::Input;
 
-use super::transport::{Happened, Transport};
+use super::transport::{Transport, TransportEvent};
 use crate::server::machine::{Choice, Machine, SeededUuids};
 use crate::whole_cluster::location::Location;
 use crate::whole_cluster::opening::NAME;
@@ -249,13 +249,13 @@ impl RelayProcess {
                 .detail(|| format!("{now_ms} relay {relay} <- {shown:?}"));
             let bytes;
             let input = match happened {
-                Happened::Connected => Input::Connected,
-                Happened::Received(received) => {
+                TransportEvent::Connected => Input::Connected,
+                TransportEvent::Received(received) => {
                     bytes = received;
                     Input::Received(&bytes)
                 }
-                Happened::Sent => Input::Sent,
-                Happened::Ended(end) => Input::Disconnected(end),
+                TransportEvent::Sent => Input::Sent,
+                TransportEvent::Ended(end) => Input::Disconnected(end),
             };
             self.source.handle(local_ms, input);
         }

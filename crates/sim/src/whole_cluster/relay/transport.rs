@@ -15,7 +15,7 @@ use crate::world::network::wires::{Arrival, Wires};
 
 /// An event of the connection.
 #[derive(Debug)]
-pub(super) enum Happened {
+pub(super) enum TransportEvent {
     Connected,
     /// Bytes that were read; empty if nothing could be read.
     Received(Bytes),
@@ -32,7 +32,7 @@ pub(super) struct Transport {
     /// The connection, or the attempt to open it.
     number: Option<ConnectionNumber>,
     is_open: bool,
-    arrived: VecDeque<Happened>,
+    arrived: VecDeque<TransportEvent>,
     /// Some output could not be sent at once.
     has_waited: bool,
     /// Reading would block, as far as is known in this round.
@@ -61,7 +61,7 @@ impl Transport {
     /// Number of bytes that are not read yet.
     pub(super) fn bytes(&self) -> usize {
         let lengths = self.arrived.iter().map(|happened| match happened {
-            Happened::Received(bytes) => bytes.len(),
+            TransportEvent::Received(bytes) => bytes.len(),
             _ => 0,
         });
         lengths.sum()
@@ -114,7 +114,7 @@ impl Transport {
         now_ms: u64,
         wants_input: bool,
         wires: &mut Wires,
-    ) -> Option<Happened> {
+    ) -> Option<TransportEvent> {
         for arrival in wires.take(self.host) {
             self.arrive(arrival, wires);
         }
@@ -123,7 +123,7 @@ impl Transport {
             let is_news = self.has_waited && written > 0;
             self.has_waited = wires.has_unsent(self.host);
             if is_news {
-                return Some(Happened::Sent);
+                return Some(TransportEvent::Sent);
             }
             if !wants_input || self.is_read_blocked {
                 // Without reading, only the end of a connection attempt is found.
@@ -131,18 +131,18 @@ impl Transport {
             }
         }
         match self.arrived.pop_front() {
-            Some(Happened::Connected) => {
+            Some(TransportEvent::Connected) => {
                 self.is_open = true;
-                Some(Happened::Connected)
+                Some(TransportEvent::Connected)
             }
-            Some(Happened::Ended(end)) => {
+            Some(TransportEvent::Ended(end)) => {
                 self.close(now_ms, wires);
-                Some(Happened::Ended(end))
+                Some(TransportEvent::Ended(end))
             }
             Some(happened) => Some(happened),
             None if self.is_open => {
                 self.is_read_blocked = true;
-                Some(Happened::Received(Bytes::new()))
+                Some(TransportEvent::Received(Bytes::new()))
             }
             None => None,
         }
@@ -151,17 +151,17 @@ impl Transport {
     fn arrive(&mut self, arrival: Arrival, wires: &mut Wires) {
         match arrival {
             Arrival::Connected(number) if self.number == Some(number) => {
-                self.arrived.push_back(Happened::Connected);
+                self.arrived.push_back(TransportEvent::Connected);
             }
             Arrival::Refused(number, end) if self.number == Some(number) => {
-                self.arrived.push_back(Happened::Ended(end));
+                self.arrived.push_back(TransportEvent::Ended(end));
             }
             Arrival::Bytes(end, bytes) if self.is_mine(wires.number(end)) => {
-                self.arrived.push_back(Happened::Received(bytes));
+                self.arrived.push_back(TransportEvent::Received(bytes));
             }
             Arrival::Ended(end, how) => {
                 if self.is_mine(wires.number(end)) {
-                    self.arrived.push_back(Happened::Ended(how));
+                    self.arrived.push_back(TransportEvent::Ended(how));
                 }
                 wires.ended(end);
             }

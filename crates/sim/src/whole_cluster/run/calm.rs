@@ -112,7 +112,7 @@ impl ClusterRun {
         for number in 0..self.hosts.len() {
             if !members.contains(&number) {
                 if self.hosts[number].ended.is_none() {
-                    return Some(format!("host {number} is no member and goes on"));
+                    return Some(format!("host {number} is not a member and goes on"));
                 }
                 continue;
             }

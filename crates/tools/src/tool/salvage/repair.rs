@@ -174,7 +174,7 @@ impl Contents {
                 .copied()
                 .collect();
             for uuid in garbage {
-                self.remove(id, uuid, "no row refers to it any more");
+                self.remove(id, uuid, "no row refers to it");
             }
         }
     }
@@ -186,7 +186,7 @@ impl Contents {
             let rows = self.tables[usize::from(id.0)].keys();
             let surplus: Vec<Uuid> = rows.skip(table.max_rows as usize).copied().collect();
             for uuid in surplus {
-                self.remove(id, uuid, "its table holds no more rows");
+                self.remove(id, uuid, "its table allows no more rows");
             }
         }
     }

@@ -120,7 +120,7 @@ fn rows_without_their_parents_and_references_to_lost_rows_are_listed_with_their_
         "{rows}"
     );
     for line in [
-        format!("c {}: no row refers to it any more: {{\"i\":12}}", uuid(12)),
+        format!("c {}: no row refers to it: {{\"i\":12}}", uuid(12)),
         format!(
             "p {} column c: refers to rows that are lost: c {}",
             uuid(1),

@@ -191,7 +191,7 @@ class Idl:
         self._take_tls_files()
         self._choose_messages()
         for _ in range(50):
-            has_changed = native.run_to_change()
+            has_changed = native.run_until_change()
             forward_log()
             if native.resync_epoch != self._epoch:
                 # All rows came anew. Those that did not come have no notification, so nothing else would let their objects go.
@@ -392,7 +392,7 @@ class Idl:
         except _errors.ColumnError as error:
             raise _error.Error(str(error)) from None
         except _errors.UsageError:
-            raise _error.Error("%s is no condition" % text) from None
+            raise _error.Error("%s is not a condition" % text) from None
         self._promised[table.name] = seqno
         return seqno
 
