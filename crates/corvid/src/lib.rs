@@ -83,10 +83,11 @@
 //! its server, run `ovsdb-client get-schema unix:/var/run/openvswitch/db.sock Open_vSwitch`.
 //!
 //! ```text
-//! # Cargo.toml: the crates are not published yet. `corvid` in the public registry is another
-//! # project.
+//! # Cargo.toml. The package `corvid` in the public registry is another project's. Once 0.1.0 is
+//! # published, `corvid-ovsdb = "0.1"` and
+//! # `corvid-idlc = { version = "0.1", default-features = false }` replace the paths.
 //! [dependencies]
-//! corvid = { path = "…/crates/corvid" }
+//! corvid-ovsdb = { path = "…/crates/corvid" }
 //!
 //! [build-dependencies]
 //! corvid-idlc = { path = "…/crates/idlc", default-features = false }

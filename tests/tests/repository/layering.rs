@@ -185,7 +185,7 @@ fn check_manifest(name: &str, manifest: &str) -> Complaints {
             complaints.push(format!("{name}: pure, but depends on {package}"));
         }
         let lower = match package.as_str() {
-            "corvid" => "corvid",
+            "corvid-ovsdb" => "corvid",
             package => match package.strip_prefix("corvid-") {
                 Some(lower) => lower,
                 None => continue,
@@ -583,7 +583,7 @@ mod proofs {
             ("service", "corvid-net"),
             ("server", "corvid-tools"),
             ("server", "corvid-sim"),
-            ("driver", "corvid"),
+            ("driver", "corvid-ovsdb"),
             ("engine", "corvid-unheard-of"),
             ("engine", "getrandom"),
             ("unheard-of", "corvid-json"),

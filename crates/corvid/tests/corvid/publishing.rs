@@ -1,8 +1,8 @@
-//! The crate and its dependencies can be published. A program that depends on `corvid` builds only
-//! what a client needs.
+//! The crate and its dependencies can be published. A program that depends on
+//! `corvid-ovsdb` builds only what a client needs.
 //!
-//! These tests compile nothing. `crates/examples` is a program that depends on `corvid` alone, and
-//! the workspace builds it.
+//! These tests compile nothing. `crates/examples` is a program that depends on `corvid-ovsdb`
+//! alone, and the workspace builds it.
 
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -11,7 +11,7 @@ use std::process::{Command, Output};
 use serde_json::Value;
 
 /// The crates that users depend on. The other published crates are dependencies of these.
-const FRONTS: [&str; 2] = ["corvid", "corvid-idlc"];
+const FRONTS: [&str; 2] = ["corvid-ovsdb", "corvid-idlc"];
 
 fn cargo(arguments: &[&str]) -> Output {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
@@ -92,7 +92,7 @@ fn published_crates_describe_themselves() {
         let folder = Path::new(member["manifest_path"].as_str().expect("a path"));
         check_inclusions(&folder.with_file_name("src"));
     }
-    let front = members.iter().find(|member| name(member) == "corvid");
+    let front = members.iter().find(|member| name(member) == "corvid-ovsdb");
     assert_eq!(front.expect("a member")["readme"], "README.md");
 }
 
@@ -188,10 +188,10 @@ fn built(package: &str, features: &[&str]) -> BTreeSet<String> {
     names
 }
 
-/// Packages that a build of `corvid` compiles with exactly these features.
+/// Packages that a build of `corvid-ovsdb` compiles with exactly these features.
 fn built_with(features: &str) -> BTreeSet<String> {
     let features = format!("--features={features}");
-    built("corvid", &["--no-default-features", &features])
+    built("corvid-ovsdb", &["--no-default-features", &features])
 }
 
 /// Server-only parts: HTTP, daemons, process logs and database files.
@@ -222,9 +222,9 @@ fn a_client_pulls_in_few_crates() {
         client.len()
     );
     // The front crate adds only itself.
-    let front = built("corvid", &[]);
+    let front = built("corvid-ovsdb", &[]);
     let added: Vec<&String> = front.difference(&client).collect();
-    assert_eq!(added, ["corvid"]);
+    assert_eq!(added, ["corvid-ovsdb"]);
     for unwanted in UNWANTED {
         assert!(!client.contains(unwanted), "{unwanted} in {client:?}");
     }
