@@ -58,7 +58,7 @@ reference:
 # More proofs, which take long or need tools beside stable Rust. Each is a command of its own.
 check-deep: check-deny check-rust-version check-portable check-interleavings check-miri check-threads check-seeds check-advisories
 
-# Licences, sources and duplicates of libraries: needs cargo-deny.
+# Licences, sources and duplicates of libraries: needs cargo-deny. deny.toml explains each exception.
 check-deny:
 	cargo deny check licenses bans sources
 
