@@ -198,9 +198,9 @@ typedef struct corvid_idl_column {
 
 // The result of a call.
 typedef enum corvid_error {
-  // It did what it says.
+  // The call succeeded.
   CORVID_OK = 0,
-  // A pointer is null that must not be.
+  // A required pointer is null.
   CORVID_ERR_NULL = 1,
   // A handle is null, was freed, is of another type, or its client was freed.
   CORVID_ERR_HANDLE = 2,
@@ -216,11 +216,12 @@ typedef enum corvid_error {
   CORVID_ERR_COLUMN = 7,
   // The value has another type than the column, or breaks its constraints.
   CORVID_ERR_TYPE = 8,
-  // A transaction is open, and must not be.
+  // A transaction is open, which the call does not allow.
   CORVID_ERR_TXN_OPEN = 9,
   // The transaction is not open any more.
   CORVID_ERR_TXN_CLOSED = 10,
-  // The transaction does not allow this: it is read-only, the UUID is in use, or it increments a column already.
+  // The transaction does not allow this: it is read-only, the UUID is in use, or it increments a
+  // column already.
   CORVID_ERR_TXN = 11,
   // The client is not connected, or has no contents yet.
   CORVID_ERR_NOT_CONNECTED = 12,
@@ -239,7 +240,8 @@ typedef enum corvid_error {
 typedef enum corvid_mode {
   // The column is replicated. Its changes move the change number.
   CORVID_MODE_READ = 1,
-  // The column is replicated for writing: changes of it wake nobody, and writes of the present value are dropped.
+  // The column is replicated for writing: changes of it wake nobody, and writes of the present
+  // value are dropped.
   CORVID_MODE_WRITE = 2,
   // The column is not replicated; its values come when they are fetched.
   CORVID_MODE_ON_DEMAND = 4,
@@ -261,7 +263,8 @@ typedef enum corvid_txn_status {
   CORVID_TXN_ABORTED = 3,
   // It was committed, and the replica shows it.
   CORVID_TXN_SUCCESS = 4,
-  // It was not committed, or that is unknown, for a temporary reason. When corvid_client_seqno differs from what it was before the commit, make the transaction again.
+  // It was not committed, or that is unknown, for a temporary reason. When corvid_client_seqno
+  // differs from what it was before the commit, make the transaction again.
   CORVID_TXN_TRY_AGAIN = 5,
   // The lock is not held.
   CORVID_TXN_NOT_LOCKED = 6,
@@ -273,7 +276,7 @@ typedef enum corvid_txn_status {
 typedef enum corvid_level {
   // Something failed that needs attention.
   CORVID_LEVEL_ERROR = 1,
-  // Something is odd, misuse of the library among it.
+  // Something is odd, such as misuse of the library.
   CORVID_LEVEL_WARN = 2,
   // Connections, and other changes of state.
   CORVID_LEVEL_INFO = 3,
@@ -315,7 +318,7 @@ typedef enum corvid_lock_state {
   CORVID_LOCK_REFUSED = 4,
 } corvid_lock_state;
 
-// How a fetch stands.
+// The status of a fetch.
 typedef enum corvid_fetch_status {
   // The answer is not there yet.
   CORVID_FETCH_PENDING = 0,
@@ -364,7 +367,8 @@ typedef struct corvid_cursor corvid_cursor;
 // A value of a column: a copy that does not change. Free it with corvid_datum_free.
 typedef struct corvid_datum corvid_datum;
 
-// A replica with typed rows. Free it with corvid_idl_destroy. One thread at a time uses it, because the program reads the structs of rows without a lock.
+// A replica with typed rows. Free it with corvid_idl_destroy. One thread at a time uses it,
+// because the program reads the structs of rows without a lock.
 typedef struct corvid_idl corvid_idl;
 
 // The clauses of a condition.
@@ -404,7 +408,7 @@ typedef struct corvid_row {
 
 // A row that changed.
 typedef struct corvid_change {
-  // Which. A deleted row can be read until corvid_changes_clear.
+  // The row. A deleted one can be read until corvid_changes_clear.
   struct corvid_row row;
   // It was inserted. Together with `is_deleted`: it was inserted and deleted again.
   bool is_new;
@@ -426,7 +430,8 @@ typedef struct corvid_column {
 typedef struct corvid_wait {
   // `sizeof(corvid_wait)`, set by the caller.
   size_t size;
-  // The descriptor to poll, which belongs to the library and is good until the next corvid_client_run; -1 for none.
+  // The descriptor to poll, which belongs to the library and is good until the next
+  // corvid_client_run; -1 for none.
   int fd;
   // The events of poll(2) to wait for: POLLIN, POLLOUT, both or neither.
   int16_t events;
@@ -594,7 +599,7 @@ typedef struct corvid_idl_loop {
 typedef struct corvid_idl_index_column {
   // The column.
   const corvid_idl_column *column;
-  // Null: comparisons by the program are not there.
+  // Null: comparison functions are not supported.
   const uint8_t *comparer;
   // The direction.
   int order;
@@ -630,7 +635,8 @@ const char *corvid_version(void);
 // must have.
 unsigned int corvid_idl_version(void);
 
-// Lists the rows of a table with a change of a column of the mode CORVID_MODE_TRACK since corvid_changes_clear, in the order of their first change. Free the list with
+// Lists the rows of a table with a change of a column of the mode CORVID_MODE_TRACK since
+// corvid_changes_clear, in the order of their first change. Free the list with
 // corvid_changes_free.
 enum corvid_error corvid_changes_new(const struct corvid_client *client,
                                      struct corvid_table table,
@@ -639,17 +645,19 @@ enum corvid_error corvid_changes_new(const struct corvid_client *client,
 // The number of changes in a list; 0 for a handle that is none.
 size_t corvid_changes_count(const struct corvid_changes *changes);
 
-// The changes of a list: an array of corvid_changes_count elements, which belongs to the list and stays valid until corvid_changes_free. Null for a handle that is
-// none.
+// The changes of a list: an array of corvid_changes_count elements, which belongs to the list and
+// stays valid until corvid_changes_free. Null for a handle that is none.
 const struct corvid_change *corvid_changes_data(const struct corvid_changes *changes);
 
-// Whether a column is among those that changed in the change at `index`. If none is, a row changed that this row refers to.
+// Whether a column is among those that changed in the change at `index`. If none is, a row changed
+// that this row refers to.
 enum corvid_error corvid_changes_is_updated(const struct corvid_changes *changes,
                                             size_t index,
                                             struct corvid_column column,
                                             bool *updated);
 
-// The value of a changed column before the change at `index`. Free it with corvid_datum_free. CORVID_ERR_NONE: the column did not change, or the row is new.
+// The value of a changed column before the change at `index`. Free it with corvid_datum_free.
+// CORVID_ERR_NONE: the column did not change, or the row is new.
 enum corvid_error corvid_changes_old(const struct corvid_changes *changes,
                                      size_t index,
                                      struct corvid_column column,
@@ -661,33 +669,36 @@ enum corvid_error corvid_changes_free(struct corvid_changes *changes);
 // Clears the changes of all tables.
 enum corvid_error corvid_changes_clear(struct corvid_client *client);
 
-// Makes a client of settings, which stay with the caller. `remotes` is a comma-separated list such as "ssl:10.0.0.1:6641,ssl:10.0.0.2:6641" or
-// "unix:/run/openvswitch/db.sock". The first attempt to connect begins with the first corvid_client_run. Free the client with corvid_client_free.
+// Makes a client of settings, which stay with the caller. `remotes` is a comma-separated list such
+// as "ssl:10.0.0.1:6641,ssl:10.0.0.2:6641" or "unix:/run/openvswitch/db.sock". The first attempt
+// to connect begins with the first corvid_client_run. Free the client with corvid_client_free.
 enum corvid_error corvid_client_new(const struct corvid_config *config,
                                     const char *remotes,
                                     struct corvid_client **client);
 
-// Closes the connection and frees a client. Null is fine. Handles of its transactions, indexes and cursors report CORVID_ERR_HANDLE from then on, and are to be freed all the
-// same.
+// Closes the connection and frees a client. Null is fine. Handles of its transactions, indexes and
+// cursors report CORVID_ERR_HANDLE from then on, and are to be freed all the same.
 enum corvid_error corvid_client_free(struct corvid_client *client);
 
-// Does all work that needs no waiting: connects, receives, applies updates, sends. `*changed` says whether the replica changed; `changed` may be null. Call it when
-// corvid_client_wait says so. CORVID_ERR_TXN_OPEN: a transaction is open.
-enum corvid_error corvid_client_run(struct corvid_client *client,
-                                    bool *changed);
+// Does all work that needs no waiting: connects, receives, applies updates, sends. `*changed` says
+// whether the replica changed; `changed` may be null. Call it when corvid_client_wait says so.
+// CORVID_ERR_TXN_OPEN: a transaction is open.
+enum corvid_error corvid_client_run(struct corvid_client *client, bool *changed);
 
-// Sends what is due, and tells the events to wait for. `wait` fits poll(2): the descriptor changes with the connection, so ask before each wait.
-enum corvid_error corvid_client_wait(struct corvid_client *client,
-                                     struct corvid_wait *wait);
+// Sends what is due, and tells the events to wait for. `wait` fits poll(2): the descriptor changes
+// with the connection, so ask before each wait.
+enum corvid_error corvid_client_wait(struct corvid_client *client, struct corvid_wait *wait);
 
-// The change number: it grows with every visible change of the replica. 0 for a handle that is none.
+// The change number: it grows with every visible change of the replica. 0 for a handle that is
+// none.
 uint64_t corvid_client_seqno(const struct corvid_client *client);
 
 // The state of the session.
 enum corvid_error corvid_client_session(const struct corvid_client *client, struct corvid_session *session);
 
-// Copies the failure that keeps the client from its contents, in words, into `buffer`, cut to `size` bytes with its NUL. `*length` is the length of the whole text; `length` may
-// be null. CORVID_ERR_NONE: there is no failure.
+// Copies the failure that keeps the client from its contents, in words, into `buffer`, cut to
+// `size` bytes with its NUL. `*length` is the length of the whole text; `length` may be null.
+// CORVID_ERR_NONE: there is no failure.
 enum corvid_error corvid_client_failure(const struct corvid_client *client,
                                         char *buffer,
                                         size_t size,
@@ -702,10 +713,10 @@ enum corvid_error corvid_client_set_leader_only(struct corvid_client *client, bo
 // After how many milliseconds of silence the client probes the server; 0 never.
 enum corvid_error corvid_client_set_probe_interval(struct corvid_client *client, uint32_t interval_ms);
 
-// Asks the server for a lock, in place of another one; null gives it back. While a lock is set, transactions of a client that does not hold it end as
-// CORVID_TXN_NOT_LOCKED. corvid_client_session tells whether it is held.
-enum corvid_error corvid_client_set_lock(struct corvid_client *client,
-                                         const char *name);
+// Asks the server for a lock, in place of another one; null gives it back. While a lock is set,
+// transactions of a client that does not hold it end as CORVID_TXN_NOT_LOCKED.
+// corvid_client_session tells whether it is held.
+enum corvid_error corvid_client_set_lock(struct corvid_client *client, const char *name);
 
 // Ends the connection and makes another one.
 enum corvid_error corvid_client_reconnect(struct corvid_client *client);
@@ -739,9 +750,9 @@ enum corvid_error corvid_condition_refusal(const struct corvid_client *client,
                                            size_t size,
                                            size_t *length);
 
-// Makes settings for the database whose schema is given as JSON. Free them with corvid_config_free. CORVID_ERR_SCHEMA: it is no schema.
-enum corvid_error corvid_config_new(const char *schema,
-                                    struct corvid_config **config);
+// Makes settings for the database whose schema is given as JSON. Free them with
+// corvid_config_free. CORVID_ERR_SCHEMA: it is no schema.
+enum corvid_error corvid_config_new(const char *schema, struct corvid_config **config);
 
 // Frees settings. Null is fine. Clients that were made of them do not need them any more.
 enum corvid_error corvid_config_free(struct corvid_config *config);
@@ -751,8 +762,9 @@ enum corvid_error corvid_config_table(const struct corvid_config *config,
                                       const char *name,
                                       struct corvid_table *table);
 
-// Looks a column up by the names of its table and its own, and has the client treat it so; `mode` is made of corvid_mode, or 0 to look it up only. `*column` names the
-// column in calls for the client; `column` may be null. CORVID_ERR_SCHEMA: there is none.
+// Looks a column up by the names of its table and its own, and has the client treat it so; `mode`
+// is made of corvid_mode, or 0 to look it up only. `*column` names the column in calls for the
+// client; `column` may be null. CORVID_ERR_SCHEMA: there is none.
 enum corvid_error corvid_config_column(const struct corvid_config *config,
                                        const char *table,
                                        const char *name,
@@ -765,7 +777,8 @@ enum corvid_error corvid_config_add_table(const struct corvid_config *config, st
 // Replicates every column of every table, in a mode made of corvid_mode.
 enum corvid_error corvid_config_add_everything(const struct corvid_config *config, int mode);
 
-// Sets the files for `ssl:` remotes: the private key, the certificate and the certificate of the CA, each in PEM. They are read when a connection is made.
+// Sets the files for `ssl:` remotes: the private key, the certificate and the certificate of the
+// CA, each in PEM. They are read when a connection is made.
 enum corvid_error corvid_config_set_tls(const struct corvid_config *config,
                                         const char *private_key,
                                         const char *certificate,
@@ -780,21 +793,22 @@ enum corvid_error corvid_config_set_retry(const struct corvid_config *config, bo
 // Whether remotes are tried in random order. The default is true.
 enum corvid_error corvid_config_set_shuffle(const struct corvid_config *config, bool shuffle);
 
-// After how many milliseconds of silence the client probes the server; 0 never. The default is 5000 over a network and never on this machine.
-enum corvid_error corvid_config_set_probe_interval(const struct corvid_config *config,
-                                                   uint32_t interval_ms);
+// After how many milliseconds of silence the client probes the server; 0 never. The default is
+// 5000 over a network and never on this machine.
+enum corvid_error corvid_config_set_probe_interval(const struct corvid_config *config, uint32_t interval_ms);
 
 // A lock that the client asks for (corvid_client_set_lock); null for none, the default.
 enum corvid_error corvid_config_set_lock(const struct corvid_config *config, const char *name);
 
-// The text of the last failure of a call by this thread; empty if there was none. It belongs to the library and stays valid until the thread's
-// next failure.
+// The text of the last failure of a call by this thread; empty if there was none. It belongs to
+// the library and stays valid until the thread's next failure.
 const char *corvid_error_text(void);
 
 // The name of a code, for messages: "CORVID_ERR_NULL". A constant of the library.
 const char *corvid_error_name(int code);
 
-// Fetches a column of one row that has the mode CORVID_MODE_ON_DEMAND. `*fetch` is the number to ask corvid_fetch_status_of about.
+// Fetches a column of one row that has the mode CORVID_MODE_ON_DEMAND. `*fetch` is the number to
+// ask corvid_fetch_status_of about.
 enum corvid_error corvid_fetch_row(struct corvid_client *client,
                                    struct corvid_row row,
                                    struct corvid_column column,
@@ -810,13 +824,14 @@ enum corvid_error corvid_fetch_table(struct corvid_client *client,
                                      struct corvid_table table,
                                      uint64_t *number);
 
-// How a fetch stands; `*status` is a corvid_fetch_status. A final status is returned once. CORVID_ERR_NONE: there is no such fetch, or its end was returned.
-enum corvid_error corvid_fetch_status_of(struct corvid_client *client,
-                                         uint64_t number,
-                                         int *status);
+// The status of a fetch; `*status` is a corvid_fetch_status. A final status is returned once.
+// CORVID_ERR_NONE: there is no such fetch, or its end was returned.
+enum corvid_error corvid_fetch_status_of(struct corvid_client *client, uint64_t number, int *status);
 
-// Makes an index over `count` columns of a table, in ascending order, or in descending order of those whose element of `descending` is true; `descending` may be null. The columns
-// must be replicated. The library keeps the index up to date until the client is freed. Free the handle with corvid_index_free.
+// Makes an index over `count` columns of a table, in ascending order, or in descending order of
+// those whose element of `descending` is true; `descending` may be null. The columns must be
+// replicated. The library keeps the index up to date until the client is freed. Free the handle
+// with corvid_index_free.
 enum corvid_error corvid_index_new(struct corvid_client *client,
                                    struct corvid_table table,
                                    const struct corvid_column *columns,
@@ -827,18 +842,21 @@ enum corvid_error corvid_index_new(struct corvid_client *client,
 // Frees the handle of an index. Null is fine.
 enum corvid_error corvid_index_free(struct corvid_index *index);
 
-// Finds the first row whose columns equal a key, which has one part for each column of the index. CORVID_ERR_NONE: there is none.
+// Finds the first row whose columns equal a key, which has one part for each column of the index.
+// CORVID_ERR_NONE: there is none.
 enum corvid_error corvid_index_find(const struct corvid_index *index,
                                     const struct corvid_key_part *key,
                                     struct corvid_row *row);
 
-// Lists the rows from one key to another, both included, in the order of the index; a null key is without bound. Free the list with corvid_rows_free.
+// Lists the rows from one key to another, both included, in the order of the index; a null key is
+// without bound. Free the list with corvid_rows_free.
 enum corvid_error corvid_index_range(const struct corvid_index *index,
                                      const struct corvid_key_part *from,
                                      const struct corvid_key_part *to,
                                      struct corvid_rows **rows);
 
-// Makes a cursor at the first row that is not before a key; with a null key at the first row. Free it with corvid_cursor_free.
+// Makes a cursor at the first row that is not before a key; with a null key at the first row. Free
+// it with corvid_cursor_free.
 enum corvid_error corvid_cursor_new(const struct corvid_index *index,
                                     const struct corvid_key_part *from,
                                     struct corvid_cursor **cursor);
@@ -846,7 +864,8 @@ enum corvid_error corvid_cursor_new(const struct corvid_index *index,
 // The row that a cursor is at. CORVID_ERR_NONE: it is at the end, or the row was deleted.
 enum corvid_error corvid_cursor_row(const struct corvid_cursor *cursor, struct corvid_row *row);
 
-// Goes to the next row behind the position that the cursor's row had, even if that row has moved or was deleted.
+// Goes to the row after the position that the cursor's row had, even if that row has moved or was
+// deleted.
 enum corvid_error corvid_cursor_next(struct corvid_cursor *cursor);
 
 // Goes to the next row if its key is the same, else to the end.
@@ -859,26 +878,27 @@ enum corvid_error corvid_cursor_free(struct corvid_cursor *cursor);
 // at the end of a call or while it blocks. The handler may call the library, and must return.
 // Several threads may call it at once, and it may still run in another thread when it has been
 // replaced. Null: messages of CORVID_LEVEL_WARN and above go to standard error, as they do at the
-// start. That no server is there is a CORVID_LEVEL_INFO for a handler, and written to standard
-// error without one.
+// start. That no server can be reached is a CORVID_LEVEL_INFO for a handler; without a handler it
+// goes to standard error.
 enum corvid_error corvid_log_set_handler(corvid_log_handler handler);
 
-// Chooses the least important level that is kept; corvid_level has the values, 0 keeps nothing. The default is CORVID_LEVEL_INFO.
+// Chooses the least important level that is kept; corvid_level has the values, 0 keeps nothing.
+// The default is CORVID_LEVEL_INFO.
 enum corvid_error corvid_log_set_level(int level);
 
-// Takes the oldest log message of the library into `buffer`, cut to `size` bytes with its NUL: one line, with control characters as escapes of JSON. `*level` is a corvid_level; it may be null. The library keeps the last
-// 1000 messages of all clients. The first call also ends the writing of warnings to standard
-// error, so make it at the start. CORVID_ERR_NONE: there is none; corvid_error_text stays as it
-// is.
-enum corvid_error corvid_log_next(int *level,
-                                  char *buffer,
-                                  size_t size);
+// Takes the oldest log message of the library into `buffer`, cut to `size` bytes with its NUL: one
+// line, with control characters as escapes of JSON. `*level` is a corvid_level; it may be null.
+// The library keeps the last 1000 messages of all clients. The first call also ends the writing of
+// warnings to standard error, so make it at the start. CORVID_ERR_NONE: there is none;
+// corvid_error_text stays as it is.
+enum corvid_error corvid_log_next(int *level, char *buffer, size_t size);
 
-// Registers a descriptor for the next corvid_poll_block of this thread; `events` is made of POLLIN and POLLOUT.
-enum corvid_error corvid_poll_fd(int fd,
-                                 int16_t events);
+// Registers a descriptor for the next corvid_poll_block of this thread; `events` is made of POLLIN
+// and POLLOUT.
+enum corvid_error corvid_poll_fd(int fd, int16_t events);
 
-// Limits the next corvid_poll_block of this thread to some milliseconds from now; 0 lets it return at once.
+// Limits the next corvid_poll_block of this thread to some milliseconds from now; 0 lets it return
+// at once.
 enum corvid_error corvid_poll_timer(int64_t timeout_ms);
 
 // Takes one of the events that are registered for the next corvid_poll_block of this thread, for
@@ -886,7 +906,8 @@ enum corvid_error corvid_poll_timer(int64_t timeout_ms);
 // the descriptor -1. CORVID_ERR_NONE: none is left; corvid_error_text stays as it is.
 enum corvid_error corvid_poll_next(struct corvid_wait *wait);
 
-// Waits until one of the registered descriptors is ready, the time has come or a signal arrives. Forgets what was registered.
+// Waits until one of the registered descriptors is ready, the time has come or a signal arrives.
+// Forgets what was registered.
 enum corvid_error corvid_poll_block(void);
 
 // Gives the clients that the parent has connected to this process, a child that was just forked.
@@ -913,7 +934,8 @@ enum corvid_error corvid_rows_new(const struct corvid_client *client,
 // The number of rows in a list; 0 for a handle that is none.
 size_t corvid_rows_count(const struct corvid_rows *rows);
 
-// The rows of a list: an array of corvid_rows_count elements, which belongs to the list and stays valid until corvid_rows_free. Null for a handle that is none.
+// The rows of a list: an array of corvid_rows_count elements, which belongs to the list and stays
+// valid until corvid_rows_free. Null for a handle that is none.
 const struct corvid_row *corvid_rows_data(const struct corvid_rows *rows);
 
 // Frees a list. Null is fine.
@@ -924,14 +946,16 @@ enum corvid_error corvid_row_count(const struct corvid_client *client,
                                    struct corvid_table table,
                                    size_t *count);
 
-// Finds a row by UUID, which is also how references are followed. CORVID_ERR_ROW_GONE: it is not there.
+// Finds a row by UUID, which is also how references are followed. CORVID_ERR_ROW_GONE: it is not
+// there.
 enum corvid_error corvid_row_find(const struct corvid_client *client,
                                   struct corvid_table table,
                                   corvid_uuid uuid,
                                   struct corvid_row *row);
 
-// Reads a column of a row, of any type; a column that is not replicated shows its default. A deleted row shows its last values as long as its deletion is
-// listed by corvid_changes_new. The datum is a copy: free it with corvid_datum_free.
+// Reads a column of a row, of any type; a column that is not replicated shows its default. A
+// deleted row shows its last values as long as its deletion is listed by corvid_changes_new. The
+// datum is a copy: free it with corvid_datum_free.
 enum corvid_error corvid_read(const struct corvid_client *client,
                               struct corvid_row row,
                               struct corvid_column column,
@@ -961,8 +985,9 @@ enum corvid_error corvid_get_uuid(const struct corvid_client *client,
                                   struct corvid_column column,
                                   corvid_uuid *value);
 
-// Copies a column of at most one string into `buffer`, cut to `size` bytes with its NUL. `*length` is the length of the whole string; `length` may be null, and so may
-// `buffer` if `size` is 0. CORVID_ERR_NONE: the column is empty.
+// Copies a column of at most one string into `buffer`, cut to `size` bytes with its NUL. `*length`
+// is the length of the whole string; `length` may be null, and so may `buffer` if `size` is 0.
+// CORVID_ERR_NONE: the column is empty.
 enum corvid_error corvid_get_string(const struct corvid_client *client,
                                     struct corvid_row row,
                                     struct corvid_column column,
@@ -970,9 +995,11 @@ enum corvid_error corvid_get_string(const struct corvid_client *client,
                                     size_t size,
                                     size_t *length);
 
-// Reads several columns of a row in one call, each of at most one element. `atoms` gets one atom for each column, of type CORVID_TYPE_VOID where the column is empty. Strings are
-// copied into `buffer` of `size` bytes, each with its NUL, and the atoms point there; `buffer` may be null if `size` is 0. After an error their contents are
-// undefined. CORVID_ERR_LIMIT: the buffer is too small.
+// Reads several columns of a row in one call, each of at most one element. `atoms` gets one atom
+// for each column, of type CORVID_TYPE_VOID where the column is empty. Strings are copied into
+// `buffer` of `size` bytes, each with its NUL, and the atoms point there; `buffer` may be null if
+// `size` is 0. After an error their contents are undefined. CORVID_ERR_LIMIT: the buffer is too
+// small.
 enum corvid_error corvid_get_columns(const struct corvid_client *client,
                                      struct corvid_row row,
                                      const struct corvid_column *columns,
@@ -984,16 +1011,17 @@ enum corvid_error corvid_get_columns(const struct corvid_client *client,
 // The name of a status, as the reference's tools print it: "try again". A constant of the library.
 const char *corvid_txn_status_name(int status);
 
-// Opens a transaction. Free it with corvid_txn_free. While it is open, all threads see its changes, and corvid_client_run fails. CORVID_ERR_TXN_OPEN: one is open.
-enum corvid_error corvid_txn_new(struct corvid_client *client,
-                                 struct corvid_txn **txn);
+// Opens a transaction. Free it with corvid_txn_free. While it is open, all threads see its
+// changes, and corvid_client_run fails. CORVID_ERR_TXN_OPEN: one is open.
+enum corvid_error corvid_txn_new(struct corvid_client *client, struct corvid_txn **txn);
 
-// Frees a transaction; aborts it if it is open. Null is fine. One that was sent may still be committed.
+// Frees a transaction; aborts it if it is open. Null is fine. One that was sent may still be
+// committed.
 enum corvid_error corvid_txn_free(struct corvid_txn *txn);
 
-// Sends the changes. `*status` is a corvid_txn_status, which corvid_txn_status_of returns from then on; `status` may be null.
-enum corvid_error corvid_txn_commit(struct corvid_txn *txn,
-                                    int *status);
+// Sends the changes. `*status` is a corvid_txn_status, which corvid_txn_status_of returns from
+// then on; `status` may be null.
+enum corvid_error corvid_txn_commit(struct corvid_txn *txn, int *status);
 
 // Gives a transaction up. One that was sent may still be committed.
 enum corvid_error corvid_txn_abort(struct corvid_txn *txn);
@@ -1001,30 +1029,34 @@ enum corvid_error corvid_txn_abort(struct corvid_txn *txn);
 // The status of a transaction, a corvid_txn_status; -1 for a handle that is none.
 int corvid_txn_status_of(const struct corvid_txn *txn);
 
-// Copies the server's error, as JSON, into `buffer`, cut to `size` bytes with its NUL. `*length` is the length of the whole text; `length` may be null. CORVID_ERR_NONE: the
-// status is not CORVID_TXN_ERROR.
+// Copies the server's error, as JSON, into `buffer`, cut to `size` bytes with its NUL. `*length`
+// is the length of the whole text; `length` may be null. CORVID_ERR_NONE: the status is not
+// CORVID_TXN_ERROR.
 enum corvid_error corvid_txn_error_text(const struct corvid_txn *txn,
                                         char *buffer,
                                         size_t size,
                                         size_t *length);
 
-// Inserts a row with all columns at their defaults. It goes by a provisional UUID, until the server gives it another (corvid_txn_inserted).
+// Inserts a row with all columns at their defaults. It goes by a provisional UUID, until the
+// server gives it another (corvid_txn_inserted).
 enum corvid_error corvid_txn_insert(struct corvid_txn *txn,
                                     struct corvid_table table,
                                     struct corvid_row *row);
 
-// Inserts a row that keeps the given UUID on the server; draw it at random. CORVID_ERR_TXN: the UUID is in use.
+// Inserts a row that keeps the given UUID on the server; draw it at random. CORVID_ERR_TXN: the
+// UUID is in use.
 enum corvid_error corvid_txn_insert_persistent(struct corvid_txn *txn,
                                                struct corvid_table table,
                                                corvid_uuid uuid,
                                                struct corvid_row *row);
 
-// Deletes a row. Of a table that is not a root this only hides it here: the server deletes it when the last strong reference goes.
-enum corvid_error corvid_txn_delete(struct corvid_txn *txn,
-                                    struct corvid_row row);
+// Deletes a row. Of a table that is not a root this only hides it here: the server deletes it when
+// the last strong reference goes.
+enum corvid_error corvid_txn_delete(struct corvid_txn *txn, struct corvid_row row);
 
-// Writes a column as a whole: `count` elements of a set, or `count` pairs of a map. `values` is null for a set. References are the UUIDs of rows. Earlier changes of elements are
-// gone; later ones change what was written. The library copies everything.
+// Writes a column as a whole: `count` elements of a set, or `count` pairs of a map. `values` is
+// null for a set. References are the UUIDs of rows. Earlier changes of elements are gone; later
+// ones change what was written. The library copies everything.
 enum corvid_error corvid_txn_write(struct corvid_txn *txn,
                                    struct corvid_row row,
                                    struct corvid_column column,
@@ -1057,22 +1089,25 @@ enum corvid_error corvid_txn_remove_key(struct corvid_txn *txn,
                                         struct corvid_column column,
                                         struct corvid_atom key);
 
-// Commits only if a column still holds what it holds here; else the status becomes CORVID_TXN_TRY_AGAIN. Call it before writing the column.
+// Commits only if a column still holds what it holds here; else the status becomes
+// CORVID_TXN_TRY_AGAIN. Call it before writing the column.
 enum corvid_error corvid_txn_verify(struct corvid_txn *txn,
                                     struct corvid_row row,
                                     struct corvid_column column);
 
-// Adds one to an integer column at the end of the transaction, if anything else changes or if `force`. One of a transaction is possible.
+// Adds one to an integer column at the end of the transaction, if anything else changes or if
+// `force`. One of a transaction is possible.
 enum corvid_error corvid_txn_increment(struct corvid_txn *txn,
                                        struct corvid_row row,
                                        struct corvid_column column,
                                        bool force);
 
-// The sum that corvid_txn_increment made. CORVID_ERR_NONE: the transaction has not succeeded or incremented nothing.
-enum corvid_error corvid_txn_incremented(const struct corvid_txn *txn,
-                                         int64_t *value);
+// The sum that corvid_txn_increment made. CORVID_ERR_NONE: the transaction has not succeeded or
+// incremented nothing.
+enum corvid_error corvid_txn_incremented(const struct corvid_txn *txn, int64_t *value);
 
-// The row that an inserted row has become on the server. CORVID_ERR_NONE: the transaction has not succeeded or did not insert it.
+// The row that an inserted row has become on the server. CORVID_ERR_NONE: the transaction has not
+// succeeded or did not insert it.
 enum corvid_error corvid_txn_inserted(const struct corvid_txn *txn,
                                       struct corvid_row row,
                                       struct corvid_row *inserted);
@@ -1115,7 +1150,8 @@ void corvid_idl_condition_clear(struct corvid_idl_condition *condition);
 // Frees what a condition holds, and empties it.
 void corvid_idl_condition_destroy(struct corvid_idl_condition *condition);
 
-// Adds a clause. `function` is an enum ovsdb_function: 0 false, 1 true, 2 ==, 3 includes, 4 <=, 5 <, 6 >=, 7 >, 8 excludes, 9 !=. `values` is null for a set.
+// Adds a clause. `function` is an enum ovsdb_function: 0 false, 1 true, 2 ==, 3 includes, 4 <=, 5
+// <, 6 >=, 7 >, 8 excludes, 9 !=. `values` is null for a set.
 void corvid_idl_condition_add_clause(struct corvid_idl_condition *condition,
                                      int function,
                                      const corvid_idl_column *column,
@@ -1123,8 +1159,9 @@ void corvid_idl_condition_add_clause(struct corvid_idl_condition *condition,
                                      const struct corvid_atom *values,
                                      size_t count);
 
-// Chooses the rows of a table that are replicated. Returns the number that corvid_idl_get_condition_seqno must reach before the condition is in force.
-// A condition that a server would refuse is logged and changes nothing; the number is 0 then.
+// Chooses the rows of a table that are replicated. Returns the number that
+// corvid_idl_get_condition_seqno must reach before the condition is in force. A condition that a
+// server would refuse is logged and changes nothing; the number is 0 then.
 unsigned int corvid_idl_set_condition(struct corvid_idl *replica,
                                       const struct corvid_idl_table_class *class_,
                                       const struct corvid_idl_condition *condition);
@@ -1132,8 +1169,9 @@ unsigned int corvid_idl_set_condition(struct corvid_idl *replica,
 // The number up to which conditions are in force: compare with `>=`.
 unsigned int corvid_idl_get_condition_seqno(const struct corvid_idl *replica);
 
-// Makes a replica of a class that ovsdb-idlc has made. It connects once corvid_idl_set_remote gives it remotes. Null after a failure, which corvid_error_text
-// explains. Free it with corvid_idl_destroy.
+// Makes a replica of a class that ovsdb-idlc has made. It connects once corvid_idl_set_remote
+// gives it remotes. Null after a failure, which corvid_error_text explains. Free it with
+// corvid_idl_destroy.
 struct corvid_idl *corvid_idl_create_unconnected(const struct corvid_idl_class *class_,
                                                  bool monitor_everything);
 
@@ -1146,12 +1184,12 @@ struct corvid_idl *corvid_idl_create(const char *remote,
 // Frees a replica, its rows and their structs. Null is fine.
 void corvid_idl_destroy(struct corvid_idl *replica);
 
-// Connects to one of the remotes of a comma-separated list, for ever or, without `retry`, once each. Null ends the session.
-void corvid_idl_set_remote(struct corvid_idl *replica,
-                           const char *remote,
-                           bool retry);
+// Connects to one of the remotes of a comma-separated list, for ever or, without `retry`, once
+// each. Null ends the session.
+void corvid_idl_set_remote(struct corvid_idl *replica, const char *remote, bool retry);
 
-// Sets the files for `ssl:` remotes, in place of those of the process (corvid_tls_set_private_key_file), from the next connection on.
+// Sets the files for `ssl:` remotes, in place of those of the process
+// (corvid_tls_set_private_key_file), from the next connection on.
 enum corvid_error corvid_idl_set_tls(struct corvid_idl *replica,
                                      const char *private_key,
                                      const char *certificate,
@@ -1172,9 +1210,9 @@ void corvid_idl_force_reconnect(struct corvid_idl *replica);
 // Asks the server for a lock, in place of another one; null gives it back.
 void corvid_idl_set_lock(struct corvid_idl *replica, const char *name);
 
-// Replicates a column, and the rows that it may refer to. Like all calls that choose columns, before the first corvid_idl_run.
-void corvid_idl_add_column(struct corvid_idl *replica,
-                           const corvid_idl_column *column);
+// Replicates a column, and the rows that it may refer to. Like all calls that choose columns,
+// before the first corvid_idl_run.
+void corvid_idl_add_column(struct corvid_idl *replica, const corvid_idl_column *column);
 
 // Replicates the rows of a table, with or without columns.
 void corvid_idl_add_table(struct corvid_idl *replica, const struct corvid_idl_table_class *class_);
@@ -1199,7 +1237,8 @@ void corvid_idl_track_add_column(struct corvid_idl *replica, const corvid_idl_co
 // Tracks changes of every column that is replicated with alerts by now.
 void corvid_idl_track_add_all(struct corvid_idl *replica);
 
-// Does all work that needs no waiting, and brings the structs of rows up to date. No transaction may be open.
+// Does all work that needs no waiting, and brings the structs of rows up to date. No transaction
+// may be open.
 void corvid_idl_run(struct corvid_idl *replica);
 
 // Tells the events to wait for before the next corvid_idl_run.
@@ -1211,7 +1250,7 @@ void corvid_idl_wait(struct corvid_idl *replica);
 // The change number: it grows with every visible change of the replica.
 unsigned int corvid_idl_get_seqno(const struct corvid_idl *replica);
 
-// Whether contents have ever come.
+// Whether contents have ever arrived.
 bool corvid_idl_has_ever_connected(const struct corvid_idl *replica);
 
 // Whether the session is connected or going to try.
@@ -1233,22 +1272,26 @@ bool corvid_idl_server_has_table(const struct corvid_idl *replica,
 // Whether the last server has a column.
 bool corvid_idl_server_has_column(const struct corvid_idl *replica, const corvid_idl_column *column);
 
-// Runs the replica of a loop, and opens the transaction of this turn. Null: the last one is still being committed, or nothing has changed since it failed.
+// Runs the replica of a loop, and opens the transaction of this turn. Null: the last one is still
+// being committed, or nothing has changed since it failed.
 struct corvid_idl_txn *corvid_idl_loop_run(struct corvid_idl_loop *state);
 
-// Commits the transaction of this turn, and registers the events of the loop for corvid_poll_block. Returns 1 if nothing is in progress and all is committed, 0 after a failure,
+// Commits the transaction of this turn, and registers the events of the loop for
+// corvid_poll_block. Returns 1 if nothing is in progress and all is committed, 0 after a failure,
 // -1 while a transaction is in progress.
 int corvid_idl_loop_commit_and_wait(struct corvid_idl_loop *state);
 
 // Frees the transactions and the replica of a loop. Null is fine.
 void corvid_idl_loop_destroy(struct corvid_idl_loop *state);
 
-// Makes an index over `n` columns of one table, which must be replicated. Null after a failure. It is freed with the replica.
+// Makes an index over `n` columns of one table, which must be replicated. Null after a failure. It
+// is freed with the replica.
 struct corvid_idl_index *corvid_idl_index_create(struct corvid_idl *replica,
                                                  const struct corvid_idl_index_column *columns,
                                                  size_t n);
 
-// Makes a key for an index: a struct without a place in the database, all columns at their defaults. Free it with corvid_idl_index_destroy_row.
+// Makes a key for an index: a struct without a place in the database, all columns at their
+// defaults. Free it with corvid_idl_index_destroy_row.
 corvid_idl_row *corvid_idl_index_init_row(const struct corvid_idl_index *index);
 
 // Frees a key. Null is fine.
@@ -1265,7 +1308,8 @@ void corvid_idl_index_write(const corvid_idl_row *row,
 // The first row whose columns equal a key, or null.
 corvid_idl_row *corvid_idl_index_find(const struct corvid_idl_index *index, const corvid_idl_row *key);
 
-// Compares two rows or keys as an index does: less than, equal to or greater than 0. Null comes after everything.
+// Compares two rows or keys as an index does: less than, equal to or greater than 0. Null comes
+// after everything.
 int corvid_idl_index_compare(const struct corvid_idl_index *index,
                              const corvid_idl_row *left,
                              const corvid_idl_row *right);
@@ -1290,12 +1334,12 @@ void corvid_idl_cursor_next_eq(struct corvid_idl_cursor *cursor);
 // The row that a cursor is at, or null at the end.
 corvid_idl_row *corvid_idl_cursor_data(const struct corvid_idl_cursor *cursor);
 
-// The first row of a table, or null. Rows come in no particular order. The struct belongs to the library: it is good until the row is gone and corvid_idl_run is called
-// after that.
+// The first row of a table, or null. Rows come in no particular order. The struct belongs to the
+// library: it is good until the row is gone and corvid_idl_run is called after that.
 corvid_idl_row *corvid_idl_first_row(const struct corvid_idl *replica,
                                      const struct corvid_idl_table_class *class_);
 
-// The next row behind one, or null.
+// The row after another one, or null.
 corvid_idl_row *corvid_idl_next_row(const corvid_idl_row *row);
 
 // The row of a UUID, or null.
@@ -1307,13 +1351,14 @@ corvid_idl_row *corvid_idl_get_row_for_uuid(const struct corvid_idl *replica,
 const struct corvid_idl_table *corvid_idl_table_get(const struct corvid_idl *replica,
                                                     const struct corvid_idl_table_class *class_);
 
-// Reads a column of a row as the open transaction has it, with changes of single elements, which members of the struct do not show. Free the datum with
-// corvid_datum_free.
+// Reads a column of a row as the open transaction has it, with changes of single elements, which
+// members of the struct do not show. Free the datum with corvid_datum_free.
 enum corvid_error corvid_idl_read(const corvid_idl_row *row,
                                   const corvid_idl_column *column,
                                   struct corvid_datum **datum);
 
-// Whether a column of a row may be written: it is mutable, or the open transaction inserted the row.
+// Whether a column of a row may be written: it is mutable, or the open transaction inserted the
+// row.
 bool corvid_idl_is_mutable(const corvid_idl_row *row, const corvid_idl_column *column);
 
 // Whether a row is a key of an index, which has no place in the database.
@@ -1396,20 +1441,23 @@ enum corvid_error corvid_text_write(const corvid_idl_type *column_type,
                                     size_t size,
                                     size_t *length);
 
-// Sets the file of the private key for `ssl:` remotes of all replicas without files of their own, from the next connection on. Null changes nothing.
+// Sets the file of the private key for `ssl:` remotes of all replicas without files of their own,
+// from the next connection on. Null changes nothing.
 enum corvid_error corvid_tls_set_private_key_file(const char *file);
 
 // Sets the file of the certificate, as corvid_tls_set_private_key_file.
 enum corvid_error corvid_tls_set_certificate_file(const char *file);
 
-// Sets the file of the certificate of the CA, as corvid_tls_set_private_key_file. With `bootstrap` a file that is missing is written with the certificate that the first server shows.
-enum corvid_error corvid_tls_set_ca_certificate_file(const char *file,
-                                                     bool bootstrap);
+// Sets the file of the certificate of the CA, as corvid_tls_set_private_key_file. With `bootstrap`
+// a file that is missing is written with the certificate that the first server shows.
+enum corvid_error corvid_tls_set_ca_certificate_file(const char *file, bool bootstrap);
 
-// Sets the protocols that connections may use, such as "TLSv1.3", as the option `--ssl-protocols` of servers, for all replicas without files of their own. Null changes nothing.
+// Sets the protocols that connections may use, such as "TLSv1.3", as the option `--ssl-protocols`
+// of servers, for all replicas without files of their own. Null changes nothing.
 enum corvid_error corvid_tls_set_protocols(const char *protocols);
 
-// Sets the ciphers of TLS 1.2 that connections may use, as the option `--ssl-ciphers` of servers, for all replicas without files of their own. Null changes nothing.
+// Sets the ciphers of TLS 1.2 that connections may use, as the option `--ssl-ciphers` of servers,
+// for all replicas without files of their own. Null changes nothing.
 enum corvid_error corvid_tls_set_ciphers(const char *ciphers);
 
 // Sets the file of the certificates that are sent to peers after the own one, as the option
@@ -1427,7 +1475,8 @@ enum corvid_error corvid_tls_set_server_name(const char *name);
 // Whether the process has a file of a private key, of a certificate or of the certificate of a CA.
 bool corvid_tls_is_configured(void);
 
-// The first row of a table that changed since corvid_idl_track_clear, in the order of first changes, or null. A deleted row shows its last values until then.
+// The first row of a table that changed since corvid_idl_track_clear, in the order of first
+// changes, or null. A deleted row shows its last values until then.
 corvid_idl_row *corvid_idl_track_get_first(const struct corvid_idl *replica,
                                            const struct corvid_idl_table_class *class_);
 
@@ -1437,9 +1486,9 @@ corvid_idl_row *corvid_idl_track_get_next(const corvid_idl_row *row);
 // Whether a column is among those that changed. If none is, a row changed that this row refers to.
 bool corvid_idl_track_is_updated(const corvid_idl_row *row, const corvid_idl_column *column);
 
-// The change number of the last change of a kind since corvid_idl_track_clear; 0 for none. `change` is a corvid_row_change.
-unsigned int corvid_idl_row_get_seqno(const corvid_idl_row *row,
-                                      int change);
+// The change number of the last change of a kind since corvid_idl_track_clear; 0 for none.
+// `change` is a corvid_row_change.
+unsigned int corvid_idl_row_get_seqno(const corvid_idl_row *row, int change);
 
 // A number that grows with every change of rows of a table.
 unsigned int corvid_idl_table_get_seqno(const struct corvid_idl *replica,
@@ -1457,8 +1506,9 @@ struct corvid_idl_txn *corvid_idl_txn_create(struct corvid_idl *replica);
 // Frees a transaction; aborts it if it is open. Null is fine.
 void corvid_idl_txn_destroy(struct corvid_idl_txn *txn);
 
-// Commits a transaction if it is open; returns its status, a corvid_txn_status. Call it again after corvid_idl_run while it is CORVID_TXN_INCOMPLETE. Structs of rows that it
-// inserted are gone at the next run.
+// Commits a transaction if it is open; returns its status, a corvid_txn_status. Call it again
+// after corvid_idl_run while it is CORVID_TXN_INCOMPLETE. Structs of rows that it inserted are
+// gone at the next run.
 int corvid_idl_txn_commit(struct corvid_idl_txn *txn);
 
 // Gives a transaction up. One that was sent may still be committed.
@@ -1467,13 +1517,15 @@ void corvid_idl_txn_abort(struct corvid_idl_txn *txn);
 // Lets the next corvid_poll_block of this thread return at once if the status is final.
 void corvid_idl_txn_wait(const struct corvid_idl_txn *txn);
 
-// The server's error as JSON, or the name of the status. It belongs to the transaction and is good until the next call.
+// The server's error as JSON, or the name of the status. It belongs to the transaction and is good
+// until the next call.
 const char *corvid_idl_txn_get_error(const struct corvid_idl_txn *txn);
 
 // The sum that corvid_idl_txn_increment made, once the transaction has succeeded; else 0.
 int64_t corvid_idl_txn_get_increment_new_value(const struct corvid_idl_txn *txn);
 
-// The UUID that the server gave an inserted row, once the transaction has succeeded; else null. It belongs to the transaction.
+// The UUID that the server gave an inserted row, once the transaction has succeeded; else null. It
+// belongs to the transaction.
 const corvid_uuid *corvid_idl_txn_get_insert_uuid(const struct corvid_idl_txn *txn,
                                                   const corvid_uuid *provisional);
 
@@ -1492,19 +1544,22 @@ void corvid_idl_txn_set_dry_run(struct corvid_idl_txn *txn);
 // Refuses changes from now on, or accepts them again.
 void corvid_idl_txn_assert_read_only(struct corvid_idl_txn *txn, bool read_only);
 
-// Adds one to an integer column at the end of the transaction, if anything else changes or if `force`.
+// Adds one to an integer column at the end of the transaction, if anything else changes or if
+// `force`.
 void corvid_idl_txn_increment(struct corvid_idl_txn *txn,
                               const corvid_idl_row *row,
                               const corvid_idl_column *column,
                               bool force);
 
-// Inserts a row into a table, with all columns at their defaults. With `persist` it keeps the UUID on the server; a null UUID lets the library choose. Null after a failure.
+// Inserts a row into a table, with all columns at their defaults. With `persist` it keeps the UUID
+// on the server; a null UUID lets the library choose. Null after a failure.
 corvid_idl_row *corvid_idl_txn_insert(struct corvid_idl_txn *txn,
                                       const struct corvid_idl_table_class *class_,
                                       const corvid_uuid *uuid,
                                       bool persist);
 
-// Deletes a row. Walks over the table do not show it any more; its struct stays until the next run.
+// Deletes a row. Walks over the table do not show it any more; its struct stays until the next
+// run.
 void corvid_idl_txn_delete(const corvid_idl_row *row);
 
 // Commits only if a column still holds what it holds here. Call it before writing the column.
@@ -1543,14 +1598,16 @@ void corvid_idl_txn_remove_key(const corvid_idl_row *row,
 // The number of elements; 0 for a handle that is none.
 size_t corvid_datum_count(const struct corvid_datum *datum);
 
-// The elements of a set, or the keys of a map: an array of corvid_datum_count atoms in ascending order. It and its strings belong to the datum and stay valid until
-// corvid_datum_free. Null for a handle that is none.
+// The elements of a set, or the keys of a map: an array of corvid_datum_count atoms in ascending
+// order. It and its strings belong to the datum and stay valid until corvid_datum_free. Null for a
+// handle that is none.
 const struct corvid_atom *corvid_datum_keys(const struct corvid_datum *datum);
 
 // The values of a map, in the order of its keys; as corvid_datum_keys. Null for a set.
 const struct corvid_atom *corvid_datum_values(const struct corvid_datum *datum);
 
-// Frees a datum, its arrays and its strings. Null is fine. No other thread may be using its arrays.
+// Frees a datum, its arrays and its strings. Null is fine. No other thread may be using its
+// arrays.
 enum corvid_error corvid_datum_free(struct corvid_datum *datum);
 
 // An integer atom.

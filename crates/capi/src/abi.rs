@@ -1,10 +1,9 @@
-//! The agreement of a program and the library: the version, and the sizes of the structs that
-//! programs allocate.
+//! The ABI: the library's version, and the sizes of the structs that programs allocate.
 //!
-//! Invariant: a struct that the caller allocates begins with its size, as the header that the
-//! program was compiled with has it. Later versions add members at the end only. A library that is
-//! older than the program refuses members that it does not know unless they are 0. One that is
-//! newer takes members that the program does not know as 0.
+//! Invariant: a struct that the caller allocates begins with its size in the header that the
+//! program was compiled with. Later versions add members at the end only. A library that is older
+//! than the program refuses members that it does not know unless they are 0. One that is newer
+//! takes members that the program does not know as 0.
 
 use std::ffi::{c_char, c_uint};
 
@@ -67,7 +66,7 @@ pub(crate) fn stated_size<T: Versioned>(pointer: *const T) -> Result<usize, Fail
     Ok(size)
 }
 
-/// Structs of the caller, which lie as far apart as the first one says.
+/// The caller's structs, spaced by the size that the first one states.
 pub(crate) fn sized_array<T: Versioned>(
     pointer: *const T,
     count: usize,

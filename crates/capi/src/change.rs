@@ -15,7 +15,7 @@ use crate::value::{View, corvid_datum};
 #[repr(C)]
 #[derive(Debug, Clone, Copy)]
 pub struct corvid_change {
-    /// Which. A deleted row can be read until corvid_changes_clear.
+    /// The row. A deleted one can be read until corvid_changes_clear.
     pub row: corvid_row,
     /// It was inserted. Together with `is_deleted`: it was inserted and deleted again.
     pub is_new: bool,
@@ -43,7 +43,8 @@ impl Kind for Changes {
     const NAME: &'static str = "list of changes";
 }
 
-/// Lists the rows of a table with a change of a column of the mode CORVID_MODE_TRACK since corvid_changes_clear, in the order of their first change. Free the list with
+/// Lists the rows of a table with a change of a column of the mode CORVID_MODE_TRACK since
+/// corvid_changes_clear, in the order of their first change. Free the list with
 /// corvid_changes_free.
 #[unsafe(no_mangle)]
 pub extern "C" fn corvid_changes_new(
@@ -88,8 +89,8 @@ pub extern "C" fn corvid_changes_count(changes: *const corvid_changes) -> usize 
     count
 }
 
-/// The changes of a list: an array of corvid_changes_count elements, which belongs to the list and stays valid until corvid_changes_free. Null for a handle that is
-/// none.
+/// The changes of a list: an array of corvid_changes_count elements, which belongs to the list and
+/// stays valid until corvid_changes_free. Null for a handle that is none.
 #[unsafe(no_mangle)]
 pub extern "C" fn corvid_changes_data(changes: *const corvid_changes) -> *const corvid_change {
     let mut data = std::ptr::null();
@@ -117,7 +118,8 @@ fn tracked<R>(
     Ok(work(change, column.id))
 }
 
-/// Whether a column is among those that changed in the change at `index`. If none is, a row changed that this row refers to.
+/// Whether a column is among those that changed in the change at `index`. If none is, a row changed
+/// that this row refers to.
 #[unsafe(no_mangle)]
 pub extern "C" fn corvid_changes_is_updated(
     changes: *const corvid_changes,
@@ -134,7 +136,8 @@ pub extern "C" fn corvid_changes_is_updated(
     })
 }
 
-/// The value of a changed column before the change at `index`. Free it with corvid_datum_free. CORVID_ERR_NONE: the column did not change, or the row is new.
+/// The value of a changed column before the change at `index`. Free it with corvid_datum_free.
+/// CORVID_ERR_NONE: the column did not change, or the row is new.
 #[unsafe(no_mangle)]
 pub extern "C" fn corvid_changes_old(
     changes: *const corvid_changes,

@@ -1,7 +1,8 @@
 //! The client: a replica and its session behind a lock.
 //!
-//! Invariant: every call holds the lock for its whole work, so calls of several threads follow one another. A client that was freed is taken out of its cell; objects
-//! that were made of it then report so.
+//! Invariant: every call holds the lock until it returns, so calls from several threads run one
+//! after another. A freed client is taken out of its cell; objects made from it report that from
+//! then on.
 
 use std::ffi::{c_char, c_int};
 use std::sync::Arc;
@@ -70,8 +71,9 @@ fn remote_failure(error: &dyn std::fmt::Display) -> Failure {
     Failure::new(corvid_error::CORVID_ERR_REMOTE, error.to_string())
 }
 
-/// Makes a client of settings, which stay with the caller. `remotes` is a comma-separated list such as "ssl:10.0.0.1:6641,ssl:10.0.0.2:6641" or
-/// "unix:/run/openvswitch/db.sock". The first attempt to connect begins with the first corvid_client_run. Free the client with corvid_client_free.
+/// Makes a client of settings, which stay with the caller. `remotes` is a comma-separated list such
+/// as "ssl:10.0.0.1:6641,ssl:10.0.0.2:6641" or "unix:/run/openvswitch/db.sock". The first attempt
+/// to connect begins with the first corvid_client_run. Free the client with corvid_client_free.
 #[unsafe(no_mangle)]
 pub extern "C" fn corvid_client_new(
     config: *const corvid_config,
@@ -93,8 +95,8 @@ pub extern "C" fn corvid_client_new(
     })
 }
 
-/// Closes the connection and frees a client. Null is fine. Handles of its transactions, indexes and cursors report CORVID_ERR_HANDLE from then on, and are to be freed all the
-/// same.
+/// Closes the connection and frees a client. Null is fine. Handles of its transactions, indexes and
+/// cursors report CORVID_ERR_HANDLE from then on, and are to be freed all the same.
 #[unsafe(no_mangle)]
 pub extern "C" fn corvid_client_free(client: *mut corvid_client) -> corvid_error {
     guard("corvid_client_free", || {
@@ -110,8 +112,9 @@ pub extern "C" fn corvid_client_free(client: *mut corvid_client) -> corvid_error
     })
 }
 
-/// Does all work that needs no waiting: connects, receives, applies updates, sends. `*changed` says whether the replica changed; `changed` may be null. Call it when
-/// corvid_client_wait says so. CORVID_ERR_TXN_OPEN: a transaction is open.
+/// Does all work that needs no waiting: connects, receives, applies updates, sends. `*changed` says
+/// whether the replica changed; `changed` may be null. Call it when corvid_client_wait says so.
+/// CORVID_ERR_TXN_OPEN: a transaction is open.
 #[unsafe(no_mangle)]
 pub extern "C" fn corvid_client_run(
     client: *mut corvid_client,
@@ -134,7 +137,8 @@ pub extern "C" fn corvid_client_run(
 pub struct corvid_wait {
     /// `sizeof(corvid_wait)`, set by the caller.
     pub size: usize,
-    /// The descriptor to poll, which belongs to the library and is good until the next corvid_client_run; -1 for none.
+    /// The descriptor to poll, which belongs to the library and is good until the next
+    /// corvid_client_run; -1 for none.
     pub fd: c_int,
     /// The events of poll(2) to wait for: POLLIN, POLLOUT, both or neither.
     pub events: i16,
@@ -146,7 +150,8 @@ pub struct corvid_wait {
 const POLLIN: i16 = 1;
 const POLLOUT: i16 = 4;
 
-/// Sends what is due, and tells the events to wait for. `wait` fits poll(2): the descriptor changes with the connection, so ask before each wait.
+/// Sends what is due, and tells the events to wait for. `wait` fits poll(2): the descriptor changes
+/// with the connection, so ask before each wait.
 #[unsafe(no_mangle)]
 pub extern "C" fn corvid_client_wait(
     client: *mut corvid_client,
@@ -191,7 +196,8 @@ fn rounded_up_ms(time: Duration) -> c_int {
     c_int::try_from(ms).unwrap_or(c_int::MAX)
 }
 
-/// The change number: it grows with every visible change of the replica. 0 for a handle that is none.
+/// The change number: it grows with every visible change of the replica. 0 for a handle that is
+/// none.
 #[unsafe(no_mangle)]
 pub extern "C" fn corvid_client_seqno(client: *const corvid_client) -> u64 {
     let mut seqno = 0;
@@ -265,8 +271,9 @@ pub extern "C" fn corvid_client_session(
     })
 }
 
-/// Copies the failure that keeps the client from its contents, in words, into `buffer`, cut to `size` bytes with its NUL. `*length` is the length of the whole text; `length` may
-/// be null. CORVID_ERR_NONE: there is no failure.
+/// Copies the failure that keeps the client from its contents, in words, into `buffer`, cut to
+/// `size` bytes with its NUL. `*length` is the length of the whole text; `length` may be null.
+/// CORVID_ERR_NONE: there is no failure.
 #[unsafe(no_mangle)]
 pub extern "C" fn corvid_client_failure(
     client: *const corvid_client,
@@ -341,8 +348,9 @@ pub extern "C" fn corvid_client_set_probe_interval(
     })
 }
 
-/// Asks the server for a lock, in place of another one; null gives it back. While a lock is set, transactions of a client that does not hold it end as
-/// CORVID_TXN_NOT_LOCKED. corvid_client_session tells whether it is held.
+/// Asks the server for a lock, in place of another one; null gives it back. While a lock is set,
+/// transactions of a client that does not hold it end as CORVID_TXN_NOT_LOCKED.
+/// corvid_client_session tells whether it is held.
 #[unsafe(no_mangle)]
 pub extern "C" fn corvid_client_set_lock(
     client: *mut corvid_client,

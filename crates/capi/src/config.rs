@@ -182,7 +182,7 @@ impl Config {
     }
 }
 
-/// A mode that makes sense.
+/// A valid combination of modes.
 fn check_mode(mode: c_int) -> Result<c_int, Failure> {
     let base = mode & (READ | WRITE | ON_DEMAND);
     let extra = mode & !(READ | WRITE | ON_DEMAND);

@@ -18,9 +18,9 @@ use crate::logging;
 #[repr(C)]
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum corvid_error {
-    /// It did what it says.
+    /// The call succeeded.
     CORVID_OK = 0,
-    /// A pointer is null that must not be.
+    /// A required pointer is null.
     CORVID_ERR_NULL = 1,
     /// A handle is null, was freed, is of another type, or its client was freed.
     CORVID_ERR_HANDLE = 2,
@@ -36,7 +36,7 @@ pub enum corvid_error {
     CORVID_ERR_COLUMN = 7,
     /// The value has another type than the column, or breaks its constraints.
     CORVID_ERR_TYPE = 8,
-    /// A transaction is open, and must not be.
+    /// A transaction is open, which the call does not allow.
     CORVID_ERR_TXN_OPEN = 9,
     /// The transaction is not open any more.
     CORVID_ERR_TXN_CLOSED = 10,
@@ -126,7 +126,7 @@ impl Failure {
         Failure::new(CORVID_ERR_NONE, text)
     }
 
-    /// Whether only a mistake in the program leads to it, which belongs into the log.
+    /// Whether it is a mistake in the program, which belongs in the log.
     fn is_misuse(&self) -> bool {
         matches!(
             self.code,

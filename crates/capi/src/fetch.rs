@@ -10,7 +10,7 @@ use crate::error::{Failure, corvid_error, guard};
 use crate::pointer::Out;
 use crate::reading::{corvid_row, row_gone, row_id};
 
-/// How a fetch stands.
+/// The status of a fetch.
 #[repr(C)]
 pub enum corvid_fetch_status {
     /// The answer is not there yet.
@@ -43,7 +43,8 @@ fn fetch(
     Ok(())
 }
 
-/// Fetches a column of one row that has the mode CORVID_MODE_ON_DEMAND. `*fetch` is the number to ask corvid_fetch_status_of about.
+/// Fetches a column of one row that has the mode CORVID_MODE_ON_DEMAND. `*fetch` is the number to
+/// ask corvid_fetch_status_of about.
 #[unsafe(no_mangle)]
 pub extern "C" fn corvid_fetch_row(
     client: *mut corvid_client,
@@ -90,7 +91,8 @@ pub extern "C" fn corvid_fetch_table(
     })
 }
 
-/// How a fetch stands; `*status` is a corvid_fetch_status. A final status is returned once. CORVID_ERR_NONE: there is no such fetch, or its end was returned.
+/// The status of a fetch; `*status` is a corvid_fetch_status. A final status is returned once.
+/// CORVID_ERR_NONE: there is no such fetch, or its end was returned.
 #[unsafe(no_mangle)]
 pub extern "C" fn corvid_fetch_status_of(
     client: *mut corvid_client,

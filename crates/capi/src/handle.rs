@@ -1,4 +1,4 @@
-//! Handles: numbers that stand for objects of the library, dressed as pointers.
+//! Handles: numbers that name objects of the library, in the form of pointers.
 //!
 //! ```text
 //! | magic, 16 bits | generation, 24 bits | slot, 24 bits |
@@ -57,10 +57,10 @@ pub(crate) trait Kind: Send + Sync + 'static {
     const IS_CACHED: bool = false;
 }
 
-/// Grows whenever an object is taken out, so that what threads have at hand is looked up again.
+/// Grows whenever an object is taken out, which invalidates the caches of all threads.
 static EPOCH: AtomicU64 = AtomicU64::new(0);
 
-/// An object that a thread has at hand.
+/// An object that a thread has cached.
 #[derive(Default)]
 struct Recent {
     handle: usize,
@@ -69,7 +69,7 @@ struct Recent {
 }
 
 thread_local! {
-    /// By the last bits of the handle.
+    /// Indexed by the last bits of the handle.
     static RECENT: RefCell<[Recent; 4]> = RefCell::default();
 }
 
@@ -85,7 +85,7 @@ pub(crate) fn with<T: Kind, R>(
     let address = handle.addr();
     let mut work = Some(work);
     let at_hand = RECENT.try_with(|recent| {
-        // A call within a call reads too; only one that brings something new needs the list alone.
+        // Nested calls read the cache too; only a call that adds an object needs it exclusively.
         let recent = recent.try_borrow().ok()?;
         let entry = &recent[address & 3];
         let is_same = entry.handle == address && entry.epoch == EPOCH.load(Ordering::Acquire);
@@ -107,7 +107,7 @@ pub(crate) fn with<T: Kind, R>(
         };
         Some(std::mem::replace(&mut recent[address & 3], entry))
     });
-    // Its destructor may be a long one, and comes when the list is free.
+    // Its destructor may take long, so it runs after the borrow ends.
     drop(former);
     match work.take() {
         Some(work) => work(&object),

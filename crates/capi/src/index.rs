@@ -67,8 +67,10 @@ unsafe impl Versioned for corvid_key_part {
     const LEAST: usize = 32;
 }
 
-/// Makes an index over `count` columns of a table, in ascending order, or in descending order of those whose element of `descending` is true; `descending` may be null. The columns
-/// must be replicated. The library keeps the index up to date until the client is freed. Free the handle with corvid_index_free.
+/// Makes an index over `count` columns of a table, in ascending order, or in descending order of
+/// those whose element of `descending` is true; `descending` may be null. The columns must be
+/// replicated. The library keeps the index up to date until the client is freed. Free the handle
+/// with corvid_index_free.
 #[unsafe(no_mangle)]
 pub extern "C" fn corvid_index_new(
     client: *mut corvid_client,
@@ -81,7 +83,7 @@ pub extern "C" fn corvid_index_new(
     guard("corvid_index_new", || {
         let out = Out::new(index, "index")?;
         let columns = pointer::array(columns, count, "columns")?;
-        // As bytes: C could pass a byte that is no bool of Rust.
+        // As bytes: C may pass a byte that is not a valid bool in Rust.
         let descending = if descending.is_null() {
             &[]
         } else {
@@ -125,24 +127,54 @@ pub extern "C" fn corvid_index_free(index: *mut corvid_index) -> corvid_error {
     })
 }
 
+/// The values of a key from its parts, one for each column.
+fn values_of(
+    index: &Index,
+    client: &polled::Client,
+    parts: *const corvid_key_part,
+) -> Result<impl Iterator<Item = Result<Datum, Failure>>, Failure> {
+    let parts = sized_array(parts, index.columns.len(), "key")?;
+    let values = index.columns.iter().zip(parts).map(|(column, part)| {
+        let part = part?;
+        let column_type = &client.column(*column).column_type;
+        datum_of(part.keys, part.values, part.count, column_type)
+    });
+    Ok(values)
+}
+
 /// A key from its parts, one for each column.
 fn key_of(
     index: &Index,
     client: &polled::Client,
     parts: *const corvid_key_part,
 ) -> Result<Key, Failure> {
-    let parts = sized_array(parts, index.columns.len(), "key")?;
     let mut key = client.key(index.id);
-    for (column, part) in index.columns.iter().zip(parts) {
-        let part = part?;
-        let column_type = &client.column(*column).column_type;
-        let value: Datum = datum_of(part.keys, part.values, part.count, column_type)?;
-        key.set(*column, value);
+    for (column, value) in index.columns.iter().zip(values_of(index, client, parts)?) {
+        key.set(*column, value?);
     }
     Ok(key)
 }
 
-/// Finds the first row whose columns equal a key, which has one part for each column of the index. CORVID_ERR_NONE: there is none.
+/// The first row whose columns equal the values of a key.
+fn find(
+    index: &Index,
+    client: &polled::Client,
+    parts: *const corvid_key_part,
+) -> Result<Option<RowId>, Failure> {
+    let mut values = values_of(index, client, parts)?;
+    // Most indexes have one column, whose value needs no vector.
+    let found = if index.columns.len() == 1 {
+        let value = values.next().unwrap_or_else(|| Ok(Datum::empty()))?;
+        client.find_values(index.id, &[value])
+    } else {
+        let values: Vec<Datum> = values.collect::<Result<_, _>>()?;
+        client.find_values(index.id, &values)
+    };
+    Ok(found.map(|(row, _)| row))
+}
+
+/// Finds the first row whose columns equal a key, which has one part for each column of the index.
+/// CORVID_ERR_NONE: there is none.
 #[unsafe(no_mangle)]
 pub extern "C" fn corvid_index_find(
     index: *const corvid_index,
@@ -152,10 +184,7 @@ pub extern "C" fn corvid_index_find(
     guard("corvid_index_find", || {
         let out = Out::new(row, "row")?;
         let found = handle::with::<Index, _>(index, |index| {
-            index.client.with(|client| {
-                let key = key_of(index, client, key)?;
-                Ok(client.find(&key))
-            })
+            index.client.with(|client| find(index, client, key))
         })?;
         let found = found.ok_or_else(|| Failure::none("there is no such row"))?;
         out.set(found.into());
@@ -163,7 +192,8 @@ pub extern "C" fn corvid_index_find(
     })
 }
 
-/// Lists the rows from one key to another, both included, in the order of the index; a null key is without bound. Free the list with corvid_rows_free.
+/// Lists the rows from one key to another, both included, in the order of the index; a null key is
+/// without bound. Free the list with corvid_rows_free.
 #[unsafe(no_mangle)]
 pub extern "C" fn corvid_index_range(
     index: *const corvid_index,
@@ -188,7 +218,8 @@ pub extern "C" fn corvid_index_range(
     })
 }
 
-/// Makes a cursor at the first row that is not before a key; with a null key at the first row. Free it with corvid_cursor_free.
+/// Makes a cursor at the first row that is not before a key; with a null key at the first row. Free
+/// it with corvid_cursor_free.
 #[unsafe(no_mangle)]
 pub extern "C" fn corvid_cursor_new(
     index: *const corvid_index,
@@ -213,7 +244,8 @@ pub extern "C" fn corvid_cursor_new(
     })
 }
 
-/// Does something with a cursor. The lock of the client comes first, so that two calls cannot wait for one another.
+/// Does something with a cursor. The lock of the client comes first, so that two calls cannot wait
+/// for one another.
 fn at<R>(
     cursor: *const corvid_cursor,
     work: impl FnOnce(&polled::Client, &mut Cursor) -> R,
@@ -241,7 +273,8 @@ pub extern "C" fn corvid_cursor_row(
     })
 }
 
-/// Goes to the next row behind the position that the cursor's row had, even if that row has moved or was deleted.
+/// Goes to the row after the position that the cursor's row had, even if that row has moved or was
+/// deleted.
 #[unsafe(no_mangle)]
 pub extern "C" fn corvid_cursor_next(cursor: *mut corvid_cursor) -> corvid_error {
     guard("corvid_cursor_next", || {

@@ -20,7 +20,7 @@ use crate::pointer::{Out, copy_text};
 pub enum corvid_level {
     /// Something failed that needs attention.
     CORVID_LEVEL_ERROR = 1,
-    /// Something is odd, misuse of the library among it.
+    /// Something is odd, such as misuse of the library.
     CORVID_LEVEL_WARN = 2,
     /// Connections, and other changes of state.
     CORVID_LEVEL_INFO = 3,
@@ -76,6 +76,14 @@ thread_local! {
 
 /// Passes the messages on that are queued. The caller holds no lock.
 pub(crate) fn deliver() {
+    // Nearly every call ends here, with one load.
+    if QUEUE.is_notified() {
+        deliver_messages();
+    }
+}
+
+#[cold]
+fn deliver_messages() {
     if IS_DELIVERING.get() || !QUEUE.take_notification() {
         return;
     }
@@ -113,7 +121,7 @@ fn write_to_standard_error() {
         !is_urgent
     });
     for text in urgent {
-        // Nobody can be told that standard error is closed.
+        // There is no way to report that standard error is closed.
         let _ = writeln!(std::io::stderr(), "corvid: {text}");
     }
 }
@@ -122,8 +130,8 @@ fn write_to_standard_error() {
 /// at the end of a call or while it blocks. The handler may call the library, and must return.
 /// Several threads may call it at once, and it may still run in another thread when it has been
 /// replaced. Null: messages of CORVID_LEVEL_WARN and above go to standard error, as they do at the
-/// start. That no server is there is a CORVID_LEVEL_INFO for a handler, and written to standard
-/// error without one.
+/// start. That no server can be reached is a CORVID_LEVEL_INFO for a handler; without a handler it
+/// goes to standard error.
 #[unsafe(no_mangle)]
 pub extern "C" fn corvid_log_set_handler(handler: corvid_log_handler) -> corvid_error {
     guard("corvid_log_set_handler", || {

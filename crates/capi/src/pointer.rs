@@ -1,7 +1,8 @@
 //! The pointers that C passes: the only place that follows them.
 //!
-//! The header states the contract: a pointer that is not null points to memory of the stated size, which nobody changes during the call. Nothing can check that, so
-//! these functions are safe to name in the rest of the crate and sound as long as the caller keeps the contract.
+//! The header states the contract: a pointer that is not null points to memory of the stated size,
+//! which nobody changes during the call. Nothing can check that, so these functions are safe to
+//! name in the rest of the crate and sound as long as the caller keeps the contract.
 
 use std::ffi::{CStr, c_char};
 use std::ptr::NonNull;
@@ -52,7 +53,8 @@ pub(crate) fn array<'a, T>(
         return Ok(&[]);
     }
     check_array(pointer, count, name)?;
-    // SAFETY: it is not null and aligned, its size fits, and by the contract it has `count` elements.
+    // SAFETY: it is not null and aligned, its size fits, and by the contract it has `count`
+    // elements.
     Ok(unsafe { std::slice::from_raw_parts(pointer, count) })
 }
 
@@ -81,7 +83,8 @@ impl<T> Out<T> {
     }
 
     pub(crate) fn set(self, value: T) {
-        // SAFETY: it is not null and aligned, and by the contract it has room for a value. A former value there has no destructor.
+        // SAFETY: it is not null and aligned, and by the contract it has room for a value. A former
+        // value there has no destructor.
         unsafe { self.0.write(value) }
     }
 }
@@ -111,8 +114,8 @@ impl<T> OutArray<T> {
         if self.left == 0 {
             return Err(full());
         }
-        // SAFETY: by the contract the array has as many places as it is said to have, of which one is left; a former value there has no
-        // destructor.
+        // SAFETY: by the contract the array has as many places as it is said to have, of which one
+        // is left; a former value there has no destructor.
         unsafe {
             self.next.write(value);
             self.next = self.next.add(1);
@@ -142,7 +145,8 @@ fn full() -> Failure {
     Failure::new(crate::error::corvid_error::CORVID_ERR_LIMIT, text)
 }
 
-/// Copies a text into a buffer of the caller, cut if it does not fit, with NUL; returns its whole length.
+/// Copies a text into a buffer of the caller, cut if it does not fit, with NUL; returns its whole
+/// length.
 pub(crate) fn copy_text(text: &str, buffer: *mut c_char, size: usize) -> Result<usize, Failure> {
     if size > 0 {
         if buffer.is_null() {
@@ -152,8 +156,8 @@ pub(crate) fn copy_text(text: &str, buffer: *mut c_char, size: usize) -> Result<
         while !text.is_char_boundary(end) {
             end -= 1;
         }
-        // SAFETY: the buffer is not null and by the contract has `size` bytes, of which at most `size` are written. It cannot overlap a string of
-        // the library.
+        // SAFETY: the buffer is not null and by the contract has `size` bytes, of which at most
+        // `size` are written. It cannot overlap a string of the library.
         unsafe {
             std::ptr::copy_nonoverlapping(text.as_ptr().cast::<c_char>(), buffer, end);
             buffer.add(end).write(0);

@@ -1,4 +1,5 @@
-//! The events that a thread waits for, for programs in the shape of the reference's: each part of a main loop registers its events, then the loop blocks once.
+//! The events that a thread waits for, for programs in the shape of the reference's: each part of a
+//! main loop registers its events, then the loop blocks once.
 //!
 //! Each thread has a list of its own. A program that has a loop already takes the events out of the
 //! list and registers them with that loop.
@@ -47,7 +48,8 @@ thread_local! {
     static WANTED: RefCell<Wanted> = RefCell::default();
 }
 
-/// Registers a descriptor for the next corvid_poll_block of this thread; `events` is made of POLLIN and POLLOUT.
+/// Registers a descriptor for the next corvid_poll_block of this thread; `events` is made of POLLIN
+/// and POLLOUT.
 #[unsafe(no_mangle)]
 pub extern "C" fn corvid_poll_fd(fd: c_int, events: i16) -> corvid_error {
     guard("corvid_poll_fd", || {
@@ -65,7 +67,8 @@ pub extern "C" fn corvid_poll_fd(fd: c_int, events: i16) -> corvid_error {
     })
 }
 
-/// Limits the next corvid_poll_block of this thread to some milliseconds from now; 0 lets it return at once.
+/// Limits the next corvid_poll_block of this thread to some milliseconds from now; 0 lets it return
+/// at once.
 #[unsafe(no_mangle)]
 pub extern "C" fn corvid_poll_timer(timeout_ms: i64) -> corvid_error {
     guard("corvid_poll_timer", || {
@@ -93,7 +96,8 @@ pub extern "C" fn corvid_poll_next(wait: *mut corvid_wait) -> corvid_error {
     })
 }
 
-/// Waits until one of the registered descriptors is ready, the time has come or a signal arrives. Forgets what was registered.
+/// Waits until one of the registered descriptors is ready, the time has come or a signal arrives.
+/// Forgets what was registered.
 #[unsafe(no_mangle)]
 pub extern "C" fn corvid_poll_block() -> corvid_error {
     guard("corvid_poll_block", || {

@@ -88,7 +88,8 @@ pub extern "C" fn corvid_rows_count(rows: *const corvid_rows) -> usize {
     count
 }
 
-/// The rows of a list: an array of corvid_rows_count elements, which belongs to the list and stays valid until corvid_rows_free. Null for a handle that is none.
+/// The rows of a list: an array of corvid_rows_count elements, which belongs to the list and stays
+/// valid until corvid_rows_free. Null for a handle that is none.
 #[unsafe(no_mangle)]
 pub extern "C" fn corvid_rows_data(rows: *const corvid_rows) -> *const corvid_row {
     let mut data = std::ptr::null();
@@ -122,7 +123,8 @@ pub extern "C" fn corvid_row_count(
     })
 }
 
-/// Finds a row by UUID, which is also how references are followed. CORVID_ERR_ROW_GONE: it is not there.
+/// Finds a row by UUID, which is also how references are followed. CORVID_ERR_ROW_GONE: it is not
+/// there.
 #[unsafe(no_mangle)]
 pub extern "C" fn corvid_row_find(
     client: *const corvid_client,
@@ -156,8 +158,9 @@ pub(crate) fn read(
     Ok((datum, column))
 }
 
-/// Reads a column of a row, of any type; a column that is not replicated shows its default. A deleted row shows its last values as long as its deletion is
-/// listed by corvid_changes_new. The datum is a copy: free it with corvid_datum_free.
+/// Reads a column of a row, of any type; a column that is not replicated shows its default. A
+/// deleted row shows its last values as long as its deletion is listed by corvid_changes_new. The
+/// datum is a copy: free it with corvid_datum_free.
 #[unsafe(no_mangle)]
 pub extern "C" fn corvid_read(
     client: *const corvid_client,
@@ -174,7 +177,8 @@ pub extern "C" fn corvid_read(
     })
 }
 
-/// Does something with the only element of a column, which must be of a type, under the lock of the client.
+/// Does something with the only element of a column, which must be of a type, under the lock of the
+/// client.
 fn only<R>(
     client: *const corvid_client,
     row: corvid_row,
@@ -284,8 +288,9 @@ pub extern "C" fn corvid_get_uuid(
     })
 }
 
-/// Copies a column of at most one string into `buffer`, cut to `size` bytes with its NUL. `*length` is the length of the whole string; `length` may be null, and so may
-/// `buffer` if `size` is 0. CORVID_ERR_NONE: the column is empty.
+/// Copies a column of at most one string into `buffer`, cut to `size` bytes with its NUL. `*length`
+/// is the length of the whole string; `length` may be null, and so may `buffer` if `size` is 0.
+/// CORVID_ERR_NONE: the column is empty.
 #[unsafe(no_mangle)]
 pub extern "C" fn corvid_get_string(
     client: *const corvid_client,
@@ -303,9 +308,11 @@ pub extern "C" fn corvid_get_string(
     })
 }
 
-/// Reads several columns of a row in one call, each of at most one element. `atoms` gets one atom for each column, of type CORVID_TYPE_VOID where the column is empty. Strings are
-/// copied into `buffer` of `size` bytes, each with its NUL, and the atoms point there; `buffer` may be null if `size` is 0. After an error their contents are
-/// undefined. CORVID_ERR_LIMIT: the buffer is too small.
+/// Reads several columns of a row in one call, each of at most one element. `atoms` gets one atom
+/// for each column, of type CORVID_TYPE_VOID where the column is empty. Strings are copied into
+/// `buffer` of `size` bytes, each with its NUL, and the atoms point there; `buffer` may be null if
+/// `size` is 0. After an error their contents are undefined. CORVID_ERR_LIMIT: the buffer is too
+/// small.
 #[unsafe(no_mangle)]
 pub extern "C" fn corvid_get_columns(
     client: *const corvid_client,

@@ -26,7 +26,8 @@ pub enum corvid_txn_status {
     CORVID_TXN_ABORTED = 3,
     /// It was committed, and the replica shows it.
     CORVID_TXN_SUCCESS = 4,
-    /// It was not committed, or that is unknown, for a temporary reason. When corvid_client_seqno differs from what it was before the commit, make the transaction again.
+    /// It was not committed, or that is unknown, for a temporary reason. When corvid_client_seqno
+    /// differs from what it was before the commit, make the transaction again.
     CORVID_TXN_TRY_AGAIN = 5,
     /// The lock is not held.
     CORVID_TXN_NOT_LOCKED = 6,
@@ -114,7 +115,8 @@ fn at_column(
     })
 }
 
-/// Opens a transaction. Free it with corvid_txn_free. While it is open, all threads see its changes, and corvid_client_run fails. CORVID_ERR_TXN_OPEN: one is open.
+/// Opens a transaction. Free it with corvid_txn_free. While it is open, all threads see its
+/// changes, and corvid_client_run fails. CORVID_ERR_TXN_OPEN: one is open.
 #[unsafe(no_mangle)]
 pub extern "C" fn corvid_txn_new(
     client: *mut corvid_client,
@@ -139,7 +141,8 @@ pub extern "C" fn corvid_txn_new(
     })
 }
 
-/// Frees a transaction; aborts it if it is open. Null is fine. One that was sent may still be committed.
+/// Frees a transaction; aborts it if it is open. Null is fine. One that was sent may still be
+/// committed.
 #[unsafe(no_mangle)]
 pub extern "C" fn corvid_txn_free(txn: *mut corvid_txn) -> corvid_error {
     guard("corvid_txn_free", || {
@@ -154,7 +157,8 @@ pub extern "C" fn corvid_txn_free(txn: *mut corvid_txn) -> corvid_error {
     })
 }
 
-/// Sends the changes. `*status` is a corvid_txn_status, which corvid_txn_status_of returns from then on; `status` may be null.
+/// Sends the changes. `*status` is a corvid_txn_status, which corvid_txn_status_of returns from
+/// then on; `status` may be null.
 #[unsafe(no_mangle)]
 pub extern "C" fn corvid_txn_commit(txn: *mut corvid_txn, status: *mut c_int) -> corvid_error {
     guard("corvid_txn_commit", || {
@@ -193,8 +197,9 @@ pub extern "C" fn corvid_txn_status_of(txn: *const corvid_txn) -> c_int {
     status
 }
 
-/// Copies the server's error, as JSON, into `buffer`, cut to `size` bytes with its NUL. `*length` is the length of the whole text; `length` may be null. CORVID_ERR_NONE: the
-/// status is not CORVID_TXN_ERROR.
+/// Copies the server's error, as JSON, into `buffer`, cut to `size` bytes with its NUL. `*length`
+/// is the length of the whole text; `length` may be null. CORVID_ERR_NONE: the status is not
+/// CORVID_TXN_ERROR.
 #[unsafe(no_mangle)]
 pub extern "C" fn corvid_txn_error_text(
     txn: *const corvid_txn,
@@ -212,7 +217,8 @@ pub extern "C" fn corvid_txn_error_text(
     })
 }
 
-/// Inserts a row with all columns at their defaults. It goes by a provisional UUID, until the server gives it another (corvid_txn_inserted).
+/// Inserts a row with all columns at their defaults. It goes by a provisional UUID, until the
+/// server gives it another (corvid_txn_inserted).
 #[unsafe(no_mangle)]
 pub extern "C" fn corvid_txn_insert(
     txn: *mut corvid_txn,
@@ -230,7 +236,8 @@ pub extern "C" fn corvid_txn_insert(
     })
 }
 
-/// Inserts a row that keeps the given UUID on the server; draw it at random. CORVID_ERR_TXN: the UUID is in use.
+/// Inserts a row that keeps the given UUID on the server; draw it at random. CORVID_ERR_TXN: the
+/// UUID is in use.
 #[unsafe(no_mangle)]
 pub extern "C" fn corvid_txn_insert_persistent(
     txn: *mut corvid_txn,
@@ -249,7 +256,8 @@ pub extern "C" fn corvid_txn_insert_persistent(
     })
 }
 
-/// Deletes a row. Of a table that is not a root this only hides it here: the server deletes it when the last strong reference goes.
+/// Deletes a row. Of a table that is not a root this only hides it here: the server deletes it when
+/// the last strong reference goes.
 #[unsafe(no_mangle)]
 pub extern "C" fn corvid_txn_delete(txn: *mut corvid_txn, row: corvid_row) -> corvid_error {
     guard("corvid_txn_delete", || {
@@ -260,8 +268,9 @@ pub extern "C" fn corvid_txn_delete(txn: *mut corvid_txn, row: corvid_row) -> co
     })
 }
 
-/// Writes a column as a whole: `count` elements of a set, or `count` pairs of a map. `values` is null for a set. References are the UUIDs of rows. Earlier changes of elements are
-/// gone; later ones change what was written. The library copies everything.
+/// Writes a column as a whole: `count` elements of a set, or `count` pairs of a map. `values` is
+/// null for a set. References are the UUIDs of rows. Earlier changes of elements are gone; later
+/// ones change what was written. The library copies everything.
 #[unsafe(no_mangle)]
 pub extern "C" fn corvid_txn_write(
     txn: *mut corvid_txn,
@@ -370,7 +379,8 @@ pub extern "C" fn corvid_txn_remove_key(
     )
 }
 
-/// Commits only if a column still holds what it holds here; else the status becomes CORVID_TXN_TRY_AGAIN. Call it before writing the column.
+/// Commits only if a column still holds what it holds here; else the status becomes
+/// CORVID_TXN_TRY_AGAIN. Call it before writing the column.
 #[unsafe(no_mangle)]
 pub extern "C" fn corvid_txn_verify(
     txn: *mut corvid_txn,
@@ -384,7 +394,8 @@ pub extern "C" fn corvid_txn_verify(
     })
 }
 
-/// Adds one to an integer column at the end of the transaction, if anything else changes or if `force`. One of a transaction is possible.
+/// Adds one to an integer column at the end of the transaction, if anything else changes or if
+/// `force`. One of a transaction is possible.
 #[unsafe(no_mangle)]
 pub extern "C" fn corvid_txn_increment(
     txn: *mut corvid_txn,
@@ -399,7 +410,8 @@ pub extern "C" fn corvid_txn_increment(
     })
 }
 
-/// The sum that corvid_txn_increment made. CORVID_ERR_NONE: the transaction has not succeeded or incremented nothing.
+/// The sum that corvid_txn_increment made. CORVID_ERR_NONE: the transaction has not succeeded or
+/// incremented nothing.
 #[unsafe(no_mangle)]
 pub extern "C" fn corvid_txn_incremented(txn: *const corvid_txn, value: *mut i64) -> corvid_error {
     guard("corvid_txn_incremented", || {
@@ -413,7 +425,8 @@ pub extern "C" fn corvid_txn_incremented(txn: *const corvid_txn, value: *mut i64
     })
 }
 
-/// The row that an inserted row has become on the server. CORVID_ERR_NONE: the transaction has not succeeded or did not insert it.
+/// The row that an inserted row has become on the server. CORVID_ERR_NONE: the transaction has not
+/// succeeded or did not insert it.
 #[unsafe(no_mangle)]
 pub extern "C" fn corvid_txn_inserted(
     txn: *const corvid_txn,

@@ -1,10 +1,14 @@
-//! Typed rows: structs with a member for each column, for code that `ovsdb-idlc c` makes of a schema.
+//! Typed rows: structs with a member for each column, for code that `ovsdb-idlc c` makes of a
+//! schema.
 //!
-//! The generated code describes its structs ([`class`]). The library allocates them, one for each row, and fills the columns that changed at each run ([`record`]). A struct keeps its
-//! address as long as its row is there, and after that until the next run or, while anything is tracked, until the changes are cleared.
+//! The generated code describes its structs ([`class`]). The library allocates them, one for each
+//! row, and fills the columns that changed at each run ([`record`]). A struct keeps its address as
+//! long as its row is there, and after that until the next run or, while anything is tracked, until
+//! the changes are cleared.
 //!
-//! Invariant: a pointer to a row that comes from the program is looked up by its address ([`rows`]) before anything is read through it. Descriptions of classes are
-//! constants of the generated code and are read once, when a replica is made.
+//! Invariant: a pointer to a row that comes from the program is looked up by its address ([`rows`])
+//! before anything is read through it. Descriptions of classes are constants of the generated code
+//! and are read once, when a replica is made.
 
 pub mod blocking;
 mod cell;
@@ -18,6 +22,7 @@ pub mod map;
 mod record;
 pub mod rows;
 pub mod session;
+mod shown;
 mod synthetic;
 pub mod text;
 pub mod tls;

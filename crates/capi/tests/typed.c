@@ -250,6 +250,84 @@ walk_in_order(void)
     corvid_idl_track_clear(idl);
 }
 
+/* The only row of an age by the index, or null, by a key that is used again and again. */
+static const struct zoo_keeper *
+of_age(struct zoo_keeper *key, int64_t age)
+{
+    zoo_keeper_index_set_age(key, age);
+    const struct zoo_keeper *found = zoo_keeper_index_find(by_age, key);
+    struct corvid_idl_cursor cursor = zoo_keeper_cursor_first_eq(by_age, key);
+    CHECK(zoo_keeper_cursor_data(&cursor) == found && (found == NULL || found->age == age));
+    return found;
+}
+
+/* A transaction lets rows leave their places in the replica, and an abort brings them back. A look-up always finds the
+ * struct of the row, whichever row had the place before. */
+static void
+find_in_reused_places(void)
+{
+    struct zoo_keeper *key = zoo_keeper_index_init_row(by_age);
+    struct corvid_idl_txn *txn = corvid_idl_txn_create(idl);
+    const char *const names[] = {"p", "q", "r"};
+    for (int i = 0; i < 3; i++) {
+        const struct zoo_keeper *keeper = zoo_keeper_insert(txn);
+        zoo_keeper_set_name(keeper, names[i]);
+        zoo_keeper_set_age(keeper, 1001 + i);
+    }
+    commit_typed(txn);
+    const struct zoo_keeper *rows[3];
+    for (int i = 0; i < 3; i++) {
+        rows[i] = of_age(key, 1001 + i);
+        CHECK(rows[i] != NULL);
+    }
+    /* Two are deleted, and three others get their places and a new one; then it is all undone. */
+    txn = corvid_idl_txn_create(idl);
+    zoo_keeper_delete(rows[0]);
+    zoo_keeper_delete(rows[1]);
+    CHECK(of_age(key, 1001) == NULL && of_age(key, 1002) == NULL && of_age(key, 1003) == rows[2]);
+    const struct zoo_keeper *inserted[3];
+    for (int i = 0; i < 3; i++) {
+        inserted[i] = zoo_keeper_insert(txn);
+        zoo_keeper_set_age(inserted[i], 1011 + i);
+    }
+    for (int i = 0; i < 3; i++) {
+        CHECK(of_age(key, 1011 + i) == inserted[i]);
+    }
+    zoo_keeper_delete(inserted[1]);
+    CHECK(of_age(key, 1012) == NULL && of_age(key, 1013) == inserted[2]);
+    corvid_idl_txn_abort(txn);
+    corvid_idl_txn_destroy(txn);
+    for (int i = 0; i < 3; i++) {
+        CHECK(of_age(key, 1001 + i) == rows[i] && of_age(key, 1011 + i) == NULL);
+    }
+    /* The server's changes: the new row gets the place of the deleted one, whose struct is tracked. */
+    corvid_idl_track_clear(idl);
+    txn = corvid_idl_txn_create(idl);
+    zoo_keeper_delete(rows[0]);
+    const struct zoo_keeper *keeper = zoo_keeper_insert(txn);
+    zoo_keeper_set_name(keeper, "s");
+    zoo_keeper_set_age(keeper, 1021);
+    commit_typed(txn);
+    const struct zoo_keeper *later = of_age(key, 1021);
+    CHECK(later != NULL && later != rows[0] && of_age(key, 1001) == NULL);
+    CHECK(zoo_keeper_is_deleted(rows[0]) && rows[0]->age == 1001);
+    corvid_idl_track_clear(idl);
+    CHECK(of_age(key, 1021) == later && of_age(key, 1002) == rows[1]);
+    /* A key with a refused value finds nothing until it is set to another one. */
+    corvid_atom text = corvid_atom_string("x");
+    corvid_idl_index_write(&key->header_, &zoo_keeper_col_age, &text, NULL, 1);
+    CHECK(zoo_keeper_index_find(by_age, key) == NULL);
+    CHECK(of_age(key, 1003) == rows[2]);
+    txn = corvid_idl_txn_create(idl);
+    zoo_keeper_delete(later);
+    zoo_keeper_delete(rows[1]);
+    zoo_keeper_delete(rows[2]);
+    commit_typed(txn);
+    CHECK(of_age(key, 1021) == NULL);
+    corvid_idl_track_clear(idl);
+    zoo_keeper_index_destroy_row(key);
+}
+
 static void
 choose_rows(void)
 {
@@ -377,6 +455,7 @@ main(int argc, char *argv[])
     change_and_roll_back();
     references_follow();
     walk_in_order();
+    find_in_reused_places();
     choose_rows();
     misuse();
 

@@ -57,9 +57,14 @@ impl LogQueue {
         self.messages.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    /// Whether a message arrived since the last [`LogQueue::take_notification`].
+    pub fn is_notified(&self) -> bool {
+        self.is_notified.load(Ordering::Acquire)
+    }
+
     /// Whether a message arrived since the last call. Costs one atomic load if none did.
     pub fn take_notification(&self) -> bool {
-        self.is_notified.load(Ordering::Acquire) && self.is_notified.swap(false, Ordering::AcqRel)
+        self.is_notified() && self.is_notified.swap(false, Ordering::AcqRel)
     }
 
     /// Makes the next [`LogQueue::take_notification`] return true, for a caller that left messages

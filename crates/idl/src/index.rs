@@ -173,6 +173,12 @@ impl Key {
             None => false,
         }
     }
+
+    /// The values, in the order of the index's columns.
+    #[must_use]
+    pub fn values(&self) -> &[Datum] {
+        &self.values
+    }
 }
 
 /// A position in an index that survives changes: at a row, or at the end.

@@ -84,7 +84,7 @@ pub use log_queue::IdlLogMessage;
 pub use metrics::Metrics;
 pub use mistake::Mistake;
 pub use replica::Resync;
-pub use row::RowId;
+pub use row::{RowId, RowVersion};
 pub use track::{Kind, Tracked};
 pub use txn::{Element, Finished, Misuse, Refused, Status, TxnId};
 pub use view::RowView;

@@ -13,6 +13,15 @@ pub struct RowId {
     pub uuid: Uuid,
 }
 
+/// The contents of a row at one moment ([`crate::Idl::version`]): a plain value of the program.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct RowVersion {
+    pub(crate) table: TableId,
+    pub(crate) slot: u32,
+    /// That of the slot. No other contents of the table ever had it.
+    pub(crate) number: u64,
+}
+
 /// The contents of a row: the columns for which its table has positions.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Row {

@@ -1,7 +1,8 @@
 //! The rows of one table: by UUID, by slot, and in the order of its indexes.
 //!
 //! Invariant: every row is in every index, at the position of its current contents. So a caller
-//! names the columns before it changes a row, and indexes that do not use them are not touched.
+//! names the columns before it changes a row, and indexes that do not use them are not touched. Every change of a
+//! row gives its slot a version that the table has never had.
 
 use std::hash::BuildHasher;
 
@@ -16,6 +17,10 @@ use crate::row::Row;
 #[derive(Debug, Default)]
 pub(crate) struct Table {
     slots: Vec<Option<Row>>,
+    /// By slot: the number of the last change of its row.
+    versions: Vec<u64>,
+    /// Insertions, changes and deletions of rows so far.
+    last_version: u64,
     free: Vec<u32>,
     /// Slots by UUID.
     by_uuid: HashTable<u32>,
@@ -52,6 +57,19 @@ impl Table {
         self.slots.get(slot as usize)?.as_ref()
     }
 
+    /// The version of what is in a slot.
+    pub(crate) fn version(&self, slot: u32) -> u64 {
+        self.versions.get(slot as usize).copied().unwrap_or(0)
+    }
+
+    /// The slot has another version from now on.
+    fn renew(&mut self, slot: u32) {
+        self.last_version += 1;
+        if let Some(version) = self.versions.get_mut(slot as usize) {
+            *version = self.last_version;
+        }
+    }
+
     pub(crate) fn get(&self, uuid: Uuid) -> Option<&Row> {
         self.at(self.slot(uuid)?)
     }
@@ -73,10 +91,12 @@ impl Table {
             None => {
                 let slot = u32::try_from(self.slots.len()).unwrap_or(u32::MAX);
                 self.slots.push(None);
+                self.versions.push(0);
                 slot
             }
         };
         self.slots[slot as usize] = Some(row);
+        self.renew(slot);
         let slots = &self.slots;
         let hash_of = |&slot: &u32| {
             let row = slots[slot as usize].as_ref();
@@ -106,6 +126,7 @@ impl Table {
             .find_entry(hash(&uuid), |&other| other == slot)
             .ok()?;
         found.remove();
+        self.renew(slot);
         self.free.push(slot);
         self.slots[slot as usize].take()
     }
@@ -124,6 +145,7 @@ impl Table {
         for index in self.indexes.iter_mut().filter(|index| uses(index)) {
             index.remove(&self.slots, slot);
         }
+        self.renew(slot);
         let row = self.slots.get_mut(slot as usize)?.as_mut()?;
         let outcome = change(&mut row.columns);
         for index in self.indexes.iter_mut().filter(|index| uses(index)) {

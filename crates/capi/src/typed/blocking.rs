@@ -1,4 +1,4 @@
-//! Calls that block: until the contents have come, until a transaction has ended.
+//! Calls that block until the contents have arrived or a transaction has ended.
 //!
 //! Each returns when corvid_interrupt asks for it, when its time limit has passed and when no
 //! server is left to try. Log messages reach the program while it waits.

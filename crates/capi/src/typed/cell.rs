@@ -1,10 +1,12 @@
 //! A typed replica: the client, the structs of its rows, and how they follow the client's changes.
 //!
-//! All columns alert in the core, so that the handlers of the core tell of every change. Columns whose changes are to wake nobody (`omit_alert`) are known here, and their changes are
-//! taken off the change number again.
+//! All columns alert in the core, so that the handlers of the core tell of every change. This file
+//! knows the columns that do not alert (`omit_alert`) and subtracts their changes from the change
+//! number.
 //!
-//! Invariant: between calls, every live row of the replica that the program may see has a struct, whose members show the replica. References are addresses, so a row that refers to
-//! one that came or went is filled again.
+//! Invariant: between calls, every live row of the replica that the program may see has a struct,
+//! whose members show the replica. References are addresses, so a row that refers to one that came
+//! or went is filled again.
 
 use std::collections::{BTreeSet, HashMap, HashSet};
 use std::mem;
@@ -22,11 +24,12 @@ use super::class::{ColumnLayout, Layout, corvid_idl_row, corvid_idl_table};
 use super::column_type::OwnedType;
 use super::record::{Record, State as RowState};
 use super::rows;
+use super::shown::ShownRows;
 use super::synthetic::Due;
 use super::tls;
 use crate::error::{Failure, Outcome, corvid_error, report};
 
-/// How the program wants a column.
+/// How a column is replicated.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct Mode {
     pub(crate) is_monitored: bool,
@@ -60,9 +63,11 @@ pub(crate) struct Table {
     pub(crate) slots: Vec<Option<Box<Record>>>,
     free: Vec<usize>,
     pub(crate) by_uuid: Map<Uuid, usize>,
+    shown: ShownRows,
 }
 
-// SAFETY: the handle is written once, before it is shown, and only read after that.
+// SAFETY: the handle is written once, before it is shown, and only read after that. The shown rows
+// are structs of the records that the table owns.
 unsafe impl Send for Table {}
 
 /// An index, made with the client.
@@ -78,7 +83,7 @@ type Source = (usize, Uuid, usize);
 /// The columns that refer to a row, there or not, by the table and UUID of that row.
 type Referrers = Map<(usize, Uuid), BTreeSet<Source>>;
 
-/// Keys are of the server, which is trusted with everything else.
+/// Keys come from the server, which is trusted with everything else.
 pub(crate) type Map<K, V> = HashMap<K, V, foldhash::fast::RandomState>;
 
 /// The changes of a table in their order, and the place of each.
@@ -88,7 +93,7 @@ pub(crate) struct Walk {
     pub(crate) places: Map<Uuid, usize>,
 }
 
-/// Behind the lock.
+/// The state that the lock protects.
 pub(crate) struct State {
     pub(crate) layout: Arc<Layout>,
     pub(crate) tables: Vec<Table>,
@@ -107,7 +112,7 @@ pub(crate) struct State {
     pub(crate) conditions: Vec<(TableId, Condition)>,
     pub(crate) indexes: Vec<IndexPlan>,
     events: Arc<Mutex<Vec<Event>>>,
-    /// Updates of rows that woke nobody, in the core's change number.
+    /// Updates that do not alert, as counted in the core's change number.
     silent: u64,
     referrers: Referrers,
     /// Rows that are gone, with their tables and slots.
@@ -162,6 +167,18 @@ impl Cell {
     }
 }
 
+impl Table {
+    /// Look-ups and walks do not find a struct any more. It stays until it is freed.
+    pub(crate) fn take_out_of_sight(&mut self, slot: usize, state: RowState) {
+        if let Some(record) = &mut self.slots[slot] {
+            record.state = state;
+            if let Some(core_slot) = record.core_slot.take() {
+                self.shown.remove(core_slot, record.row());
+            }
+        }
+    }
+}
+
 impl State {
     pub(crate) fn new(layout: Layout, monitors_everything: bool) -> State {
         let tables = layout.tables.iter().map(|table| Table {
@@ -181,6 +198,7 @@ impl State {
             slots: Vec::new(),
             free: Vec::new(),
             by_uuid: Map::default(),
+            shown: ShownRows::default(),
         });
         State {
             tables: tables.collect(),
@@ -305,7 +323,7 @@ impl State {
         due
     }
 
-    /// The change number without the updates that are to wake nobody.
+    /// The change number without the updates that do not alert.
     pub(crate) fn seqno(&self) -> u64 {
         let seqno = self
             .client
@@ -364,7 +382,7 @@ impl State {
         }
     }
 
-    /// Does to the structs what happened to the rows.
+    /// Brings the structs up to date with the changes of the rows.
     fn follow(&mut self, cell: &Arc<Cell>, events: Vec<Event>) {
         if events.is_empty() {
             return;
@@ -437,13 +455,11 @@ impl State {
 
     /// Gives a row a struct, or its former one again. Returns a new struct's place.
     pub(crate) fn show(&mut self, number: usize, uuid: Uuid) -> Option<rows::New> {
-        let table = &mut self.tables[number];
-        if let Some(&slot) = table.by_uuid.get(&uuid) {
-            if let Some(record) = &mut table.slots[slot] {
-                record.state = RowState::Live;
-            }
+        if let Some(&slot) = self.tables[number].by_uuid.get(&uuid) {
+            self.reveal(number, slot);
             return None;
         }
+        let table = &mut self.tables[number];
         let layout = &self.layout.tables[number];
         let record = Box::new(Record::new(layout, uuid, &raw const *table.handle));
         let address = record.row().addr();
@@ -456,11 +472,34 @@ impl State {
         };
         table.slots[slot] = Some(record);
         table.by_uuid.insert(uuid, slot);
+        self.reveal(number, slot);
         Some(rows::New {
             address,
             table: number,
             slot,
         })
+    }
+
+    /// Shows a row that the core has.
+    fn reveal(&mut self, number: usize, slot: usize) {
+        let id = self.layout.tables[number].table;
+        let table = &mut self.tables[number];
+        let Some(record) = &mut table.slots[slot] else {
+            return;
+        };
+        record.state = RowState::Live;
+        let row = RowId {
+            table: id,
+            uuid: record.uuid,
+        };
+        if let Some(former) = record.core_slot.take() {
+            table.shown.remove(former, record.row());
+        }
+        // A row that came and went within one run is not in the core.
+        record.core_slot = self.client.as_ref().and_then(|client| client.slot(row));
+        if let Some(core_slot) = record.core_slot {
+            table.shown.insert(core_slot, row.uuid, record.row());
+        }
     }
 
     /// Takes a row out of sight. Its struct stays for a while.
@@ -469,8 +508,8 @@ impl State {
         let Some(&slot) = table.by_uuid.get(&uuid) else {
             return;
         };
+        table.take_out_of_sight(slot, RowState::Dead);
         if let Some(record) = &mut table.slots[slot] {
-            record.state = RowState::Dead;
             for (place, datum) in mem::take(&mut record.references) {
                 let column = &self.layout.tables[number].columns[place];
                 let source = (number, uuid, place);
@@ -576,14 +615,13 @@ impl State {
         tables[number].slots[slot] = Some(record);
     }
 
-    /// Puts structs back to the replica after the end of a transaction.
+    /// Returns the structs to the replica's contents after a transaction has ended.
     pub(crate) fn roll_back(&mut self) {
         self.txn = None;
         for (table, uuid) in mem::take(&mut self.hidden) {
-            let table = &mut self.tables[table];
-            let slot = table.by_uuid.get(&uuid).copied();
-            if let Some(record) = slot.and_then(|slot| table.slots[slot].as_mut()) {
-                record.state = RowState::Live;
+            // The core has put the row back by now, perhaps into another slot.
+            if let Some(&slot) = self.tables[table].by_uuid.get(&uuid) {
+                self.reveal(table, slot);
             }
         }
         let inserted = mem::take(&mut self.inserted);
@@ -600,6 +638,17 @@ impl State {
     /// The columns in the core, of a layout's numbers.
     pub(crate) fn column(&self, (table, column): (usize, usize)) -> Column {
         self.layout.tables[table].columns[column].column
+    }
+
+    /// The struct of a shown row that the core has found in one of its slots.
+    pub(crate) fn shown(
+        &self,
+        number: usize,
+        found: (RowId, usize),
+    ) -> Option<*mut corvid_idl_row> {
+        let (row, slot) = found;
+        let shown = self.tables[number].shown.get(slot, row.uuid);
+        shown.or_else(|| self.find(number, row.uuid))
     }
 
     /// The struct of a row that is shown.
@@ -627,7 +676,8 @@ impl Drop for State {
     }
 }
 
-/// Records which rows a column refers to now. The cost is that of the change, but for maps whose values are references.
+/// Records which rows a column refers to now. The cost follows the change, except for maps whose
+/// values are references.
 fn link(
     referrers: &mut Referrers,
     column: &ColumnLayout,

@@ -305,7 +305,8 @@ impl Layout {
         for (number, table) in self.tables.iter().enumerate() {
             let size = table.column_size;
             let offset = column.addr().wrapping_sub(table.column_class);
-            if offset % size == 0 && offset / size < table.columns.len() {
+            // The range first: it rules out all tables but one without a division.
+            if offset < size * table.columns.len() && offset % size == 0 {
                 return Ok((number, offset / size));
             }
         }

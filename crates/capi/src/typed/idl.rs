@@ -16,7 +16,8 @@ use crate::handle::{self, Kind};
 use crate::pointer;
 use crate::poll_loop;
 
-/// A replica with typed rows. Free it with corvid_idl_destroy. One thread at a time uses it, because the program reads the structs of rows without a lock.
+/// A replica with typed rows. Free it with corvid_idl_destroy. One thread at a time uses it,
+/// because the program reads the structs of rows without a lock.
 pub struct corvid_idl {
     _private: [u8; 0],
 }
@@ -40,7 +41,7 @@ pub(crate) fn with<R>(
     })
 }
 
-/// Runs the body of a function that returns nothing but a number or a truth; `default` after a failure.
+/// Runs the body of a function that returns a number or a truth; `default` after a failure.
 fn value_or<T>(name: &'static str, default: T, work: impl FnOnce() -> Result<T, Failure>) -> T {
     let mut value = default;
     guard(name, || {
@@ -50,8 +51,9 @@ fn value_or<T>(name: &'static str, default: T, work: impl FnOnce() -> Result<T, 
     value
 }
 
-/// Makes a replica of a class that ovsdb-idlc has made. It connects once corvid_idl_set_remote gives it remotes. Null after a failure, which corvid_error_text
-/// explains. Free it with corvid_idl_destroy.
+/// Makes a replica of a class that ovsdb-idlc has made. It connects once corvid_idl_set_remote
+/// gives it remotes. Null after a failure, which corvid_error_text explains. Free it with
+/// corvid_idl_destroy.
 #[unsafe(no_mangle)]
 pub extern "C" fn corvid_idl_create_unconnected(
     class: *const corvid_idl_class,
@@ -118,7 +120,8 @@ fn set(
     guard(name, || with(replica, |_, state| work(state)))
 }
 
-/// Connects to one of the remotes of a comma-separated list, for ever or, without `retry`, once each. Null ends the session.
+/// Connects to one of the remotes of a comma-separated list, for ever or, without `retry`, once
+/// each. Null ends the session.
 #[unsafe(no_mangle)]
 pub extern "C" fn corvid_idl_set_remote(
     replica: *mut corvid_idl,
@@ -141,7 +144,8 @@ pub extern "C" fn corvid_idl_set_remote(
     });
 }
 
-/// Sets the files for `ssl:` remotes, in place of those of the process (corvid_tls_set_private_key_file), from the next connection on.
+/// Sets the files for `ssl:` remotes, in place of those of the process
+/// (corvid_tls_set_private_key_file), from the next connection on.
 #[unsafe(no_mangle)]
 pub extern "C" fn corvid_idl_set_tls(
     replica: *mut corvid_idl,
@@ -264,7 +268,8 @@ fn is_open(state: &State) -> Outcome {
     Err(Failure::argument("columns are chosen before the first run"))
 }
 
-/// Replicates a column, and the rows that it may refer to. Like all calls that choose columns, before the first corvid_idl_run.
+/// Replicates a column, and the rows that it may refer to. Like all calls that choose columns,
+/// before the first corvid_idl_run.
 #[unsafe(no_mangle)]
 pub extern "C" fn corvid_idl_add_column(
     replica: *mut corvid_idl,
@@ -363,7 +368,8 @@ pub extern "C" fn corvid_idl_track_add_all(replica: *mut corvid_idl) {
     });
 }
 
-/// Does all work that needs no waiting, and brings the structs of rows up to date. No transaction may be open.
+/// Does all work that needs no waiting, and brings the structs of rows up to date. No transaction
+/// may be open.
 #[unsafe(no_mangle)]
 pub extern "C" fn corvid_idl_run(replica: *mut corvid_idl) {
     guard("corvid_idl_run", || {
@@ -413,7 +419,7 @@ pub extern "C" fn corvid_idl_get_seqno(replica: *const corvid_idl) -> c_uint {
     })
 }
 
-/// Whether contents have ever come.
+/// Whether contents have ever arrived.
 #[unsafe(no_mangle)]
 pub extern "C" fn corvid_idl_has_ever_connected(replica: *const corvid_idl) -> bool {
     value_or("corvid_idl_has_ever_connected", false, || {

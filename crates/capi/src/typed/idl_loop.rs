@@ -66,7 +66,8 @@ fn with_loop<R>(
     result
 }
 
-/// Runs the replica of a loop, and opens the transaction of this turn. Null: the last one is still being committed, or nothing has changed since it failed.
+/// Runs the replica of a loop, and opens the transaction of this turn. Null: the last one is still
+/// being committed, or nothing has changed since it failed.
 #[unsafe(no_mangle)]
 pub extern "C" fn corvid_idl_loop_run(state: *mut corvid_idl_loop) -> *mut corvid_idl_txn {
     with_loop("corvid_idl_loop_run", state, ptr::null_mut(), |state| {
@@ -85,7 +86,8 @@ pub extern "C" fn corvid_idl_loop_run(state: *mut corvid_idl_loop) -> *mut corvi
     })
 }
 
-/// Commits the transaction of this turn, and registers the events of the loop for corvid_poll_block. Returns 1 if nothing is in progress and all is committed, 0 after a failure,
+/// Commits the transaction of this turn, and registers the events of the loop for
+/// corvid_poll_block. Returns 1 if nothing is in progress and all is committed, 0 after a failure,
 /// -1 while a transaction is in progress.
 #[unsafe(no_mangle)]
 pub extern "C" fn corvid_idl_loop_commit_and_wait(state: *mut corvid_idl_loop) -> c_int {

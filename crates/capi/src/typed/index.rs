@@ -9,7 +9,9 @@ use std::cmp::Ordering;
 use std::collections::VecDeque;
 use std::ffi::c_int;
 use std::ptr;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::sync::atomic::AtomicU64;
+use std::sync::atomic::Ordering::{Acquire, Release};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use corvid::{Cursor, Datum, Direction, IndexColumn, IndexId, Key, Uuid};
 
@@ -80,9 +82,53 @@ struct KeyRow {
     values: Mutex<KeyValues>,
 }
 
-/// The columns of a key that were set, by their numbers; nothing for a value that could not be
-/// taken.
-type KeyValues = Vec<(usize, Option<Datum>)>;
+/// The values of a key.
+#[derive(Default)]
+struct KeyValues {
+    /// The columns that were set, by their numbers; nothing for a value that could not be taken.
+    set: Vec<(usize, Option<Datum>)>,
+    /// The key of the core, by the number of the index that it was last used with. A write keeps it
+    /// up to date, so that a look-up makes none.
+    made: Option<(usize, Key)>,
+}
+
+impl KeyValues {
+    /// Sets the column of a number.
+    fn write(&mut self, number: usize, column: corvid::Column, value: Option<Datum>) {
+        match (&value, &mut self.made) {
+            // An index without the column takes no notice.
+            (Some(value), Some((_, key))) => {
+                key.set(column, value.clone());
+            }
+            // There is no key with a value that was refused.
+            (None, made) => *made = None,
+            (Some(_), None) => {}
+        }
+        match self.set.iter_mut().find(|(other, _)| *other == number) {
+            Some((_, present)) => *present = value,
+            None => self.set.push((number, value)),
+        }
+    }
+
+    /// The key of the core for an index.
+    fn key(&mut self, state: &State, index: &Index) -> Result<&Key, Failure> {
+        if self.made.as_ref().is_none_or(|(of, _)| *of != index.number) {
+            let mut key = core(state)?.key(id_of(state, index)?);
+            let layout = &state.layout.tables[index.table];
+            let columns = &state.indexes[index.number].columns;
+            for (number, value) in &self.set {
+                let column = layout.columns[*number].column;
+                if columns.iter().any(|other| other.column == column) {
+                    key.set(column, taken(value.as_ref())?.clone());
+                }
+            }
+            self.made = Some((index.number, key));
+        }
+        let made = self.made.as_ref();
+        let (_, key) = made.ok_or_else(|| Failure::none("there is no key"))?;
+        Ok(key)
+    }
+}
 
 impl KeyRow {
     fn values(&self) -> MutexGuard<'_, KeyValues> {
@@ -99,35 +145,48 @@ fn taken(value: Option<&Datum>) -> Result<&Datum, Failure> {
 
 static KEYS: Mutex<Option<Map<usize, Arc<KeyRow>>>> = Mutex::new(None);
 
+/// Grows whenever a key is freed, so that threads look up again which key is at an address.
+static EPOCH: AtomicU64 = AtomicU64::new(0);
+
+/// The key that a thread used last, by its address, in an epoch.
+type Recent = Option<(usize, u64, Arc<KeyRow>)>;
+
 thread_local! {
-    /// The key that this thread used last, by its address. A key that was freed is not there any
-    /// more.
-    static RECENT: RefCell<(usize, Weak<KeyRow>)> = const { RefCell::new((0, Weak::new())) };
+    static RECENT: RefCell<Recent> = const { RefCell::new(None) };
 }
 
 fn keys() -> MutexGuard<'static, Option<Map<usize, Arc<KeyRow>>>> {
     KEYS.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// The key whose struct is at an address.
-fn key_at(row: *const corvid_idl_row) -> Option<Arc<KeyRow>> {
+/// Does something with the key whose struct is at an address; `None` without such a key.
+fn with_key_at<R>(row: *const corvid_idl_row, work: impl FnOnce(&KeyRow) -> R) -> Option<R> {
     let address = row.addr();
+    let epoch = EPOCH.load(Acquire);
+    let mut work = Some(work);
     let at_hand = RECENT.try_with(|recent| {
-        let recent = recent.borrow();
-        let is_same = recent.0 == address;
-        is_same.then(|| recent.1.upgrade()).flatten()
+        let recent = recent.try_borrow().ok()?;
+        let (of, since, key) = recent.as_ref()?;
+        let is_same = (*of, *since) == (address, epoch);
+        is_same.then(|| work.take().map(|work| work(key))).flatten()
     });
-    if let Ok(Some(key)) = at_hand {
-        return Some(key);
+    if let Ok(Some(outcome)) = at_hand {
+        return Some(outcome);
     }
     let key = keys().as_ref()?.get(&address)?.clone();
-    let _ = RECENT.try_with(|recent| recent.replace((address, Arc::downgrade(&key))));
-    Some(key)
+    let outcome = work.take().map(|work| work(&key));
+    // The former key may be the last count of its replica, so it goes after the borrow.
+    let former = RECENT.try_with(|recent| {
+        let mut recent = recent.try_borrow_mut().ok()?;
+        recent.replace((address, epoch, key))
+    });
+    drop(former);
+    outcome
 }
 
 /// Whether a row is a key.
 pub(crate) fn is_key(row: *const corvid_idl_row) -> bool {
-    key_at(row).is_some()
+    with_key_at(row, |_| ()).is_some()
 }
 
 /// Makes an index over `n` columns of one table, which must be replicated. Null after a failure. It
@@ -238,8 +297,9 @@ pub extern "C" fn corvid_idl_index_destroy_row(row: *const corvid_idl_row) {
             return Ok(());
         }
         let key = keys().as_mut().and_then(|keys| keys.remove(&row.addr()));
-        key.map(drop)
-            .ok_or_else(|| Failure::argument("the row is not an index key"))
+        // Another key may get the address from now on.
+        EPOCH.fetch_add(1, Release);
+        key.map(drop).ok_or_else(no_key)
     });
 }
 
@@ -254,29 +314,24 @@ pub extern "C" fn corvid_idl_index_write(
     count: usize,
 ) {
     guard("corvid_idl_index_write", || {
-        let no_key = || Failure::argument("the row is not an index key");
-        let key = key_at(row).ok_or_else(no_key)?;
-        let (number, datum) = key.cell.with(|state| {
-            let place = state.layout.column(column)?;
-            if place.0 != key.table {
-                return Err(corvid::Misuse::WrongTable.into());
-            }
-            let column = state.column(place);
-            let schema = state.layout.schema.table(column.table);
-            let column_type = &schema.column(column.id).column_type;
-            let datum = unique_datum_of(atoms, values, count, column_type);
-            Ok((place.1, datum))
-        })?;
-        let (datum, outcome) = match datum {
-            Ok(datum) => (Some(datum), Ok(())),
-            Err(failure) => (None, Err(failure)),
+        let write = |key: &KeyRow| {
+            key.cell.with(|state| {
+                let place = state.layout.column(column)?;
+                if place.0 != key.table {
+                    return Err(corvid::Misuse::WrongTable.into());
+                }
+                let column = state.column(place);
+                let schema = state.layout.schema.table(column.table);
+                let column_type = &schema.column(column.id).column_type;
+                let (datum, outcome) = match unique_datum_of(atoms, values, count, column_type) {
+                    Ok(datum) => (Some(datum), Ok(())),
+                    Err(failure) => (None, Err(failure)),
+                };
+                key.values().write(place.1, column, datum);
+                outcome
+            })
         };
-        let mut values = key.values();
-        match values.iter_mut().find(|(other, _)| *other == number) {
-            Some((_, value)) => *value = datum,
-            None => values.push((number, datum)),
-        }
-        outcome
+        with_key_at(row, write).unwrap_or_else(|| Err(no_key()))
     });
 }
 
@@ -289,16 +344,16 @@ fn values_of(index: &Index, row: *const corvid_idl_row) -> Result<Vec<Datum>, Fa
             .map(|column| column.column)
             .collect::<Vec<_>>()
     };
-    if let Some(key) = key_of_index(index, row) {
-        return index.cell.with(|state| {
+    let of_key = with_key_of_index(index, row, |key| {
+        index.cell.with(|state| {
             let values = key.values();
             let layout = &state.layout.tables[index.table];
+            // Without the core, which a replica that has not run yet does not have.
             let value = |column: corvid::Column| {
-                let number = layout
-                    .columns
-                    .iter()
-                    .position(|other| other.column == column);
-                let set = values.iter().find(|(other, _)| Some(*other) == number);
+                let mut columns = layout.columns.iter();
+                let number = columns.position(|other| other.column == column);
+                let mut set = values.set.iter();
+                let set = set.find(|(other, _)| Some(*other) == number);
                 let schema = state.layout.schema.table(column.table);
                 match set {
                     Some((_, value)) => taken(value.as_ref()).cloned(),
@@ -306,7 +361,10 @@ fn values_of(index: &Index, row: *const corvid_idl_row) -> Result<Vec<Datum>, Fa
                 }
             };
             columns(state).into_iter().map(value).collect()
-        });
+        })
+    });
+    if let Some(values) = of_key {
+        return values;
     }
     with_row(row, |_, state, known| {
         if known.table != index.table {
@@ -335,9 +393,14 @@ fn key_of(state: &State, index: &Index, values: &[Datum]) -> Result<Key, Failure
     Ok(key)
 }
 
-/// A key for the table of an index.
-fn key_of_index(index: &Index, row: *const corvid_idl_row) -> Option<Arc<KeyRow>> {
-    key_at(row).filter(|key| key.table == index.table)
+/// Does something with a key for the table of an index.
+fn with_key_of_index<R>(
+    index: &Index,
+    row: *const corvid_idl_row,
+    work: impl FnOnce(&KeyRow) -> R,
+) -> Option<R> {
+    let is_of_index = |key: &KeyRow| key.table == index.table;
+    with_key_at(row, |key| is_of_index(key).then(|| work(key))).flatten()
 }
 
 /// Does something with a key, or with a row that stands for its values, as the core has them.
@@ -346,25 +409,30 @@ fn with_key<R>(
     row: *const corvid_idl_row,
     work: impl FnOnce(&State, &Key) -> Result<R, Failure>,
 ) -> Result<R, Failure> {
-    let Some(set) = key_of_index(index, row) else {
-        let values = values_of(index, row)?;
-        return index.cell.with(|state| {
-            let key = key_of(state, index, &values)?;
-            work(state, &key)
-        });
+    let mut work = Some(work);
+    let mut work = |state: &State, key: &Key| match work.take() {
+        Some(work) => work(state, key),
+        None => Err(Failure::none("the key was used")),
     };
+    let of_key = with_key_of_index(index, row, |key| {
+        index.cell.with(|state| {
+            let mut values = key.values();
+            let key = values.key(state, index)?;
+            work(state, key)
+        })
+    });
+    if let Some(outcome) = of_key {
+        return outcome;
+    }
+    let values = values_of(index, row)?;
     index.cell.with(|state| {
-        let mut key = core(state)?.key(id_of(state, index)?);
-        let layout = &state.layout.tables[index.table];
-        let columns = &state.indexes[index.number].columns;
-        for (number, value) in set.values().iter() {
-            let column = layout.columns[*number].column;
-            if columns.iter().any(|other| other.column == column) {
-                key.set(column, taken(value.as_ref())?.clone());
-            }
-        }
+        let key = key_of(state, index, &values)?;
         work(state, &key)
     })
+}
+
+fn no_key() -> Failure {
+    Failure::argument("the row is not an index key")
 }
 
 /// The first row whose columns equal a key, or null.
@@ -376,8 +444,8 @@ pub extern "C" fn corvid_idl_index_find(
     row_or_null("corvid_idl_index_find", || {
         handle::with::<Index, _>(index, |index| {
             with_key(index, key, |state, key| {
-                let found = core(state)?.find(key);
-                Ok(found.and_then(|row| state.find(index.table, row.uuid)))
+                let found = core(state)?.find_values(id_of(state, index)?, key.values());
+                Ok(found.and_then(|found| state.shown(index.table, found)))
             })
         })
     })
@@ -417,15 +485,15 @@ pub extern "C" fn corvid_idl_index_compare(
     order as c_int
 }
 
-/// Keeps a position, and shows it.
+/// Stores a position, and returns the cursor that names it.
 fn shown(
     state: &State,
     handle: *mut corvid_idl_index,
     index: &Index,
     cursor: Cursor,
 ) -> Result<corvid_idl_cursor, Failure> {
-    let row = core(state)?.cursor_row(&cursor);
-    let row = row.and_then(|row| state.find(index.table, row.uuid));
+    let found = core(state)?.cursor_slot(&cursor);
+    let row = found.and_then(|found| state.shown(index.table, found));
     let mut positions = index
         .positions
         .lock()
@@ -516,7 +584,7 @@ pub extern "C" fn corvid_idl_cursor_first_ge(
     )
 }
 
-/// Moves a cursor on.
+/// Advances a cursor.
 fn advance(name: &'static str, cursor: *mut corvid_idl_cursor, is_equal: bool) {
     guard(name, || {
         let held = pointer::array(cursor.cast_const(), 1, "cursor")?[0];

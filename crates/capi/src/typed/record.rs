@@ -37,6 +37,8 @@ pub(crate) struct Record {
     pub(crate) is_parsed: bool,
     /// Whether they are to be computed anew.
     pub(crate) is_due: bool,
+    /// The slot of its row in the core, if it is among the shown rows.
+    pub(crate) core_slot: Option<usize>,
     /// The memory that the members of each column point to.
     blocks: Vec<Box<[u64]>>,
     /// Maps whose type is the program's. They own their memory, which goes with the record.
@@ -71,6 +73,7 @@ impl Record {
             state: State::Live,
             is_parsed: false,
             is_due: false,
+            core_slot: None,
             blocks: std::iter::repeat_with(Box::default)
                 .take(layout.columns.len())
                 .collect(),
@@ -100,7 +103,8 @@ impl Record {
 
     /// Writes a member.
     fn put<T>(&self, offset: usize, value: T) {
-        // SAFETY: `Layout::of` has seen that the member is within the struct and aligned. The program reads structs only between its calls.
+        // SAFETY: `Layout::of` has seen that the member is within the struct and aligned. The
+        // program reads structs only between its calls.
         unsafe { self.memory.as_ptr().add(offset).cast::<T>().write(value) }
     }
 
@@ -226,7 +230,8 @@ impl Record {
             }
             return;
         }
-        // SAFETY: the array has an element of this size, and `Layout::of` has seen that the member is within the struct.
+        // SAFETY: the array has an element of this size, and `Layout::of` has seen that the member
+        // is within the struct.
         unsafe {
             std::ptr::copy_nonoverlapping(array, self.memory.as_ptr().add(offset), element.size());
         }
@@ -238,7 +243,8 @@ impl Drop for Record {
         if let Some(maps) = &self.maps {
             maps.destroy(self.memory);
         }
-        // SAFETY: it was allocated with this layout, and nothing points into it any more: the address is out of the registry.
+        // SAFETY: it was allocated with this layout, and nothing points into it any more: the
+        // address is out of the registry.
         unsafe { dealloc(self.memory.as_ptr(), self.layout) }
     }
 }
@@ -253,7 +259,8 @@ struct Writer<'a> {
 
 impl Writer<'_> {
     fn put<T>(&mut self, at: usize, value: T) {
-        // SAFETY: the arrays have a place of this size for each element; the base is aligned to 8 and `at` to the size of the element, or 8.
+        // SAFETY: the arrays have a place of this size for each element; the base is aligned to 8
+        // and `at` to the size of the element, or 8.
         unsafe { self.base.add(at).cast::<T>().write(value) }
     }
 
@@ -271,7 +278,8 @@ impl Writer<'_> {
             },
             AtomRef::String(text) => {
                 let bytes = text.as_str().as_bytes();
-                // SAFETY: the block has room for all texts and their NULs, of which this is the next; it was zeroed.
+                // SAFETY: the block has room for all texts and their NULs, of which this is the
+                // next; it was zeroed.
                 let place = unsafe {
                     let place = self.base.add(self.texts);
                     std::ptr::copy_nonoverlapping(bytes.as_ptr(), place, bytes.len());

@@ -1,4 +1,4 @@
-//! Rows by the addresses of their structs, and the walk over them.
+//! Rows by the addresses of their structs, and iteration over them.
 
 use std::cell::RefCell;
 use std::ptr;
@@ -34,24 +34,24 @@ struct Location {
 /// All structs of the process.
 static LOCATIONS: RwLock<Option<Map<usize, Location>>> = RwLock::new(None);
 
-/// Grows whenever structs become unknown, so that what threads have at hand is looked up again.
+/// Grows whenever structs become unknown, which invalidates the caches of all threads.
 static EPOCH: AtomicU64 = AtomicU64::new(0);
 
-/// A struct that a thread has at hand: the one that a walk has come to.
+/// A struct that a thread has cached: the current one of an iteration.
 struct Recent {
     address: usize,
     epoch: u64,
     location: Location,
 }
 
-/// Walks of a thread within one another whose structs it keeps at hand.
+/// Nested iterations for which a thread caches the current row.
 const RECENT_MAX: usize = 4;
 
 thread_local! {
     static RECENT: RefCell<Vec<Recent>> = const { RefCell::new(Vec::new()) };
 }
 
-/// The location of a struct that this thread has at hand.
+/// The cached location of a struct.
 fn at_hand(address: usize) -> Option<Location> {
     RECENT
         .try_with(|recent| {
@@ -66,7 +66,7 @@ fn at_hand(address: usize) -> Option<Location> {
         .flatten()
 }
 
-/// Keeps a struct at hand, in place of the one that the walk has come from.
+/// Caches a struct in place of the one that the iteration came from.
 fn keep_at_hand(cell: &Arc<Cell>, former: usize, address: usize, table: usize, slot: usize) {
     let epoch = EPOCH.load(Ordering::Acquire);
     let _ = RECENT.try_with(|recent| {
@@ -181,7 +181,7 @@ pub(crate) fn row_or_null(
     row
 }
 
-/// The first shown row from a slot on, in a walk that has come from a row or begins.
+/// The first shown row at or after a slot, in an iteration that came from a row or begins.
 fn from_slot(
     (cell, state): (&Arc<Cell>, &State),
     table: usize,
@@ -213,7 +213,7 @@ pub extern "C" fn corvid_idl_first_row(
     })
 }
 
-/// The next row behind one, or null.
+/// The row after another one, or null.
 #[unsafe(no_mangle)]
 pub extern "C" fn corvid_idl_next_row(row: *const corvid_idl_row) -> *mut corvid_idl_row {
     row_or_null("corvid_idl_next_row", || {

@@ -1,6 +1,8 @@
-//! TLS settings of the process, for programs that read them from the command line once and make replicas later.
+//! TLS settings of the process, for programs that read them from the command line once and make
+//! replicas later.
 //!
-//! All typed replicas share one set of credentials until [`super::idl::corvid_idl_set_tls`] gives a replica its own. A setting that was given stays until another one takes its place.
+//! All typed replicas share one set of credentials until [`super::idl::corvid_idl_set_tls`] gives a
+//! replica its own. A setting that was given stays until another one takes its place.
 
 use std::ffi::c_char;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -35,7 +37,8 @@ fn set(name: &'static str, settings: impl FnOnce() -> Result<Settings, Failure>)
     })
 }
 
-/// Sets the file of the private key for `ssl:` remotes of all replicas without files of their own, from the next connection on. Null changes nothing.
+/// Sets the file of the private key for `ssl:` remotes of all replicas without files of their own,
+/// from the next connection on. Null changes nothing.
 #[unsafe(no_mangle)]
 pub extern "C" fn corvid_tls_set_private_key_file(file: *const c_char) -> corvid_error {
     set("corvid_tls_set_private_key_file", || {
@@ -57,7 +60,8 @@ pub extern "C" fn corvid_tls_set_certificate_file(file: *const c_char) -> corvid
     })
 }
 
-/// Sets the file of the certificate of the CA, as corvid_tls_set_private_key_file. With `bootstrap` a file that is missing is written with the certificate that the first server shows.
+/// Sets the file of the certificate of the CA, as corvid_tls_set_private_key_file. With `bootstrap`
+/// a file that is missing is written with the certificate that the first server shows.
 #[unsafe(no_mangle)]
 pub extern "C" fn corvid_tls_set_ca_certificate_file(
     file: *const c_char,
@@ -76,7 +80,8 @@ pub extern "C" fn corvid_tls_set_ca_certificate_file(
     })
 }
 
-/// Sets the protocols that connections may use, such as "TLSv1.3", as the option `--ssl-protocols` of servers, for all replicas without files of their own. Null changes nothing.
+/// Sets the protocols that connections may use, such as "TLSv1.3", as the option `--ssl-protocols`
+/// of servers, for all replicas without files of their own. Null changes nothing.
 #[unsafe(no_mangle)]
 pub extern "C" fn corvid_tls_set_protocols(protocols: *const c_char) -> corvid_error {
     set("corvid_tls_set_protocols", || {
@@ -87,7 +92,8 @@ pub extern "C" fn corvid_tls_set_protocols(protocols: *const c_char) -> corvid_e
     })
 }
 
-/// Sets the ciphers of TLS 1.2 that connections may use, as the option `--ssl-ciphers` of servers, for all replicas without files of their own. Null changes nothing.
+/// Sets the ciphers of TLS 1.2 that connections may use, as the option `--ssl-ciphers` of servers,
+/// for all replicas without files of their own. Null changes nothing.
 #[unsafe(no_mangle)]
 pub extern "C" fn corvid_tls_set_ciphers(ciphers: *const c_char) -> corvid_error {
     set("corvid_tls_set_ciphers", || {

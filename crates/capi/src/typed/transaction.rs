@@ -392,10 +392,7 @@ pub extern "C" fn corvid_idl_txn_delete(row: *const corvid_idl_row) {
             if state.inserted.remove(&place) {
                 state.remove(known.table, known.uuid);
             } else {
-                let slot = &mut state.tables[known.table].slots[known.slot];
-                if let Some(record) = slot {
-                    record.state = RowState::Hidden;
-                }
+                state.tables[known.table].take_out_of_sight(known.slot, RowState::Hidden);
                 state.hidden.push(place);
             }
             Ok(())

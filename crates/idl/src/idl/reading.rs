@@ -6,7 +6,7 @@ use super::Idl;
 use crate::class::{ClassError, Column};
 use crate::index::{Cursor, Index, IndexColumn, IndexId, Key};
 use crate::mistake::Mistake;
-use crate::row::{Row, RowId};
+use crate::row::{Row, RowId, RowVersion};
 use crate::txn::RowState;
 use crate::view::RowView;
 
@@ -55,6 +55,35 @@ impl Idl {
     pub fn row(&self, table: TableId, uuid: Uuid) -> Option<RowId> {
         let is_there = self.replica.table(table).contains(uuid);
         is_there.then_some(RowId { table, uuid })
+    }
+
+    /// The slot of a row: a number below the most rows that its table has had at one time, which no
+    /// other present row of the table has. A deleted row gives its slot up, and gets another one if
+    /// its deletion is undone. Callers that keep something by slot compare the row's UUID.
+    #[must_use]
+    pub fn slot(&self, row: RowId) -> Option<usize> {
+        let slot = self.replica.table(row.table).slot(row.uuid)?;
+        Some(slot as usize)
+    }
+
+    /// The version of a row. It is current ([`Idl::is_current`]) until the row changes, by the
+    /// server, the open transaction or the end of one, or is deleted.
+    #[must_use]
+    pub fn version(&self, row: RowId) -> Option<RowVersion> {
+        let table = self.replica.table(row.table);
+        let slot = table.slot(row.uuid)?;
+        Some(RowVersion {
+            table: row.table,
+            slot,
+            number: table.version(slot),
+        })
+    }
+
+    /// Whether a row is there and as it was when it had a version, so that what was computed from
+    /// its columns still holds. Costs no look-up.
+    #[must_use]
+    pub fn is_current(&self, version: RowVersion) -> bool {
+        self.replica.table(version.table).version(version.slot) == version.number
     }
 
     /// The value of a column, or its default if the replica does not hold it. `None` if the row
@@ -256,15 +285,25 @@ impl Idl {
     /// The first row whose columns equal a key.
     #[must_use]
     pub fn find(&self, key: &Key) -> Option<RowId> {
-        let (table, sorted) = (
-            self.replica.table(key.index.table),
-            self.index_of(key.index),
-        );
-        let row = table.at(sorted.find(table.slots(), &key.values)?)?;
-        Some(RowId {
-            table: key.index.table,
-            uuid: row.uuid,
-        })
+        let (row, _) = self.find_values(key.index, &key.values)?;
+        Some(row)
+    }
+
+    /// As [`Idl::find`], by one value for each column of the index and without a key. Also returns
+    /// the row's slot ([`Idl::slot`]). `None` for another number of values.
+    #[must_use]
+    pub fn find_values(&self, index: IndexId, values: &[Datum]) -> Option<(RowId, usize)> {
+        let (table, sorted) = (self.replica.table(index.table), self.index_of(index));
+        if values.len() != sorted.columns().len() {
+            return None;
+        }
+        let slot = sorted.find(table.slots(), values)?;
+        let uuid = table.at(slot)?.uuid;
+        let row = RowId {
+            table: index.table,
+            uuid,
+        };
+        Some((row, slot as usize))
     }
 
     /// The rows whose columns equal a key, ordered by UUID.
@@ -374,7 +413,23 @@ impl Idl {
     /// The row at a cursor, if it still exists.
     #[must_use]
     pub fn cursor_row(&self, cursor: &Cursor) -> Option<RowId> {
-        self.row(cursor.index.table, cursor.row.as_ref()?.0)
+        let (row, _) = self.cursor_slot(cursor)?;
+        Some(row)
+    }
+
+    /// As [`Idl::cursor_row`], with the row's slot ([`Idl::slot`]).
+    #[must_use]
+    pub fn cursor_slot(&self, cursor: &Cursor) -> Option<(RowId, usize)> {
+        let (table, uuid) = (cursor.index.table, cursor.row.as_ref()?.0);
+        let row = RowId { table, uuid };
+        let sorted = self.index_of(cursor.index);
+        // While the index is unchanged, the place still has the row: no look-up by UUID.
+        let slot = if sorted.version() == cursor.version {
+            sorted.get(cursor.place)? as usize
+        } else {
+            self.slot(row)?
+        };
+        Some((row, slot))
     }
 
     /// Moves to the row after the position that the cursor's row had when the cursor reached it,

@@ -1,11 +1,12 @@
 //! Compound indexes: order, ranges and cursors. A transaction moves rows at once, and an abort
 //! moves them back.
 
+use std::collections::BTreeSet;
 use std::net::Ipv4Addr;
 use std::sync::Arc;
 
 use corvid_data::Datum;
-use corvid_idl::{Class, ClassError, Direction, IndexColumn, IndexId, RowId};
+use corvid_idl::{Class, ClassError, Direction, IndexColumn, IndexId, RowId, RowVersion};
 
 use crate::fixture::{Fixture, integer, integers, references, string, strings, text_atom};
 
@@ -144,6 +145,58 @@ fn a_transaction_moves_rows_and_an_abort_moves_them_back() {
             );
         }
     }
+}
+
+#[test]
+fn slots_tell_present_rows_apart_and_versions_their_contents() {
+    let (mut fixture, by_s, _) = indexed();
+    let rows = fill(&mut fixture, &[("a", 1), ("b", 2), ("c", 3)]);
+    let i = fixture.column("simple", "i");
+    let found = |fixture: &Fixture, text: &str| {
+        let found = fixture.peers[0].idl.find_values(by_s, &[string(text)]);
+        found.inspect(|(row, slot)| assert_eq!(fixture.peers[0].idl.slot(*row), Some(*slot)))
+    };
+    let slots = rows.iter().map(|row| fixture.peers[0].idl.slot(*row));
+    let slots: BTreeSet<usize> = slots.map(|slot| slot.expect("it is there")).collect();
+    assert_eq!(slots.len(), 3);
+    assert_eq!(found(&fixture, "b").map(|(row, _)| row), Some(rows[1]));
+    assert_eq!(fixture.peers[0].idl.find_values(by_s, &[]), None);
+    let versions = |fixture: &Fixture| {
+        let versions = rows.iter().map(|row| fixture.peers[0].idl.version(*row));
+        versions.collect::<Vec<_>>()
+    };
+    let current = |fixture: &Fixture, versions: &[Option<RowVersion>]| {
+        let versions = versions.iter().flatten();
+        let current = versions.map(|version| fixture.peers[0].idl.is_current(*version));
+        current.collect::<Vec<_>>()
+    };
+    let before = versions(&fixture);
+    assert_eq!(current(&fixture, &before), [true; 3]);
+    let txn = fixture.idl().begin().unwrap();
+    fixture.idl().write(rows[0], i, integer(9)).unwrap();
+    fixture.idl().delete(rows[1]).unwrap();
+    let slot = fixture.peers[0].idl.slot(rows[0]);
+    let inserted = fixture.insert("simple", &[("s", string("d"))]);
+    assert_eq!(current(&fixture, &before), [false, false, true]);
+    assert_eq!(fixture.peers[0].idl.version(rows[1]), None);
+    assert_eq!(found(&fixture, "b"), None);
+    assert_eq!(found(&fixture, "d").map(|(row, _)| row), Some(inserted));
+    assert_eq!(
+        fixture.peers[0].idl.slot(rows[0]),
+        slot,
+        "a change keeps it"
+    );
+    let within = versions(&fixture);
+    fixture.idl().abort(txn);
+    assert_eq!(current(&fixture, &within), [false, true]);
+    assert_eq!(current(&fixture, &before), [false, false, true]);
+    assert_eq!(found(&fixture, "b").map(|(row, _)| row), Some(rows[1]));
+    // A change by the server.
+    let before = versions(&fixture);
+    fixture.succeed(|fixture| {
+        fixture.idl().write(rows[2], i, integer(7)).unwrap();
+    });
+    assert_eq!(current(&fixture, &before), [true, true, false]);
 }
 
 #[test]
