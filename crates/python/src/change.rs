@@ -1,6 +1,7 @@
 //! Changes of rows: collected when an update is applied, told when the program asks.
 //!
-//! A change keeps counts of data, no copies, so it costs what changed. The rows of tables that nobody watches cost nothing.
+//! A change holds references to data, not copies, so its cost follows the change. Tables without a
+//! watcher cost nothing.
 
 use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -22,7 +23,8 @@ pub(crate) struct Collected {
     pub(crate) row: RowId,
     /// The change number of the change.
     pub(crate) seqno: u64,
-    /// The columns that changed, with their values before and after; of inserted and deleted rows none.
+    /// The columns that changed, with their values before and after; of inserted and deleted rows
+    /// none.
     pub(crate) changed: Vec<(ColumnId, Datum, Datum)>,
     /// The last values of a row that is deleted.
     pub(crate) last: Vec<(ColumnId, Datum)>,
@@ -179,7 +181,8 @@ impl Change {
         Value::of_past(datum).to_python(py, &self.client, column_type)
     }
 
-    /// The elements of a column that one of two values has and the other one has not, in the other one's place.
+    /// The elements of a column that one of two values has and the other one has not, in the other
+    /// one's place.
     fn difference(&self, py: Python<'_>, column: &str, is_added: bool) -> PyResult<Py<PyAny>> {
         let table = self.table;
         let key = self.client.get().schema.column_key(py, table, column)?;

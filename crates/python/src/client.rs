@@ -29,7 +29,7 @@ use crate::session::Session;
 use crate::transaction::Transaction;
 use crate::value;
 
-/// Behind the lock of a client.
+/// The state that a client's lock protects.
 pub(crate) struct State {
     pub(crate) client: polled::Client,
 }
@@ -361,7 +361,7 @@ impl Client {
         let (py, client) = (slf.py(), slf.get());
         let table = client.schema.table_id(py, table)?;
         let rows: Vec<RowId> = client.with(py, |state| state.client.idl().rows(table).collect());
-        rows_of(slf, rows)
+        rows_of(slf, &rows)
     }
 
     fn row_count(&self, py: Python<'_>, table: &str) -> PyResult<usize> {
@@ -567,10 +567,8 @@ impl Client {
 }
 
 /// Rows as Python objects.
-pub(crate) fn rows_of(client: &Bound<'_, Client>, rows: Vec<RowId>) -> PyResult<Vec<Py<Row>>> {
-    let made = rows.into_iter();
-    made.map(|row| Row::object(client.py(), client.as_unbound(), row))
-        .collect()
+pub(crate) fn rows_of(client: &Bound<'_, Client>, rows: &[RowId]) -> PyResult<Vec<Py<Row>>> {
+    (client.get().rows).objects(client.py(), client.as_unbound(), rows)
 }
 
 fn duration(py: Python<'_>, seconds: f64) -> PyResult<Duration> {

@@ -107,7 +107,8 @@ impl Index {
             .transpose()
     }
 
-    /// The rows from one key to another, both included, in the order of the index; `None` is without bound.
+    /// The rows from one key to another, both included, in the order of the index; `None` is
+    /// without bound.
     #[pyo3(signature = (from_key=None, to_key=None))]
     fn range(
         &self,
@@ -124,7 +125,7 @@ impl Index {
             let rows = idl.range_of(self.id, from_key.as_ref(), to_key.as_ref());
             rows.collect()
         });
-        rows_of(self.client.bind(py), rows)
+        rows_of(self.client.bind(py), &rows)
     }
 
     fn __traverse__(&self, visit: PyVisit<'_>) -> Result<(), PyTraverseError> {

@@ -1,10 +1,14 @@
-//! The Python module `corvid._native`: the client core as Python classes, for the package `corvid` in `python/`.
+//! The Python module `corvid._native`: the client core as Python classes, for the package `corvid`
+//! in `python/`.
 //!
-//! Only what costs something is here: the client, rows, transactions, indexes and changes. Waiting is not: the fronts (blocking, asyncio, poll-style)
-//! are written in Python over [`client::Client::wait`]. Docstrings and signatures for users are in `python/corvid/_native.pyi`.
+//! Only what costs something is here: the client, rows, transactions, indexes and changes. Waiting
+//! is not: the fronts (blocking, asyncio, poll-style) are written in Python over
+//! [`client::Client::wait`]. Docstrings and signatures for users are in
+//! `python/corvid/_native.pyi`.
 //!
-//! Invariant: no Python object is made or destroyed while the lock of a client is held, because either may run any Python code, and that
-//! may use the client. The lock is awaited without the GIL.
+//! Invariant: no Python object is made or destroyed while the lock of a client is held, because
+//! either may run any Python code, and that may use the client. The lock is awaited without the
+//! GIL.
 
 mod change;
 mod client;

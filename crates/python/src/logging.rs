@@ -1,5 +1,5 @@
-//! Messages of the library on their way to Python's `logging`: kept until a front takes them, since the threads that write them do
-//! not hold the GIL.
+//! Messages of the library on their way to Python's `logging`: kept until a front takes them, since
+//! the threads that write them do not hold the GIL.
 
 use corvid::LogQueue;
 use log::{Level, LevelFilter};

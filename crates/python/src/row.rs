@@ -25,8 +25,8 @@ thread_local! {
     static PASSED: Cell<Option<(Py<Client>, RowId)>> = const { Cell::new(None) };
 }
 
-/// A row of a client's replica. A handle: it holds no values, but for rows of changes that tell of a deletion. Programs derive classes of it for
-/// the rows of a table.
+/// A row of a client's replica. A handle: it holds no values, but for rows of changes that tell of
+/// a deletion. Programs derive classes of it for the rows of a table.
 #[pyclass(frozen, subclass, weakref, module = "corvid")]
 pub(crate) struct Row {
     pub(crate) client: Py<Client>,
@@ -63,13 +63,13 @@ impl Row {
         Ok(Row::handle(client.clone().unbind(), id))
     }
 
-    /// Sets down what the next row of this thread is made of, when its class is called without
-    /// arguments. Arguments would cost more than the rest.
+    /// Stores the client and the id of this thread's next row, for a call of its class without
+    /// arguments. Passing arguments would cost more than the rest.
     pub(crate) fn pass(client: Py<Client>, id: RowId) {
         PASSED.set(Some((client, id)));
     }
 
-    /// Takes back what [`Row::pass`] has set down.
+    /// Drops what [`Row::pass`] has stored.
     pub(crate) fn pass_nothing() {
         PASSED.set(None);
     }

@@ -49,12 +49,14 @@ impl ColumnAttribute {
             return Ok(slf.clone().into_any().unbind());
         };
         let this = slf.get();
-        let of_row = row.cast::<Row>()?.get();
-        let column = this.column_of(of_row)?;
-        match row.cast::<LiveRow>() {
-            Ok(row) => LiveRow::read_column(row, column, &this.name),
-            Err(_) => of_row.read(row.py(), column),
+        // First: most rows of programs that read a lot are such ones, and a cast costs a walk
+        // over the classes.
+        if let Ok(row) = row.cast::<LiveRow>() {
+            let column = this.column_of(row.as_super().get())?;
+            return LiveRow::read_column(row, column, &this.name);
         }
+        let of_row = row.cast::<Row>()?.get();
+        of_row.read(row.py(), this.column_of(of_row)?)
     }
 
     fn __set__(&self, row: &Bound<'_, PyAny>, object: &Bound<'_, PyAny>) -> PyResult<()> {
@@ -170,7 +172,7 @@ impl RowClass {
         self.class.bind(py).clone()
     }
 
-    /// Whether a call without arguments makes a row of what [`Row::pass`] has set down.
+    /// Whether a call without arguments makes a row from what [`Row::pass`] has stored.
     pub(crate) fn is_plain(&self) -> bool {
         self.is_plain
     }

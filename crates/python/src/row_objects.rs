@@ -1,7 +1,8 @@
-//! Where the Python objects of a client's rows come from.
+//! The Python objects of a client's rows.
 //!
-//! The package `corvid` makes a handle at each use, of a class that a program may choose for each table. The drop-in for `ovs` has one object for each
-//! row for as long as the row is there, because its programs compare rows with `is` and read them after their deletion.
+//! The package `corvid` makes a handle at each use, of a class that a program may choose for each
+//! table. The drop-in for `ovs` has one object for each row for as long as the row is there,
+//! because its programs compare rows with `is` and read them after their deletion.
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::{Mutex, PoisonError};
@@ -32,7 +33,7 @@ enum Kind {
         /// The function.
         make: Py<PyAny>,
         /// Those that were made.
-        objects: Mutex<HashMap<RowId, Py<Row>>>,
+        objects: Mutex<HashMap<RowId, Py<Row>, foldhash::fast::RandomState>>,
     },
 }
 
@@ -99,6 +100,29 @@ impl RowObjects {
         Ok(lock(objects).entry(id).or_insert(made).clone_ref(py))
     }
 
+    /// The objects for rows, in their order.
+    pub(crate) fn objects(
+        &self,
+        py: Python<'_>,
+        client: &Py<Client>,
+        ids: &[RowId],
+    ) -> PyResult<Vec<Py<Row>>> {
+        let Kind::Live { objects, .. } = &self.kind else {
+            return ids.iter().map(|id| self.make(py, client, *id)).collect();
+        };
+        // One lock for all: a lock waits until the counts of the objects before it are in memory.
+        let found: Vec<Option<Py<Row>>> = {
+            let objects = lock(objects);
+            let found = ids.iter().map(|id| objects.get(id));
+            found
+                .map(|object| object.map(|object| object.clone_ref(py)))
+                .collect()
+        };
+        let rows = ids.iter().zip(found);
+        rows.map(|(id, object)| object.map_or_else(|| self.object(py, client, *id), Ok))
+            .collect()
+    }
+
     /// A new object.
     fn make(&self, py: Python<'_>, client: &Py<Client>, id: RowId) -> PyResult<Py<Row>> {
         let schema = &client.get().schema;
@@ -139,7 +163,7 @@ impl RowObjects {
         Ok(object)
     }
 
-    /// An object beside that of the row, which shows former values and no others.
+    /// A second object for the row, which shows former values and no others.
     pub(crate) fn former(
         &self,
         py: Python<'_>,

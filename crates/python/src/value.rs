@@ -7,7 +7,8 @@
 //! | a set | `frozenset` |
 //! | a map | `dict` |
 //!
-//! A reference to a row that is not replicated is left out; where one element must be there, it is `None`. Values of the past have all of theirs.
+//! A reference to a row that is not replicated is left out; where one element must be there, it is
+//! `None`. Values of the past have all of theirs.
 
 use std::collections::BTreeSet;
 
@@ -120,6 +121,20 @@ impl Value {
             objects.extend(atom(key, &column_type.key)?);
         }
         Ok(objects)
+    }
+
+    /// The rows that the elements of a set refer to, without those that are not there.
+    pub(crate) fn rows(
+        &self,
+        py: Python<'_>,
+        client: &Py<Client>,
+        table: TableId,
+    ) -> PyResult<Vec<Py<Row>>> {
+        let uuids = self.datum.keys().filter_map(AtomRef::as_uuid);
+        let rows = uuids.map(|uuid| RowId { table, uuid });
+        let there = rows.filter(|row| !self.absent.contains(&(row.table, row.uuid)));
+        let there: Vec<RowId> = there.collect();
+        client.get().rows.objects(py, client, &there)
     }
 
     /// An element; `None`: a row that is not there.

@@ -1,36 +1,16 @@
 """Requests of the drop-in that a server would refuse: errors of the call, where the original sends them and goes on as if they were in force."""
 
-import time
-
 import ovs.db.error
 import ovs.db.idl
 import ovs.jsonrpc
-import ovs.poller
 import ovs.stream
 
-from .zoo import PATIENCE, ZooTest
+from .drop_in import DropInTest
 
 
-class Requests(ZooTest):
+class Requests(DropInTest):
     def idl(self):
-        helper = ovs.db.idl.SchemaHelper(f"{self.server.directory}/zoo.ovsschema")
-        helper.register_columns("Cage", ["name"])
-        idl = ovs.db.idl.Idl(self.server.remote, helper)
-        self.addCleanup(idl.close)
-        self.run_until(idl, idl.has_ever_connected)
-        return idl
-
-    def run_until(self, idl, holds):
-        end = time.monotonic() + PATIENCE
-        while True:
-            idl.run()
-            if holds():
-                return
-            self.assertLess(time.monotonic(), end)
-            poller = ovs.poller.Poller()
-            idl.wait(poller)
-            poller.timer_wait(1000)
-            poller.block()
+        return self.drop_in("Cage", ["name"])
 
     def test_a_refused_condition_leaves_the_former_one(self):
         writer = self.connect()

@@ -133,7 +133,7 @@ class Transactions(ZooTest):
             with self.assertRaisesRegex(corvid.UsageError, "uncommitted"):
                 txn.inserted(new)
         self.assertEqual(txn.inserted(new).name, "d")
-        with self.assertRaisesRegex(corvid.UsageError, "no insertion of this row"):
+        with self.assertRaisesRegex(corvid.UsageError, "did not insert and commit this row"):
             txn.inserted(cage)
 
     def test_dry_run(self):

@@ -1,6 +1,7 @@
 """A client for OVSDB, the configuration database of Open vSwitch and OVN.
 
-The server sends the rows that a program asks for once, and every change after that, so the program reads from memory::
+The server sends the rows that a program asks for once, and every change after that, so the program
+reads from memory::
 
     import corvid
 
@@ -11,11 +12,14 @@ The server sends the rows that a program asks for once, and every change after t
             port = txn.insert("Logical_Switch_Port", name="lsp1")
             txn.add(switch, "ports", port)
 
-Values are Python's own: ``int``, ``float``, ``bool``, ``str``, ``uuid.UUID``; a reference is a :class:`Row`; a column with one value or none has ``None``
-for none, a set is a ``frozenset``, a map a ``dict`` that refuses changes (:class:`Map`), because values are copies: write the column, or change elements with
+Values are Python's own: ``int``, ``float``, ``bool``, ``str``, ``uuid.UUID``; a reference is a
+:class:`Row`; a column with one value or none has ``None`` for none, a set is a ``frozenset``, a map
+a ``dict`` that refuses changes (:class:`Map`), because values are copies: write the column, or
+change elements with
 :meth:`Transaction.add`, :meth:`Transaction.remove` and :meth:`Transaction.set_key`.
 
-``corvid.aio`` is the same for asyncio, ``corvid.polled`` for programs with an event loop of their own.
+``corvid.aio`` is the same for asyncio, ``corvid.polled`` for programs with an event loop of their
+own.
 """
 
 import logging

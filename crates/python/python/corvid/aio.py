@@ -1,4 +1,6 @@
-"""A client for asyncio. One task takes what the server sends; all else happens in the tasks of the program."""
+"""A client for asyncio. One task takes what the server sends; all else happens in the tasks of the
+program.
+"""
 
 from __future__ import annotations
 
@@ -44,7 +46,9 @@ async def _ready(native: "_native.Client", woken: asyncio.Event) -> None:
 
 
 class Client(Database):
-    """A client for one event loop. :func:`connect` makes one. A time limit of None waits for ever."""
+    """A client for one event loop. :func:`connect` makes one. A time limit of None waits for
+    ever.
+    """
 
     def __init__(
         self, schema: "_native.Schema", remotes: str, tables: Tables = None, *, row_classes: RowClasses = None, **settings: "Unpack[Settings]"
@@ -117,14 +121,17 @@ class Client(Database):
         return self.seqno
 
     async def wait_for_lock(self, timeout: Optional[float] = None) -> None:
-        """Waits until the lock is held that :meth:`set_lock` asked for. Raises :class:`~corvid.errors.NotLocked` if the server refuses it."""
+        """Waits until the lock is held that :meth:`set_lock` asked for. Raises
+        :class:`~corvid.errors.NotLocked` if the server refuses it.
+        """
         await self.wait_until(self._is_lock_answered, timeout)
         self._check_lock()
 
     async def set_condition(self, table: str, condition: Condition, timeout: Optional[float] = None) -> None:
         """Chooses the rows of a table that are replicated, and waits until the server applies it.
 
-        A clause that a server would refuse raises :class:`~corvid.errors.ColumnError`. In this and any other refusal the condition before it stays in force.
+        A clause that a server would refuse raises :class:`~corvid.errors.ColumnError`. In this and
+        any other refusal the condition before it stays in force.
         """
         promise = self._set_condition(table, condition)
         await self.wait_until(lambda: self.native.condition_seqno >= promise, timeout)
@@ -151,9 +158,11 @@ class Client(Database):
     async def transaction(
         self, comment: Optional[str] = None, *, dry_run: bool = False, timeout: Optional[float] = None
     ) -> AsyncIterator["_native.Transaction"]:
-        """Opens a transaction. The end of the block commits it and waits; an exception within the block aborts it.
+        """Opens a transaction. The end of the block commits it and waits; an exception within the
+        block aborts it.
 
-        Without a connection it waits for one, and for the contents; the time limit is for each of the two waits. Raises
+        Without a connection it waits for one, and for the contents; the time limit is for each of
+        the two waits. Raises
         :class:`~corvid.errors.TryAgain`, :class:`~corvid.errors.NotLocked` or :class:`~corvid.errors.Refused`. The replica stands still while the
         block waits for something else.
         """
@@ -177,9 +186,11 @@ class Client(Database):
     async def transact(
         self, change: Callable[["_native.Transaction"], Result], comment: Optional[str] = None, timeout: Optional[float] = None
     ) -> Result:
-        """Calls ``change`` with an open transaction and commits; does it again from the new contents as long as that loses races.
+        """Calls ``change`` with an open transaction and commits; does it again from the new
+        contents as long as that loses races.
 
-        ``change`` is a plain function. Returns what it has returned. See :meth:`corvid.blocking.Client.transact`.
+        ``change`` is a plain function. Returns what it has returned. See
+        :meth:`corvid.blocking.Client.transact`.
         """
         self._check_not_owner()
         deadline = Deadline(timeout)
@@ -253,7 +264,9 @@ async def connect(
     row_classes: RowClasses = None,
     **settings: Any,
 ) -> Any:
-    """Connects to a database and waits until its contents are there. The arguments are those of :func:`corvid.connect`."""
+    """Connects to a database and waits until its contents are there. The arguments are those of
+    :func:`corvid.connect`.
+    """
     deadline = Deadline(timeout)
     if schema is None:
         probe = Client(_native.Schema.empty(database), remotes, {}, **{**settings, "lock": None})

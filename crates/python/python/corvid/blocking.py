@@ -1,4 +1,6 @@
-"""A client for programs that do one thing at a time: each call blocks until its result is there. Several threads may share it."""
+"""A client for programs that do one thing at a time: each call blocks until its result is there.
+Several threads may share it.
+"""
 
 from __future__ import annotations
 
@@ -23,15 +25,19 @@ C = TypeVar("C", bound="Client")
 
 
 class Client(Database):
-    """A client whose calls block. :func:`connect` makes one. A time limit of None waits for ever."""
+    """A client whose calls block. :func:`connect` makes one. A time limit of None waits for
+    ever.
+    """
 
     def __init__(
         self, schema: "_native.Schema", remotes: str, tables: Tables = None, *, row_classes: RowClasses = None, **settings: "Unpack[Settings]"
     ) -> None:
         super().__init__(schema, remotes, tables, row_classes=row_classes, **settings)
-        # Held while the replica takes an update and while a transaction is open: neither may happen during the other.
+        # Held while the replica takes an update and while a transaction is open: neither may happen
+        # during the other.
         self._turn = threading.RLock()
-        # Not a method of this object, which would keep itself alive: it ends with the last reference to it.
+        # Not a method of this object, which would keep itself alive: it ends with the last
+        # reference to it.
         self._waiter = Waiter(self.native, self._turn)
 
     def __enter__(self: C) -> C:
@@ -41,7 +47,9 @@ class Client(Database):
         self.close()
 
     def close(self) -> None:
-        """Ends the session, and the waits of other threads with :class:`~corvid.errors.NoServer`. Rows can still be read."""
+        """Ends the session, and the waits of other threads with :class:`~corvid.errors.NoServer`.
+        Rows can still be read.
+        """
         self.native.close()
         with contextlib.suppress(UsageError):
             self._waiter.interrupt()
@@ -65,14 +73,17 @@ class Client(Database):
         return self.seqno
 
     def wait_for_lock(self, timeout: Optional[float] = None) -> None:
-        """Waits until the lock is held that :meth:`set_lock` asked for. Raises :class:`~corvid.errors.NotLocked` if the server refuses it."""
+        """Waits until the lock is held that :meth:`set_lock` asked for. Raises
+        :class:`~corvid.errors.NotLocked` if the server refuses it.
+        """
         self.wait_until(self._is_lock_answered, timeout)
         self._check_lock()
 
     def set_condition(self, table: str, condition: Condition, timeout: Optional[float] = None) -> None:
         """Chooses the rows of a table that are replicated, and waits until the server applies it.
 
-        A clause that a server would refuse raises :class:`~corvid.errors.ColumnError`. In this and any other refusal the condition before it stays in force.
+        A clause that a server would refuse raises :class:`~corvid.errors.ColumnError`. In this and
+        any other refusal the condition before it stays in force.
         """
         promise = self._set_condition(table, condition)
         self.wait_until(lambda: self.native.condition_seqno >= promise, timeout)
@@ -99,9 +110,11 @@ class Client(Database):
     def transaction(
         self, comment: Optional[str] = None, *, dry_run: bool = False, timeout: Optional[float] = None
     ) -> Iterator["_native.Transaction"]:
-        """Opens a transaction, on contents that are up to date. The end of the block commits it and waits; an exception within the block aborts it.
+        """Opens a transaction, on contents that are up to date. The end of the block commits it and
+        waits; an exception within the block aborts it.
 
-        Without a connection it waits for one, and for the contents; the time limit is for each of the two waits. Raises
+        Without a connection it waits for one, and for the contents; the time limit is for each of
+        the two waits. Raises
         :class:`~corvid.errors.TryAgain`, :class:`~corvid.errors.NotLocked` or :class:`~corvid.errors.Refused`.
         """
         self.wait_until(self._is_synced, timeout)
@@ -113,10 +126,11 @@ class Client(Database):
     def transact(
         self, change: Callable[["_native.Transaction"], Result], comment: Optional[str] = None, timeout: Optional[float] = None
     ) -> Result:
-        """Calls ``change`` with an open transaction and commits; does it again from the new contents as long as that loses races.
+        """Calls ``change`` with an open transaction and commits; does it again from the new
+        contents as long as that loses races.
 
-        Returns what ``change`` has returned. When the connection was lost, nobody knows whether the first attempt was committed: ``change`` should look
-        at the contents before it changes them.
+        Returns what ``change`` has returned. When the connection was lost, nobody knows whether the
+        first attempt was committed: ``change`` should look at the contents before it changes them.
         """
         deadline = Deadline(timeout)
         while True:
@@ -131,7 +145,8 @@ class Client(Database):
             self.wait_until(lambda: self.seqno != before, deadline.left())
 
     def changes(self, *tables: str, timeout: Optional[float] = None) -> Iterator["_native.Change"]:
-        """The changes of these tables (of all, if none is named) from now on, one by one; waits for them.
+        """The changes of these tables (of all, if none is named) from now on, one by one; waits for
+        them.
 
         With a time limit it ends when no change has come for that long.
         """
@@ -189,9 +204,11 @@ def connect(
 ) -> Any:
     """Connects to a database and waits until its contents are there.
 
-    ``remotes`` is a list like ``"ssl:10.0.0.1:6641,ssl:10.0.0.2:6641"``. ``tables`` says what is replicated; see :data:`corvid.Tables`. Without a
-    ``schema`` that of the server is taken. ``row_classes`` has classes for the rows of tables, by name. Other settings: ``leader_only`` (True), ``retry`` (True), ``shuffle`` (True), ``probe_interval``
-    in seconds, ``lock``; for ``ssl:`` the files ``private_key``, ``certificate`` and ``ca_cert``.
+    ``remotes`` is a list like ``"ssl:10.0.0.1:6641,ssl:10.0.0.2:6641"``. ``tables`` says what is
+    replicated; see :data:`corvid.Tables`. Without a ``schema`` that of the server is taken.
+    ``row_classes`` has classes for the rows of tables, by name. Other settings: ``leader_only``
+    (True), ``retry`` (True), ``shuffle`` (True), ``probe_interval`` in seconds, ``lock``; for
+    ``ssl:`` the files ``private_key``, ``certificate`` and ``ca_cert``.
     """
     deadline = Deadline(timeout)
     if schema is None:

@@ -1,4 +1,6 @@
-"""The tables and columns that a client replicates, and the error of using others: their contents are not known."""
+"""The tables and columns that a client replicates, and the error of using others: their contents
+are not known.
+"""
 
 from __future__ import annotations
 
@@ -22,7 +24,9 @@ class Chosen:
         return table in self._columns
 
     def check(self, table: str, columns: Iterable[str] = ()) -> None:
-        """Raises the error of a use of a table that is not replicated, or of columns of it that are not."""
+        """Raises the error of a use of a table that is not replicated, or of columns of it that are
+        not.
+        """
         known = {column.name for column in self._schema.columns(table)}
         if table not in self._columns:
             raise UsageError(f"table {table} is not replicated: select it in the tables of connect")

@@ -1,4 +1,6 @@
-"""Whatever the fronts have in common: tables, transactions, settings of the session. It never waits."""
+"""The parts that the fronts share: tables, transactions, settings of the session. This module never
+waits.
+"""
 
 from __future__ import annotations
 
@@ -19,9 +21,10 @@ if TYPE_CHECKING:
     from ._typing import RowBase
     from .settings import Settings
 
-#: The tables and columns that a client replicates: all of them (None), some tables by name with all their columns, or for each table its
-#: columns: all of them (None), some of them by name, or each with its mode: "read", "write" (changes of it wake nobody) or "on_demand" (fetched,
-#: not replicated).
+#: The tables and columns that a client replicates: all of them (None), some tables by name with all
+#: their columns, or for each table its columns: all of them (None), some of them by name, or each
+#: with its mode: "read", "write" (changes of it wake nobody) or "on_demand" (fetched, not
+#: replicated).
 Tables = Union[None, Iterable[str], Mapping[str, Union[None, Iterable[str], Mapping[str, str]]]]
 #: Classes for the rows of tables, by name.
 RowClasses = Optional[Mapping[str, Type["RowBase"]]]
@@ -44,7 +47,8 @@ def modes(schema: "_native.Schema", tables: Tables) -> Dict[str, Dict[str, str]]
 
 
 def row_classes(schema: "_native.Schema") -> Dict[str, Type["_native.Row"]]:
-    """Classes for the rows of all tables, with the columns in their annotations and docstrings: for ``row_classes`` of :func:`corvid.connect`.
+    """Classes for the rows of all tables, with the columns in their annotations and docstrings: for
+    ``row_classes`` of :func:`corvid.connect`.
 
     ``ovsdb-idlc python`` writes such classes as text, for type checkers.
     """
@@ -58,7 +62,9 @@ def row_classes(schema: "_native.Schema") -> Dict[str, Type["_native.Row"]]:
 
 
 class Database:
-    """A replica of a database. Its tables are attributes, and items by name: ``db.Bridge``, ``db["Bridge"]``."""
+    """A replica of a database. Its tables are attributes, and items by name: ``db.Bridge``,
+    ``db["Bridge"]``.
+    """
 
     def __init__(
         self, schema: "_native.Schema", remotes: str, tables: Tables = None, *, row_classes: RowClasses = None, **settings: "Unpack[Settings]"
@@ -74,7 +80,9 @@ class Database:
 
     @property
     def schema(self) -> "_native.Schema":
-        """The schema of the client: that of the server when it connected first, or the one that was given."""
+        """The schema of the client: that of the server when it connected first, or the one that was
+        given.
+        """
         return self.native.schema
 
     @property
@@ -104,7 +112,9 @@ class Database:
         return [*object.__dir__(self), *self.schema.tables()]
 
     def _wake(self) -> None:
-        """Ends a wait for the session, which may be one for a descriptor that is closed now. Fronts that wait override it."""
+        """Ends a wait for the session, which may be one for a descriptor that is closed now. Fronts
+        that wait override it.
+        """
 
     def set_remotes(self, remotes: str) -> None:
         """Connects to other remotes. A connection to one that is still listed is kept."""
@@ -117,12 +127,16 @@ class Database:
         self._wake()
 
     def set_probe_interval(self, seconds: Optional[float]) -> None:
-        """How long the server may be silent before it is probed: 0 never, None as is the default."""
+        """How long the server may be silent before it is probed: 0 never, None as is the
+        default.
+        """
         self.native.set_probe_interval(seconds)
         self._wake()
 
     def set_lock(self, name: Optional[str]) -> None:
-        """Asks the server for a lock, or gives it back (None). While a lock is set, transactions need it."""
+        """Asks the server for a lock, or gives it back (None). While a lock is set, transactions
+        need it.
+        """
         self.native.set_lock(name)
         self._wake()
 
@@ -142,7 +156,9 @@ class Database:
 
     @contextlib.contextmanager
     def _opened(self, comment: Optional[str], dry_run: bool = False) -> Iterator["_native.Transaction"]:
-        """A transaction that is open within the block. The end of the block sends it, an exception aborts it."""
+        """A transaction that is open within the block. The end of the block sends it, an exception
+        aborts it.
+        """
         txn = self.native.begin()
         try:
             if comment is not None:
@@ -233,7 +249,9 @@ class Deadline:
 
 
 def forward_log() -> None:
-    """Passes messages of the library on to ``logging``; the loggers are called ``corvid.client`` and the like."""
+    """Passes messages of the library on to ``logging``; the loggers are called ``corvid.client``
+    and the like.
+    """
     for level, name, text in _native.take_log_messages():
         logging.getLogger(name).log(level, "%s", text)
 

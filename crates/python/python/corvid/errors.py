@@ -12,7 +12,8 @@ class Error(Exception):
     __str__ = Exception.__str__
 
     def __reduce__(self) -> Any:
-        # Constructors take other arguments than the text, so an exception is not pickled by calling them again.
+        # Constructors take other arguments than the text, so an exception is not pickled by calling
+        # them again.
         return _restored, (type(self), self.args, dict(self.__dict__))
 
 
@@ -87,7 +88,9 @@ class TransactionError(Error):
 
 
 class TryAgain(TransactionError):
-    """It lost a race with another client, or the connection was lost: it may have been committed. Look at the contents, and make it again."""
+    """It lost a race with another client, or the connection was lost: it may have been committed.
+    Look at the contents, and make it again.
+    """
 
     status = "try again"
 
@@ -105,7 +108,8 @@ class Refused(TransactionError):
         place = "" if operation is None else f"operation {operation}: "
         named = ": ".join(part for part in (tag, details) if part)
         super().__init__(place + (named or "no reason given"))
-        #: The kind of error (RFC 7047 3.1): "constraint violation" and the like; None if it is not known.
+        #: The kind of error (RFC 7047 3.1): "constraint violation" and the like; None if it is not
+        #: known.
         self.tag = tag
         #: The server's explanation.
         self.details = details

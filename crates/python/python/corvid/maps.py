@@ -8,7 +8,9 @@ from .errors import UsageError
 
 
 class Map(dict[Any, Any]):
-    """A copy of a map column. It is a dict that refuses changes, because a change of the copy would change no row."""
+    """A copy of a map column. It is a dict that refuses changes, because a change of the copy would
+    change no row.
+    """
 
     __slots__ = ()
 

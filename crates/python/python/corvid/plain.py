@@ -10,7 +10,8 @@ from . import _native
 
 
 def as_json(value: Any) -> Any:
-    """A value that ``json.dumps`` takes: sets are sorted lists, UUIDs and rows the text of the UUID, maps have texts for such keys.
+    """A value that ``json.dumps`` takes: sets are sorted lists, UUIDs and rows the text of the
+    UUID, maps have texts for such keys.
 
     For the contents of a row: ``json.dumps(corvid.as_json(row.as_dict()))``.
     """

@@ -1,4 +1,6 @@
-"""A client for programs with an event loop of their own: it says what to wait for, and works when it is called."""
+"""A client for programs with an event loop of their own: it says what to wait for, and works when
+it is called.
+"""
 
 from __future__ import annotations
 
@@ -22,7 +24,9 @@ class Wait(NamedTuple):
 
 
 class Client(Database):
-    """A client that never waits. Call :meth:`run`, look at the replica, and wait for :meth:`wait`."""
+    """A client that never waits. Call :meth:`run`, look at the replica, and wait for
+    :meth:`wait`.
+    """
 
     def run(self) -> bool:
         """Does all work that needs no waiting, within bounds. Returns whether something changed."""
@@ -41,7 +45,9 @@ class Client(Database):
         self.native.close()
 
     def begin(self) -> "_native.Transaction":
-        """Opens a transaction. :meth:`~corvid.Transaction.commit` sends it; its status changes in :meth:`run`."""
+        """Opens a transaction. :meth:`~corvid.Transaction.commit` sends it; its status changes in
+        :meth:`run`.
+        """
         return self.native.begin()
 
     @staticmethod
@@ -50,7 +56,9 @@ class Client(Database):
         check(txn)
 
     def set_condition(self, table: str, condition: Condition) -> int:
-        """Chooses the rows of a table that are replicated. Returns the number that :attr:`condition_seqno` reaches when the server applies it."""
+        """Chooses the rows of a table that are replicated. Returns the number that
+        :attr:`condition_seqno` reaches when the server applies it.
+        """
         return self._set_condition(table, condition)
 
     @property
@@ -59,5 +67,7 @@ class Client(Database):
         return self.native.condition_seqno
 
     def watch(self, *tables: str) -> "_native.Watch":
-        """The changes of these tables (of all, if none is named) from now on: call :meth:`~corvid.Watch.take` after :meth:`run`."""
+        """The changes of these tables (of all, if none is named) from now on: call
+        :meth:`~corvid.Watch.take` after :meth:`run`.
+        """
         return self._watch(tables)

@@ -84,7 +84,9 @@ class Table(Generic[R]):
         return self.get(row) is not None
 
     def index(self, *columns: str) -> "_native.Index[R]":
-        """The rows in the order of these columns; one with a leading ``-`` descends. It is made at the first call, and kept up."""
+        """The rows in the order of these columns; one with a leading ``-`` descends. It is made at
+        the first call, and kept up.
+        """
         if not columns:
             raise UsageError("an index needs columns")
         if columns not in self._indexes:

@@ -15,10 +15,12 @@ from .errors import NoServer, TimedOut
 
 
 class Waiter:
-    """Threads that wait for a client. One polls its descriptor and takes what comes; the others are woken when something has come.
+    """Threads that wait for a client. One polls its descriptor and takes what comes; the others are
+    woken when something has come.
 
-    A thread that begins to wait takes what is there, which may be what the polling one waits for, and may leave something to send: so it ends that poll
-    once. Those that are woken take nothing, so threads do not wake each other for ever.
+    A thread that begins to wait takes what is there, which may be what the polling one waits for,
+    and may leave something to send: so it ends that poll once. Those that are woken take nothing,
+    so threads do not wake each other for ever.
     """
 
     _read_end = _write_end = -1
@@ -44,7 +46,8 @@ class Waiter:
 
     def run(self) -> bool:
         """Takes what is there, and tells the others. Returns whether something changed."""
-        # First: in a forked child a thread of the parent may have locked what comes next, and the pipe is the parent's.
+        # First: in a forked child a thread of the parent may have locked what comes next, and the
+        # pipe is the parent's.
         self._native.check_process()
         has_changed = self._take()
         self.interrupt()
@@ -108,7 +111,9 @@ class Waiter:
 
 
 def wait_for(fd: Optional[int], readable: bool, writable: bool, waker: int, timeout: Optional[float]) -> bool:
-    """Waits for a descriptor, or until another one is readable; with a time limit in seconds. Returns whether the other one is."""
+    """Waits for a descriptor, or until another one is readable; with a time limit in seconds.
+    Returns whether the other one is.
+    """
     poll = getattr(select, "poll", None)
     if poll is None:
         # eventlet leaves programs no poll, but a select that lets other green threads run.

@@ -4,14 +4,16 @@
 //! these and no others: the last ones of a deleted row, or the old ones of changed columns.
 
 use std::collections::BTreeSet;
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use corvid::{Column, ColumnId, Element, Misuse};
+use corvid::data::ColumnType;
+use corvid::{Column, ColumnId, Element, Misuse, RowVersion};
 use pyo3::exceptions::{PyAssertionError, PyAttributeError};
 use pyo3::prelude::*;
 
 use crate::client::Client;
 use crate::error::Mismatch;
+use crate::ovs::read_values::ReadValues;
 use crate::ovs::value;
 use crate::row::Row;
 use crate::value::Value;
@@ -22,13 +24,24 @@ const HASH_MODULUS: u128 = (1 << 61) - 1;
 /// A row with the attributes of `ovs.db.idl.Row`.
 #[pyclass(frozen, subclass, extends = Row, module = "corvid._native")]
 pub(crate) struct LiveRow {
+    /// Never held while the lock of the client is waited for, which gives the GIL up.
+    own: Mutex<Own>,
+}
+
+/// The state of a row's object.
+#[derive(Default)]
+struct Own {
     /// Of a new row: the columns that have been set. Others have no value yet.
-    set: Mutex<Option<BTreeSet<ColumnId>>>,
+    set: Option<BTreeSet<ColumnId>>,
+    read: ReadValues,
 }
 
 /// The outcome of reading a column under the lock of the client.
 enum Read {
-    Value(Value),
+    /// The object that the last read returned is still valid.
+    AsBefore,
+    /// A value, with the version of the row if that says how long it holds.
+    Value(Value, Option<RowVersion>),
     DeletedHere,
     Gone,
 }
@@ -38,14 +51,12 @@ impl LiveRow {
         PyAttributeError::new_err(format!("Row instance has no attribute '{name}'"))
     }
 
-    fn has_no_value(&self, id: ColumnId) -> bool {
-        let set = self.set.lock().unwrap_or_else(PoisonError::into_inner);
-        set.as_ref().is_some_and(|set| !set.contains(&id))
+    fn own(&self) -> MutexGuard<'_, Own> {
+        self.own.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn note_set(&self, id: ColumnId) {
-        let mut set = self.set.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(set) = &mut *set {
+        if let Some(set) = &mut self.own().set {
             set.insert(id);
         }
     }
@@ -59,30 +70,57 @@ impl LiveRow {
         let (py, row) = (slf.py(), slf.as_super().get());
         let client = row.client.get();
         let column_type = client.schema.column_type(column);
-        let own = match row.kept() {
+        let kept = match row.kept() {
             None => None,
             Some(kept) => {
                 let found = kept.iter().find(|(id, _)| *id == column.id);
                 Some(found.ok_or_else(|| LiveRow::no_attribute(name))?.1.clone())
             }
         };
-        if slf.get().has_no_value(column.id) {
-            return Err(LiveRow::no_attribute(name));
-        }
+        let is_kept = kept.is_some();
+        let before = {
+            let own = slf.get().own();
+            if own
+                .set
+                .as_ref()
+                .is_some_and(|set| !set.contains(&column.id))
+            {
+                return Err(LiveRow::no_attribute(name));
+            }
+            own.read.get(py, column.id).filter(|_| !is_kept)
+        };
         let read = client.with(py, |state| {
             let idl = state.client.idl();
-            match own.or_else(|| idl.read(row.id, column)) {
-                Some(datum) => Read::Value(Value::new(idl, column_type, datum)),
+            if before
+                .as_ref()
+                .is_some_and(|(version, _)| idl.is_current(*version))
+            {
+                return Read::AsBefore;
+            }
+            // The version is that of the columns that the replica holds, and of no others.
+            let is_versioned = !is_kept && is_immutable(column_type);
+            let is_held = |idl: &corvid::Idl| {
+                let view = idl.view(row.id);
+                view.is_some_and(|view| view.get(column).is_some())
+            };
+            let version = (is_versioned && is_held(idl)).then(|| idl.version(row.id));
+            match kept.or_else(|| idl.read(row.id, column)) {
+                Some(datum) => {
+                    let value = Value::new(idl, column_type, datum);
+                    Read::Value(value, version.flatten())
+                }
                 None if idl.is_deleted_here(row.id) => Read::DeletedHere,
                 None => Read::Gone,
             }
         });
-        let value = match read {
-            Read::Value(value) => value,
-            Read::DeletedHere => {
+        let (value, version) = match (read, before) {
+            (Read::AsBefore, Some((_, object))) => return Ok(object),
+            (Read::AsBefore, None) => return Err(LiveRow::no_attribute(name)),
+            (Read::Value(value, version), _) => (value, version),
+            (Read::DeletedHere, _) => {
                 return Err(PyAssertionError::new_err("the transaction deletes the row"));
             }
-            Read::Gone => return Err(LiveRow::no_attribute(name)),
+            (Read::Gone, _) => return Err(LiveRow::no_attribute(name)),
         };
         if let Some(target) = client
             .unregistered
@@ -92,7 +130,13 @@ impl LiveRow {
             let text = format!("Table {target} is not registered");
             return Err(PyAttributeError::new_err(text));
         }
-        value::to_python(&value, py, &row.client, column_type)
+        let object = value::to_python(&value, py, &row.client, column_type)?;
+        if let Some(version) = version {
+            let for_later = object.clone_ref(py);
+            let former = slf.get().own().read.keep(version, column.id, for_later);
+            drop(former);
+        }
+        Ok(object)
     }
 
     /// Writes a column, in the open transaction.
@@ -144,15 +188,13 @@ impl LiveRow {
     ) -> PyResult<PyClassInitializer<LiveRow>> {
         let row = Row::of_names(client, table, uuid)?;
         let row = PyClassInitializer::from(row);
-        Ok(row.add_subclass(LiveRow {
-            set: Mutex::new(None),
-        }))
+        let own = Mutex::default();
+        Ok(row.add_subclass(LiveRow { own }))
     }
 
     /// The row is one that the open transaction inserts: columns have no value until they are set.
     fn _is_new(&self) {
-        let mut set = self.set.lock().unwrap_or_else(PoisonError::into_inner);
-        set.get_or_insert_default();
+        self.own().set.get_or_insert_default();
     }
 
     /// Whether the client holds a column of the row: it is replicated, or was fetched.
@@ -258,6 +300,12 @@ impl LiveRow {
         let number = u128::from_be_bytes(slf.as_super().get().id.uuid.0);
         u64::try_from(number % HASH_MODULUS).unwrap_or_default()
     }
+}
+
+/// Whether the objects of a column cannot be changed, and depend on no other row.
+fn is_immutable(column_type: &ColumnType) -> bool {
+    let is_one = (column_type.min, column_type.max) == (1, 1) && !column_type.is_map();
+    is_one && column_type.key.reference.is_none()
 }
 
 fn element(

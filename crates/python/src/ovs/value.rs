@@ -6,7 +6,8 @@
 //! | a set, also one of at most one | a sorted `list` | list, tuple, set, or an element alone |
 //! | a map | `dict` | `dict` |
 //!
-//! References to rows that are not there are left out; where one element must be there, it is the UUID zero.
+//! References to rows that are not there are left out; where one element must be there, it is the
+//! UUID zero.
 
 use std::collections::BTreeMap;
 
@@ -17,7 +18,7 @@ use pyo3::types::{PyBool, PyDict, PyFloat, PyFrozenSet, PyInt, PyList, PySet, Py
 
 use crate::client::Client;
 use crate::error::Mismatch;
-use crate::value::{Value, uuid_of, uuid_to_python};
+use crate::value::{Value, target, uuid_of, uuid_to_python};
 
 /// Integers of this size and more have no exact float.
 const EXACT_MAX: f64 = 9_007_199_254_740_992.0;
@@ -50,8 +51,11 @@ pub(crate) fn to_python(
         let object = value.first(column_type, atom)?;
         return object.map_or_else(|| Ok(uuid_to_python(py, Uuid([0; 16]))?.unbind()), Ok);
     }
-    let objects = value.elements(column_type, atom)?;
-    Ok(PyList::new(py, objects)?.into_any().unbind())
+    let list = match target(&column_type.key) {
+        Some(table) => PyList::new(py, value.rows(py, client, table)?)?,
+        None => PyList::new(py, value.elements(column_type, atom)?)?,
+    };
+    Ok(list.into_any().unbind())
 }
 
 /// A value for a column. A [`Mismatch`] has the text of the log message.

@@ -1,6 +1,7 @@
 """Addresses of host names, from the system's resolver.
 
-The newest library of Open vSwitch has this module for the library unbound. The functions are the same; a look-up blocks.
+The newest library of Open vSwitch has this module for the library unbound. The functions are the
+same; a look-up blocks.
 """
 
 import ipaddress

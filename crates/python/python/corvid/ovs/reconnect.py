@@ -355,7 +355,8 @@ class Reconnect(object):
     def receive_attempted(self, now):
         """Reports that the owner looked for input.
 
-        No probe is due before: a program that was suspended may find input when it looks. None: it always looks.
+        No probe is due before: a program that was suspended may find input when it looks. None: it
+        always looks.
         """
         self.last_receive_attempt = now
 

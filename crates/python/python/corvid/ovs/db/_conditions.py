@@ -2,7 +2,9 @@
 
 
 class ConditionState:
-    """A condition as it was set, as it was sent, and as the server has it. Each is a list of clauses and booleans, or None."""
+    """A condition as it was set, as it was sent, and as the server has it. Each is a list of
+    clauses and booleans, or None.
+    """
 
     def __init__(self):
         self._new = None

@@ -58,7 +58,9 @@ def tls_files():
 
 
 def _schema_json(idl):
-    """The tables as the core reads them. References to tables that are not there are UUIDs, listed beside."""
+    """The tables as the core reads them. References to tables that are not there are UUIDs, listed
+    beside.
+    """
     tables, unregistered = {}, []
     for name, table in idl.tables.items():
         columns = {}
@@ -107,7 +109,8 @@ def forward_log():
         if text.startswith(("transaction error: ", "no server with the contents so far: ")):
             # Programs read the first with `Transaction.get_error`. The original logs neither.
             continue
-        # The original's modules, by which programs set levels: messages about a remote are those of its reconnection.
+        # The original's modules, by which programs set levels: messages about a remote are those of
+        # its reconnection.
         logger = _reconnect_log if _OF_REMOTE.match(text) else _idl_log
         if level < 20 and _OF_MESSAGE.match(text):
             logger = _jsonrpc.vlog

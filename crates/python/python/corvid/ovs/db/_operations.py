@@ -1,4 +1,6 @@
-"""Operations of RFC 7047 5.2 as a transaction adds them itself: for rows that the replica does not have, the core cannot make them."""
+"""Operations of RFC 7047 5.2 as a transaction adds them itself: for rows that the replica does not
+have, the core cannot make them.
+"""
 
 from . import data as _data
 from . import error as _error

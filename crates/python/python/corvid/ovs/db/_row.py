@@ -1,7 +1,7 @@
 """Rows.
 
-A row that the replica has is a :class:`Row`: the core keeps its values, and makes one object for each row. :class:`DetachedRow` is a row that a program
-made itself, of values of its own.
+A row that the replica has is a :class:`Row`: the core keeps its values, and makes one object for
+each row. :class:`DetachedRow` is a row that a program made itself, of values of its own.
 """
 
 import functools
@@ -24,7 +24,9 @@ class UnknownColumn(KeyError, AttributeError):
 
 
 class ColumnDefaultDict(dict):
-    """Values by column. All columns of the table are keys; those without a value have the default of their type, and `get` does not know them."""
+    """Values by column. All columns of the table are keys; those without a value have the default
+    of their type, and `get` does not know them.
+    """
 
     __slots__ = ("_table",)
 
@@ -53,14 +55,17 @@ class ColumnDefaultDict(dict):
 class Row(_native.LiveRow):
     """A row of a table. Its columns are attributes.
 
-    Reading a column makes a new ``list``, ``dict``, ``int``, ``float``, ``bool``, ``str`` or ``uuid.UUID`` each time; references are rows.
-    Assigning needs an open transaction of the row's Idl. Inside it the row shows what was assigned.
+    Reading a column makes a new ``list``, ``dict``, ``int``, ``float``, ``bool``, ``str`` or
+    ``uuid.UUID`` each time; references are rows. Assigning needs an open transaction of the row's
+    Idl. Inside it the row shows what was assigned.
     """
 
     __slots__ = ("_idl", "_table", "_persist_uuid")
 
     def __new__(cls, idl, table, uuid, data, persist_uuid=False):
-        """A row apart from the replica, for changes of a row that has not arrived, and for tests."""
+        """A row apart from the replica, for changes of a row that has not arrived, and for
+        tests.
+        """
         row = _native.LiveRow.__new__(DetachedRow, _nowhere(), "Nowhere", uuid)
         _fill(row, idl, table, persist_uuid)
         if not isinstance(row, cls):
@@ -73,7 +78,9 @@ class Row(_native.LiveRow):
 
     @classmethod
     def from_json(cls, idl, table, uuid, row_json):
-        """A row apart from the replica, with values as in RFC 7047's ``<row>``. Columns that the table does not have are left out with a warning."""
+        """A row apart from the replica, with values as in RFC 7047's ``<row>``. Columns that the
+        table does not have are left out with a warning.
+        """
         values = {}
         for name, value in row_json.items():
             column = table.columns.get(name)
@@ -108,7 +115,8 @@ class Row(_native.LiveRow):
 
     @property
     def _data(self):
-        """The server's values, by column; of a new row None. A transaction that deletes the row leaves them.
+        """The server's values, by column; of a new row None. A transaction that deletes the row
+        leaves them.
 
         A column that has to be fetched has a value when it was.
         """
@@ -156,7 +164,9 @@ class Row(_native.LiveRow):
         return txn
 
     def verify(self, column_name):
-        """Commits only if the column still has the value that it has now; otherwise the transaction is to be tried again."""
+        """Commits only if the column still has the value that it has now; otherwise the transaction
+        is to be tried again.
+        """
         txn = self._txn()
         if column_name in self._table.columns:
             txn._verify(self, column_name)
@@ -201,7 +211,9 @@ class Row(_native.LiveRow):
         self._txn()._increment(self, column_name)
 
     def fetch(self, column_name):
-        """Asks for the value of a column that is not replicated; it is there when the transaction has succeeded."""
+        """Asks for the value of a column that is not replicated; it is there when the transaction
+        has succeeded.
+        """
         self._txn()._fetch(self, column_name)
 
     def __str__(self):
@@ -249,7 +261,9 @@ def live_row(idl, native, table, uuid):
 
 
 class DetachedRow(Row):
-    """A row of values of its own. Changes of its elements are sent to the server, which alone knows whether it has the row."""
+    """A row of values of its own. Changes of its elements are sent to the server, which alone knows
+    whether it has the row.
+    """
 
     __slots__ = ("_values", "_pending")
 

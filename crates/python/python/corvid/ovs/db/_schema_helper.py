@@ -11,7 +11,8 @@ from . import schema as _schema
 class SchemaHelper:
     """Chooses what an Idl replicates: some columns, whole tables, or everything.
 
-    ``location`` is a file with a schema, by default that of Open vSwitch; ``schema_json`` is a schema as text or as Python objects, and goes first.
+    ``location`` is a file with a schema, by default that of Open vSwitch; ``schema_json`` is a
+    schema as text or as Python objects, and goes first.
     """
 
     def __init__(self, location=None, schema_json=None):
@@ -30,7 +31,9 @@ class SchemaHelper:
         self._all = False
 
     def register_columns(self, table, columns, readonly=()):
-        """Replicates columns of a table. Those in ``readonly`` are not sent by the server: a program fetches them, and cannot write them."""
+        """Replicates columns of a table. Those in ``readonly`` are not sent by the server: a
+        program fetches them, and cannot write them.
+        """
         self._tables[table] = set(columns) | self._tables.get(table, set())
         self._readonly[table] = list(readonly)
 

@@ -13,11 +13,15 @@ class _Reconnect:
         self._session = session
 
     def set_probe_interval(self, probe_interval):
-        """Milliseconds of silence before the server is probed; 0 never probes, None is the default."""
+        """Milliseconds of silence before the server is probed; 0 never probes, None is the
+        default.
+        """
         self._session._set_probe_interval(probe_interval)
 
     def get_probe_interval(self):
-        """As it was set. The default depends on the remote: sockets of this machine need no probes."""
+        """As it was set. The default depends on the remote: sockets of this machine need no
+        probes.
+        """
         interval = self._session._probe_interval
         if interval is None:
             needs_probes = _stream.stream_or_pstream_needs_probes(self._session.get_name())

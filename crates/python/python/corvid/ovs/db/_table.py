@@ -14,7 +14,9 @@ from ._conditions import ConditionState, normalized
 
 
 class IdlColumn:
-    """A column of a table, and whether its changes count: with ``alert`` false they are not notified."""
+    """A column of a table, and whether its changes count: with ``alert`` false they are not
+    notified.
+    """
 
     def __init__(self, column):
         self._column = column
@@ -63,7 +65,9 @@ class IdlTable:
 
 
 class TableRows(abc.Mapping):
-    """The rows of a table by UUID. In an open transaction it shows the rows as the transaction leaves them."""
+    """The rows of a table by UUID. In an open transaction it shows the rows as the transaction
+    leaves them.
+    """
 
     def __init__(self, idl, table):
         self._idl = idl
@@ -77,11 +81,15 @@ class TableRows(abc.Mapping):
 
     @property
     def data(self):
-        """Rows by UUID, each in a list, as the original stores them. Made for the look of it at each use."""
+        """Rows by UUID, each in a list, as the original stores them. Made for the look of it at
+        each use.
+        """
         return {row.uuid: [row] for row in self.values()}
 
     def _native(self):
-        """The core's client; None while it does not have the table, which a program may have added since."""
+        """The core's client; None while it does not have the table, which a program may have added
+        since.
+        """
         return self._idl._native if self._table.name in self._idl._replicated else None
 
     def __getitem__(self, key):
@@ -151,7 +159,8 @@ class TableRows(abc.Mapping):
 class TableIndex:
     """The rows of a table in the order of some of its columns.
 
-    The core keeps the order, unless a column has a function ``key``: then the rows are sorted at each use.
+    The core keeps the order, unless a column has a function ``key``: then the rows are sorted at
+    each use.
     """
 
     def __init__(self, name, rows):
@@ -179,7 +188,9 @@ class TableIndex:
         self._of_core()
 
     def _of_core(self):
-        """The index of the core; None where a function of the program decides, or where nothing does."""
+        """The index of the core; None where a function of the program decides, or where nothing
+        does.
+        """
         native = self._rows._native()
         if native is None or not self.columns or any(column.key is not None for column in self.columns):
             return None
@@ -271,7 +282,9 @@ class _Entries:
 
 @functools.total_ordering
 class _Entry:
-    """An entry of an index: a row that compares by UUID with those of other indexes, so that programs can intersect ranges of equal keys."""
+    """An entry of an index: a row that compares by UUID with those of other indexes, so that
+    programs can intersect ranges of equal keys.
+    """
 
     __slots__ = ("_row", "uuid")
 

@@ -31,9 +31,11 @@ class _InsertedRow:
 
 
 class Transaction:
-    """Changes of rows that the server makes together or not at all. An Idl has one open transaction at most; any number may be on the way.
+    """Changes of rows that the server makes together or not at all. An Idl has one open transaction
+    at most; any number may be on the way.
 
-    After :meth:`commit` the rows show the server's state again; the changes come with its update, which is there before the transaction succeeds.
+    After :meth:`commit` the rows show the server's state again; the changes come with its update,
+    which is there before the transaction succeeds.
     """
 
     #: Open.
@@ -46,7 +48,8 @@ class Transaction:
     ABORTED = "aborted"
     #: Committed.
     SUCCESS = "success"
-    #: The database has changed meanwhile: wait for ``Idl.change_seqno`` to change, and make the changes again.
+    #: The database has changed meanwhile: wait for ``Idl.change_seqno`` to change, and make the
+    #: changes again.
     TRY_AGAIN = "try again"
     #: The Idl has not got its lock.
     NOT_LOCKED = "not locked"
@@ -71,7 +74,8 @@ class Transaction:
         self._operations = []
         self._counter = None
         self._fetches = []
-        # Changes of elements that change nothing: the row, whether the element is to be there, column and key.
+        # Changes of elements that change nothing: the row, whether the element is to be there,
+        # column and key.
         self._repeated = []
         # Columns that were written, by the UUID of their row.
         self._written = {}
@@ -104,7 +108,9 @@ class Transaction:
         self._written.setdefault(row.uuid, set()).add(column_name)
 
     def _repeat(self, row, kind, column_name, key):
-        """A change of an element that changes nothing here. Programs rely on it being sent: a transaction of nothing else is a success, not unchanged."""
+        """A change of an element that changes nothing here. Programs rely on it being sent: a
+        transaction of nothing else is a success, not unchanged.
+        """
         if row.uuid not in self._new_rows:
             self._repeated.append((row, kind in ("add", "set"), column_name, key))
 
@@ -127,7 +133,9 @@ class Transaction:
 
     @property
     def _txn_rows(self):
-        """The rows that this transaction inserts, changes or deletes, by UUID; none once it is not open."""
+        """The rows that this transaction inserts, changes or deletes, by UUID; none once it is not
+        open.
+        """
         return {row.uuid: row for row in self._native.touched_rows()}
 
     def _changes_of(self, row):
@@ -168,7 +176,9 @@ class Transaction:
         self._operations.append(op)
 
     def insert(self, table, new_uuid=None, persist_uuid=False):
-        """Inserts a row. It goes by ``new_uuid`` until the server has given it another one, or for good with ``persist_uuid``."""
+        """Inserts a row. It goes by ``new_uuid`` until the server has given it another one, or for
+        good with ``persist_uuid``.
+        """
         assert self._status == Transaction.UNCOMMITTED, "the transaction is not open"
         uuid = new_uuid or _uuid.uuid4()
         try:
@@ -204,7 +214,8 @@ class Transaction:
             for operation in operations:
                 self._native.add_operation(ovs_json.to_string(operation))
             if self._counter is not None:
-                # It counts if anything else changes, and the core does not know whether the operations do.
+                # It counts if anything else changes, and the core does not know whether the
+                # operations do.
                 self._native.increment(*self._counter, force=bool(operations))
             self._status = self._native.commit()
             if self._status == Transaction.INCOMPLETE:
@@ -245,7 +256,9 @@ class Transaction:
         self._status = status
 
     def _leave(self):
-        """The transaction is not the open one any more, and its rows are gone until the server's update brings them."""
+        """The transaction is not the open one any more, and its rows are gone until the server's
+        update brings them.
+        """
         self.idl.txn = None
         for row in self._new_rows.values():
             self._client.forget_row(row)
@@ -275,7 +288,9 @@ class Transaction:
             self._status = Transaction.ABORTED
 
     def get_error(self):
-        """Of a transaction that failed: the first error of the server, as JSON. Otherwise the status."""
+        """Of a transaction that failed: the first error of the server, as JSON. Otherwise the
+        status.
+        """
         if self._status != Transaction.ERROR:
             return self._status
         return self._native.error or "no error details available"
@@ -286,7 +301,9 @@ class Transaction:
         return self._native.incremented_to
 
     def get_insert_uuid(self, uuid):
-        """The UUID that the server has given to a row that was inserted; None if this transaction did not insert it."""
+        """The UUID that the server has given to a row that was inserted; None if this transaction
+        did not insert it.
+        """
         assert self._status in (Transaction.SUCCESS, Transaction.UNCHANGED)
         inserted = self._inserted_rows.get(uuid)
         return None if inserted is None else inserted.real

@@ -1,7 +1,8 @@
 """A replica of a database, kept up to date, with transactions.
 
-The replica, the session and the transactions are in the core of Corvid, in Rust. This module gives them the names and the manners of the original: a
-program calls :meth:`Idl.run` in its main loop, and :meth:`Idl.wait` before it sleeps.
+The replica, the session and the transactions are in the core of Corvid, in Rust. This module gives
+them the names and the manners of the original: a program calls :meth:`Idl.run` in its main loop,
+and :meth:`Idl.wait` before it sleeps.
 """
 
 import collections
@@ -77,20 +78,25 @@ class _Tables(dict):
 
 
 def _row_to_uuid(value):
-    """The UUID of a row; any other value as it is. Not public, but every ovsdbapp up to 2.15 calls it."""
+    """The UUID of a row; any other value as it is. Not public, but every ovsdbapp up to 2.15 calls
+    it.
+    """
     return value.uuid if isinstance(value, Row) else value
 
 
 def _uuid_name_from_uuid(uuid):
-    """The name of a new row in the operations of its transaction. Not public, but Neutron calls it."""
+    """The name of a new row in the operations of its transaction. Not public, but Neutron calls
+    it.
+    """
     return "row" + str(uuid).replace("-", "_")
 
 
 class Idl:
     """A replica of some tables of a database.
 
-    ``remote`` is a list of remotes, separated by commas. ``schema_helper`` chooses the tables and columns. ``probe_interval`` is in milliseconds: after so
-    long a silence the server is probed; 0 never probes, None is the default. With ``leader_only`` only the leader of a cluster will do.
+    ``remote`` is a list of remotes, separated by commas. ``schema_helper`` chooses the tables and
+    columns. ``probe_interval`` is in milliseconds: after so long a silence the server is probed; 0
+    never probes, None is the default. With ``leader_only`` only the leader of a cluster will do.
     """
 
     IDL_S_INITIAL = 0
@@ -171,7 +177,9 @@ class Idl:
     # The main loop.
 
     def run(self):
-        """Does all work that needs no waiting, and calls :meth:`notify` for what has changed. Returns whether ``change_seqno`` has changed."""
+        """Does all work that needs no waiting, and calls :meth:`notify` for what has changed.
+        Returns whether ``change_seqno`` has changed.
+        """
         assert self.txn is None, "a transaction is open"
         if self._closed:
             return False
@@ -186,7 +194,8 @@ class Idl:
         self._events.set_wanted(is_heard)
         yields = self._is_heard("cooperative_yield", Idl.cooperative_yield)
         native = self._native
-        # What the program saw last: a call in between, such as force_reconnect, may have lost the lock.
+        # What the program saw last: a call in between, such as force_reconnect, may have lost the
+        # lock.
         had_lock = self._held_lock
         self._take_tls_files()
         self._choose_messages()
@@ -194,7 +203,8 @@ class Idl:
             has_changed = native.run_until_change()
             forward_log()
             if native.resync_epoch != self._epoch:
-                # All rows came anew. Those that did not come have no notification, so nothing else would let their objects go.
+                # All rows came anew. Those that did not come have no notification, so nothing else
+                # would let their objects go.
                 self._epoch = native.resync_epoch
                 native.forget_rows()
             for event, row, updates in self._events.take():
@@ -205,7 +215,8 @@ class Idl:
                         self.notify(event, row, updates)
                     except Exception as error:  # noqa: BLE001 - the others hear of their rows first
                         failure = failure or error
-            # A lock that is lost may come back with the next message: the program has to see it first.
+            # A lock that is lost may come back with the next message: the program has to see it
+            # first.
             if not has_changed or self._closed or (had_lock and not self._holds_lock()):
                 break
         self._held_lock = self._holds_lock()
@@ -215,7 +226,9 @@ class Idl:
         return self.change_seqno != seqno
 
     def _choose_messages(self):
-        """A program may change the levels of the log at any time, so this comes before each use of the session."""
+        """A program may change the levels of the log at any time, so this comes before each use of
+        the session.
+        """
         wants = wants_messages()
         if wants != self._shows_messages:
             self._shows_messages = wants
@@ -265,14 +278,18 @@ class Idl:
             self._native.close()
 
     def notify(self, event, row, updates=None):
-        """Called for each row that has changed, when the server's message has been applied as a whole.
+        """Called for each row that has changed, when the server's message has been applied as a
+        whole.
 
-        ``event`` is ROW_CREATE, ROW_UPDATE or ROW_DELETE. For an update, ``updates`` has the former values of the columns that changed, and no other columns.
-        Programs override this method, in a class or an instance.
+        ``event`` is ROW_CREATE, ROW_UPDATE or ROW_DELETE. For an update, ``updates`` has the former
+        values of the columns that changed, and no other columns. Programs override this method, in
+        a class or an instance.
         """
 
     def cooperative_yield(self):
-        """Called before each notification, for programs that have to let others run. Programs override it."""
+        """Called before each notification, for programs that have to let others run. Programs
+        override it.
+        """
 
     # The state.
 
@@ -283,7 +300,9 @@ class Idl:
 
     @property
     def state(self):
-        """How far the connection is: IDL_S_MONITORING when the replica is complete and follows the server."""
+        """How far the connection is: IDL_S_MONITORING when the replica is complete and follows the
+        server.
+        """
         if self._closed:
             return Idl.IDL_S_INITIAL
         session = self._native.session
@@ -353,9 +372,11 @@ class Idl:
     # Conditions.
 
     def cond_change(self, table_name, cond):
-        """Replicates only the rows of a table for which one of the clauses ``[column, function, value]`` holds.
+        """Replicates only the rows of a table for which one of the clauses ``[column, function,
+        value]`` holds.
 
-        True stands for all rows, False and an empty list for none. Returns the ``cond_seqno`` at which the condition is in force; compare with ``>=``.
+        True stands for all rows, False and an empty list for none. Returns the ``cond_seqno`` at
+        which the condition is in force; compare with ``>=``.
         """
         table = self.tables.get(table_name)
         if table is None:

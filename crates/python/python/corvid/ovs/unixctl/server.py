@@ -23,7 +23,8 @@ vlog = _vlog.Vlog("unixctl_server")
 
 
 def __getattr__(name):
-    # Older programs find it here. A server does not load it otherwise: `vlog/list` would list its module.
+    # Older programs find it here. A server does not load it otherwise: `vlog/list` would list its
+    # module.
     if name == "UnixctlClient":
         from .client import UnixctlClient
 
