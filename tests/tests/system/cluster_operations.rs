@@ -288,6 +288,26 @@ fn configuration_file_serves_members() {
 }
 
 #[test]
+fn the_first_page_after_metrics_are_switched_on_has_the_state_of_a_member() {
+    let mut cluster = Cluster::over("tcp", "127.0.0.1", 1, &[], &schema()).expect("made");
+    cluster.member(0).start().expect("started");
+    let leads = |cluster: &Cluster| cluster.row(0).is_ok_and(|row| row["leader"] == json!(true));
+    cluster
+        .wait_until("a leader", || leads(&cluster))
+        .expect("in time");
+    let pages = cluster.members()[0].socket().with_file_name("pages");
+    let address = format!("unix:{}", pages.display());
+    cluster
+        .control(0, "ovsdb-server/set-setting", &["metrics-listen", &address])
+        .expect("switched on");
+    let body = http::get(&pages, "/readyz?verbose", "*/*")
+        .expect("an answer")
+        .body;
+    assert!(body.contains("cluster:D"), "{body}");
+    assert!(!body.contains("the member is starting"), "{body}");
+}
+
+#[test]
 fn pages_and_commands_tell_of_members_in_every_state() {
     let options = ["--metrics-listen=unix:pages".into()];
     let mut cluster = Cluster::over("tcp", "127.0.0.1", 3, &options, &schema()).expect("made");

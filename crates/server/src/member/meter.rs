@@ -1,8 +1,8 @@
 //! Measurements on a member's thread.
 //!
-//! Invariant: while metrics are off, each measuring point costs one branch. Proposals are timed in
-//! commit order: the proposals of one leadership are committed in the order in which they were
-//! made.
+//! Invariant: while metrics are off, each measuring point costs one branch, and an idle thread is not
+//! woken. Proposals are timed in commit order: the proposals of one leadership are committed in the
+//! order in which they were made.
 
 use std::collections::VecDeque;
 use std::sync::atomic::Ordering;
@@ -22,6 +22,8 @@ pub(super) struct Meter {
     proposed: VecDeque<(u64, usize)>,
     /// When the state was last published, monotonic ms.
     published_ms: u64,
+    /// Whether the thread has worked since then.
+    is_stale: bool,
 }
 
 impl Meter {
@@ -31,6 +33,7 @@ impl Meter {
             figures,
             proposed: VecDeque::new(),
             published_ms: 0,
+            is_stale: false,
         }
     }
 
@@ -75,9 +78,11 @@ impl Meter {
         }
     }
 
-    /// Publishes the state, if it is due.
+    /// Publishes the state after a turn of the thread, if it is due. This also happens while metrics
+    /// are off, so that the first `/readyz` after they are switched on shows the present state.
     pub(super) fn publish(&mut self, now_ms: u64, member: &Member, peers: &Peers) {
-        if self.deadline_ms().is_some_and(|due_ms| due_ms <= now_ms) {
+        self.is_stale = self.due_ms() > now_ms;
+        if !self.is_stale {
             self.published_ms = now_ms;
             let status = member.status(now_ms);
             let backlog_bytes = peers.backlog_bytes();
@@ -87,10 +92,14 @@ impl Meter {
         }
     }
 
-    /// When the state is next due to be published, monotonic ms.
+    /// When the thread must wake to publish the state, monotonic ms. While metrics are off this is
+    /// `None` unless the thread has worked since the last publication.
     pub(super) fn deadline_ms(&self) -> Option<u64> {
-        let is_on = self.figures.is_on();
-        is_on.then_some(self.published_ms + PUBLISH_MS)
+        (self.figures.is_on() || self.is_stale).then_some(self.due_ms())
+    }
+
+    fn due_ms(&self) -> u64 {
+        self.published_ms + PUBLISH_MS
     }
 
     fn committed(&mut self, mut count: usize) {
