@@ -36,6 +36,26 @@ pub enum Action {
     },
 }
 
+impl<'a> Received<'a> {
+    /// Decides how a message must be handled.
+    #[must_use]
+    pub fn of(message: Message<'a>) -> Received<'a> {
+        match message {
+            Message::Request { method, params, id } if &*method == b"echo" => {
+                let mut answer = Vec::with_capacity(params.len() + id.len() + 32);
+                message::write_reply(
+                    &mut answer,
+                    &message::canonical_id(id),
+                    &message::canonical(params),
+                );
+                Received::Echo(answer)
+            }
+            Message::Reply { id, .. } if message::is_probe_id(id) => Received::ProbeReply,
+            message => Received::Message(message),
+        }
+    }
+}
+
 impl Session {
     /// The session of a connection that has just been established; a probe interval of 0 disables
     /// probes.
@@ -51,22 +71,10 @@ impl Session {
         &mut self.probe
     }
 
-    /// Decides how to handle a message.
+    /// Decides how to handle a message ([`Received::of`]).
     #[must_use]
     pub fn receive<'a>(&self, message: Message<'a>) -> Received<'a> {
-        match message {
-            Message::Request { method, params, id } if &*method == b"echo" => {
-                let mut answer = Vec::with_capacity(params.len() + id.len() + 32);
-                message::write_reply(
-                    &mut answer,
-                    &message::canonical_id(id),
-                    &message::canonical(params),
-                );
-                Received::Echo(answer)
-            }
-            Message::Reply { id, .. } if message::is_probe_id(id) => Received::ProbeReply,
-            message => Received::Message(message),
-        }
+        Received::of(message)
     }
 
     /// The action that is due now, if any.

@@ -34,9 +34,7 @@ use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 
 use corvid_data::{Tag, WireError};
 use corvid_engine::WorkBudget;
-use corvid_monitor::{Frame, SharedBody};
-
-use crate::message::Piece;
+use corvid_monitor::SharedBody;
 
 /// Shorter replies are not counted, bytes.
 pub const COUNTED_BYTES: usize = 4 << 10;
@@ -190,18 +188,6 @@ pub(crate) fn exhausted_kept() -> WireError {
     )
 }
 
-/// A whole message for one session. A long one is charged until its bytes are read.
-pub(crate) fn message_piece(memory: &Arc<ClientMemory>, text: Vec<u8>) -> Piece {
-    if text.len() <= COUNTED_BYTES {
-        return Piece::Message(text);
-    }
-    Piece::Long(Frame {
-        head: Vec::new(),
-        body: charged_body(memory, &text),
-        tail: b"",
-    })
-}
-
 /// A text in pieces, charged until they are read.
 pub(crate) fn charged_body(memory: &Arc<ClientMemory>, text: &[u8]) -> SharedBody {
     let pieces: Vec<Arc<[u8]>> = text.chunks(WHOLE_BYTES).map(Arc::from).collect();
@@ -344,6 +330,7 @@ impl Drop for Charge {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::message::{Piece, message_piece};
 
     const MIB: usize = 1 << 20;
 

@@ -3,27 +3,22 @@
 //! Inputs are [`ToDatabase`] messages with the time. Outputs are collected in [`Outputs`]; the
 //! [`pump`](crate::pump) takes them from there. Everything executes on speculative state: each
 //! reply, of every kind, is made from the state after the commits before it, and waits in one queue
-//! until those commits are stored (`replies`, `release`, `executor/undo`). A single session may be blocked
-//! (`replies/outbox`). Only an input that replaces the database or its file waits at a barrier
-//! until nothing is pending, together with every input after it.
+//! until those commits are stored (`replies`, `release`, `executor/undo`). A single session may be
+//! blocked (`replies/outbox`). Only an input that replaces the database or its file waits at a
+//! barrier until nothing is pending, together with every input after it.
 //!
 //! Each part owns its state and is given what it needs: docs/internals/request.md, "The parts of a
 //! database", has them in a drawing.
 
 mod backup;
-mod barrier;
 mod batch;
 mod clustered;
 mod control;
 mod conversion;
-mod environment;
-mod executor;
 mod file;
 mod following;
 mod model;
-mod observers;
 mod release;
-mod replies;
 mod requests;
 mod subscriptions;
 mod transactions;
@@ -36,35 +31,25 @@ use corvid_engine::Database;
 use corvid_log::storage::{LogPosition, StorageReply, StoreError};
 use corvid_monitor::{Monitors, SessionId};
 
+pub use crate::replies::Outputs;
 pub(crate) use batch::check_parts;
 pub use model::Model;
-pub use replies::Outputs;
 
-use crate::job::JobResult;
-use crate::job::garbage::Garbage;
-use crate::locks::Locks;
-use crate::message::{Completion, Control, DatabaseId, Event, ToDatabase};
-use crate::schema_epoch::SchemaEpochs;
-use crate::storage::{FileState, Growth};
-use barrier::{
+use crate::barrier::{
     Activity, Barrier, BarrierQueue, UnderWay, is_execution, outlives, replaces_something,
 };
+use crate::environment::Environment;
+use crate::executor::Executor;
+use crate::job::JobResult;
+use crate::locks::Locks;
+use crate::message::{Completion, Control, DatabaseId, Event, Now, ToDatabase};
+use crate::observers::Observers;
+use crate::replies::{PendingQueue, Reason, inputs_as_garbage};
+use crate::schema_epoch::SchemaEpochs;
+use crate::storage::{FileState, Growth};
 use conversion::Conversions;
-use environment::Environment;
-use executor::Executor;
 use file::DatabaseFile;
-use observers::Observers;
-use replies::{PendingQueue, Reason};
 use subscriptions::Subscriptions;
-
-/// The time of an input.
-#[derive(Clone, Copy, Debug, Default)]
-pub struct Now {
-    /// Milliseconds on a clock that never jumps.
-    pub mono_ms: u64,
-    /// Milliseconds since the Unix epoch, for record dates.
-    pub wall_ms: i64,
-}
 
 /// The settings of a database.
 pub struct Options {
@@ -74,7 +59,8 @@ pub struct Options {
     pub model: Model,
     /// Its file as it was opened; `None`: the database is kept in memory only.
     pub file: Option<FileState>,
-    /// Modified rows are recorded as column differences (`--disable-file-column-diff` turns it off).
+    /// Modified rows are recorded as column differences (`--disable-file-column-diff` turns it
+    /// off).
     pub column_diff: bool,
     /// Keep a transaction history for `monitor_cond_since`.
     pub history: bool,
@@ -119,8 +105,8 @@ impl DatabaseService {
         let mut environment = Environment::new(locks, epochs, uuids);
         let shares_history = model.shares_history();
         let keeps_history = keeps_history || shares_history;
-        let last_txn = match model.cluster() {
-            Some(cluster) => cluster.applied_eid().0,
+        let last_txn = match model.upstream() {
+            Some(upstream) => upstream.contents.applied_eid().0,
             None => environment.txn_id(keeps_history),
         };
         let seed = database.hash_seed();
@@ -205,7 +191,8 @@ impl DatabaseService {
         }
     }
 
-    /// Executes inputs at a barrier as far as the state allows. Called when a barrier may have fallen.
+    /// Executes inputs at a barrier as far as the state allows. Called when a barrier may have
+    /// fallen.
     fn resume(&mut self, now: Now) {
         self.drain_barrier(now, self.is_removed);
     }
@@ -246,11 +233,12 @@ impl DatabaseService {
         self.advance_conversion(now);
     }
 
-    /// Whether an input must queue: behind others, or at a barrier.
+    /// Whether an input must queue, after others or at a barrier.
     fn must_queue(&self, input: &ToDatabase) -> bool {
-        // The member owns the file: a snapshot replaces nothing here. It passes all that waits, which may be for the file that it goes into.
+        // The member owns the file, so its snapshot replaces nothing here. It passes every input
+        // that waits: those may wait for the file that the snapshot goes into.
         if matches!(input, ToDatabase::Control(Control::Compact(_)))
-            && self.model.cluster().is_some()
+            && self.model.upstream().is_some()
         {
             return false;
         }
@@ -332,11 +320,11 @@ impl DatabaseService {
     fn close(&mut self, now: Now, session: SessionId) {
         self.subscriptions.remove_session(session);
         self.executor.triggers.remove_session(session);
-        if let Some((cluster, mut parts)) = self.following(now) {
-            cluster.withdraw_session(session, &mut parts);
+        if let Some((upstream, mut parts)) = self.following(now) {
+            upstream.forwarding.withdraw_session(session, &mut parts);
         }
-        // A transaction that arrived before the end is executed, unless the session is blocked until it has read its replies. A conversion
-        // is given up while that is possible.
+        // A transaction that arrived before the end is executed, unless the session is blocked
+        // until it has read its replies. A conversion is given up while that is possible.
         let is_wanted = |input: &ToDatabase| outlives(input, session);
         self.barrier_queue.retain(is_wanted);
         if let Some(mut outbox) = self.outputs.outboxes.remove(session) {
@@ -344,7 +332,7 @@ impl DatabaseService {
             if outbox.is_blocked_by(Reason::ReplyBackpressure)
                 || outbox.is_blocked_by(Reason::Cluster)
             {
-                self.outputs.free(Garbage::inputs(requests));
+                self.outputs.free(inputs_as_garbage(requests));
             } else {
                 self.barrier_queue
                     .push_first(requests.into_iter().filter(is_wanted));

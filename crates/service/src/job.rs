@@ -17,7 +17,6 @@ use corvid_monitor::{Contents, DeferredBody, SessionId, Written};
 use self::body_scheduler::BodyScheduler;
 use self::garbage::Garbage;
 use crate::client_memory::Charge;
-use crate::message::ToDatabase;
 use crate::replication::difference::{self, Contents as SourceContents};
 
 /// Distinguishes the result of the current job from results that are no longer needed.
@@ -93,6 +92,10 @@ pub enum Job {
     Free(Garbage),
 }
 
+/// The result of the job with this number.
+#[derive(Debug)]
+pub struct JobDone(pub JobNumber, pub JobResult);
+
 /// The result of a job.
 #[derive(Debug)]
 pub enum JobResult {
@@ -123,12 +126,12 @@ pub struct Carried {
 impl Job {
     /// Refuses a job for initial contents because memory is exhausted; executes any other job.
     #[must_use]
-    pub fn refuse(self) -> Option<ToDatabase> {
+    pub fn refuse(self) -> Option<JobDone> {
         match self {
             Job::InitialContents(_, order) => {
                 let (contents, _) = *order;
                 let number = JobNumber(contents.id().0);
-                Some(ToDatabase::JobDone(
+                Some(JobDone(
                     number,
                     JobResult::InitialContents(contents.refuse()),
                 ))
@@ -139,7 +142,7 @@ impl Job {
 
     /// Executes the whole job. The result depends only on the job, so the replay of a recording can
     /// execute it again.
-    pub fn carry_out(self) -> Option<ToDatabase> {
+    pub fn carry_out(self) -> Option<JobDone> {
         match self {
             Job::Convert {
                 number,
@@ -150,7 +153,7 @@ impl Job {
                 let converted = snapshot
                     .convert(schema, &mut Derived::from(seed))
                     .map(Box::new);
-                Some(ToDatabase::JobDone(number, JobResult::Converted(converted)))
+                Some(JobDone(number, JobResult::Converted(converted)))
             }
             Job::CarryOver {
                 number,
@@ -162,7 +165,7 @@ impl Job {
                 let uuids = &mut Derived::from(seed);
                 let records = carry_over(&mut converted, &commits, is_diff, uuids);
                 let carried = records.map(|records| Carried { converted, records });
-                Some(ToDatabase::JobDone(number, JobResult::CarriedOver(carried)))
+                Some(JobDone(number, JobResult::CarriedOver(carried)))
             }
             Job::InitialContents(..) | Job::DeferredBody(..) | Job::PrecomputedUpdate(_) => {
                 let mut scheduler = BodyScheduler::default();
@@ -180,7 +183,7 @@ impl Job {
                 snapshot,
             } => {
                 let found = difference::difference(&contents, &snapshot);
-                Some(ToDatabase::JobDone(number, JobResult::Compared(found)))
+                Some(JobDone(number, JobResult::Compared(found)))
             }
             Job::CompareSnapshots {
                 number,
@@ -188,10 +191,7 @@ impl Job {
                 installed,
             } => {
                 let found = snapshot_difference::difference(&present, &installed);
-                Some(ToDatabase::JobDone(
-                    number,
-                    JobResult::SnapshotsCompared(found),
-                ))
+                Some(JobDone(number, JobResult::SnapshotsCompared(found)))
             }
             Job::Free(_) => None,
         }

@@ -12,8 +12,8 @@
 //! 2. [`pump`]: one database's batches. Decides which inputs are executed together, by the database
 //!    thread or inline by a shard, and yields all outputs as one ordered list.
 //! 3. [`database`]: executes the transaction on speculative state (`transactions.rs`). The
-//!    transaction may block (`executor.rs`), or commit: that writes a record (`file.rs`) and queues
-//!    the reply (`replies.rs`). The reply is released once the record is stored (`release.rs`); if
+//!    transaction may block (`crate::executor`), or commit: that writes a record (`file.rs`) and queues
+//!    the reply (`crate::replies`). The reply is released once the record is stored (`release.rs`); if
 //!    it cannot be stored, the commit is undone (`executor/undo.rs`). Sessions then get updates
 //!    (`subscriptions.rs`).
 //! 4. [`storage`]: the rows of a new file, and when a file is compacted; `corvid_log::storage`
@@ -35,8 +35,11 @@
 //!   file and its database.
 //! - [`replication`]: a backup's conversation with its source.
 //! - [`relay`]: a relay's conversation with its source.
-//! - [`upstream`]: what all followers of another server share, members and relays; also the
-//!   messages between a relay's database and that conversation.
+//! - `upstream`: the part of a database that follows another server; members of clusters and relays
+//!   share it.
+//! - `barrier`, `environment`, `executor`, `observers`, `replies`: the parts of a database that know
+//!   nothing of the others.
+//! - `tape`: values that no input contains, recorded and played back.
 //! - [`relayed_client`]: the client of a relay, as the relay describes it to its source.
 //! - [`remote_rows`], [`remote_status`]: remotes that rows configure, and the status written back
 //!   to those rows.
@@ -47,16 +50,20 @@
 
 pub mod applied_index;
 pub mod audit;
+mod barrier;
 pub mod client_memory;
 mod codec;
 pub mod counters;
 pub mod database;
+mod environment;
+mod executor;
 pub mod frontend;
 pub mod job;
 pub mod locks;
 pub mod member;
 pub mod member_row;
 pub mod message;
+mod observers;
 pub mod once;
 pub mod pump;
 pub mod recording;
@@ -65,14 +72,17 @@ pub mod relayed_client;
 pub mod remote_rows;
 pub mod remote_status;
 pub mod replication;
+mod replies;
 pub mod schema_epoch;
 pub mod served_databases;
 pub mod server_db;
 pub mod session_limits;
 pub mod storage;
-pub mod upstream;
+mod tape;
+mod upstream;
 
-pub use database::{DatabaseService, Model, Now, Options};
+pub use database::{DatabaseService, Model, Options};
 pub use frontend::Frontend;
+pub use message::Now;
 pub use pump::Pump;
 pub use served_databases::ServedDatabases;

@@ -2,9 +2,13 @@
 //! simulator carries them as well as a queue between threads does.
 
 mod control;
+mod relay;
 
+pub use crate::served_databases::DatabaseId;
 pub(crate) use control::database_removed;
 pub use control::{Control, ControlAnswer};
+pub(crate) use relay::RELAY_TERM;
+pub use relay::{LockClaim, LockNews, SourceChange, SourceNews, SourceRequest};
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -18,18 +22,23 @@ use corvid_log::cluster::{Eid, Index, Term};
 use corvid_log::storage::{StorageReply, StoreError};
 use corvid_monitor::{Frame, SessionId, Version};
 
+use crate::client_memory::{COUNTED_BYTES, ClientMemory, charged_body};
 use crate::counters::Counters;
-use crate::job::{JobNumber, JobResult};
+use crate::job::{JobDone, JobNumber, JobResult};
 use crate::once::Once;
 use crate::relayed_client::RelayedClient;
 use crate::remote_rows::RemoteRows;
 use crate::replication::{LogMessage, ReplicationStatus, SourceEvent, SourceId};
 use crate::schema_epoch::SchemaEpoch;
-use crate::upstream::SourceNews;
 
-/// The number of a served database. A database that is removed and added again gets a new number.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct DatabaseId(pub u32);
+/// The time of an input.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Now {
+    /// Milliseconds on a clock that never jumps.
+    pub mono_ms: u64,
+    /// Milliseconds since the Unix epoch, for record dates.
+    pub wall_ms: i64,
+}
 
 /// A session, as databases and logs see it.
 #[derive(Debug)]
@@ -317,6 +326,12 @@ pub enum ToDatabase {
     Control(Control),
 }
 
+impl From<JobDone> for ToDatabase {
+    fn from(JobDone(number, done): JobDone) -> ToDatabase {
+        ToDatabase::JobDone(number, done)
+    }
+}
+
 /// The contents of a snapshot that a cluster member has installed.
 #[derive(Debug)]
 pub struct InstalledSnapshot {
@@ -543,4 +558,16 @@ pub struct Usage {
     pub history_commits: u64,
     /// Atoms in the history.
     pub history_atoms: u64,
+}
+
+/// A whole message for one session. A long one is charged as long as its bytes are unread.
+pub(crate) fn message_piece(memory: &Arc<ClientMemory>, text: Vec<u8>) -> Piece {
+    if text.len() <= COUNTED_BYTES {
+        return Piece::Message(text);
+    }
+    Piece::Long(Frame {
+        head: Vec::new(),
+        body: charged_body(memory, &text),
+        tail: b"",
+    })
 }

@@ -21,6 +21,7 @@
 //! client waits for the long work of others: a batch ends before a long transaction, and replies
 //! leave before many updates are composed.
 
+pub(crate) mod head;
 mod output;
 
 use std::collections::VecDeque;
@@ -33,10 +34,10 @@ pub use output::Output;
 
 use crate::counters::Counters;
 use crate::locks::Locks;
-use crate::message::{Control, Deliver, Event, Report, ToDatabase};
-use crate::recording::{self, Tape};
+use crate::message::{Control, Deliver, Event, Now, Report, ToDatabase};
 use crate::schema_epoch::SchemaEpochs;
-use crate::{DatabaseService, Now, Options, database};
+use crate::tape::Tape;
+use crate::{DatabaseService, Options, database};
 
 /// The holder's part in the execution of inputs.
 pub trait Holder {
@@ -163,7 +164,7 @@ impl Pump {
             options.model.can_be_recorded(),
             "a clustered database cannot be recorded"
         );
-        let (tape, uuids) = recording::begin(now, &options, &limits, &database, uuids);
+        let (tape, uuids) = head::begin(now, &options, &limits, &database, uuids);
         let mut service = DatabaseService::new(now, options, database, locks, epochs, uuids);
         tape.finish();
         service.set_tape(tape.clone());
@@ -178,7 +179,7 @@ impl Pump {
     }
 
     /// Takes the frames recorded since the last call, to append to the recording, which begins with
-    /// [`recording::MAGIC`]. Call between two batches.
+    /// [`MAGIC`](crate::recording::MAGIC). Call between two batches.
     pub fn drain_tape(&mut self) -> Vec<u8> {
         self.tape.take_frames()
     }

@@ -10,11 +10,11 @@
 //!              then the checksum of the deliveries
 //! ```
 //!
-//! Inputs are written whole (`input.rs`). Side values are what the database reads apart from its
-//! inputs, through its `Tape`: fresh UUIDs, the lock table, flags of sessions that shards change,
-//! the memory of replies, and whether another thread has written a body yet. Results of jobs are
-//! not written: a result depends only on its job, so [`Replay`] executes the job when the result is
-//! due.
+//! Inputs are written whole (`crates/service/src/tape/input.rs`). Side values are the values that the
+//! database reads apart from its inputs, through its tape (`crates/service/src/tape.rs`): fresh
+//! UUIDs, the lock table, flags of sessions that shards change, the memory of replies, and whether
+//! another thread has written a body yet. Results of jobs are not written: a result depends only on
+//! its job, so [`Replay`] executes the job when the result is due.
 //!
 //! Invariant: recording neither changes nor delays what the pump does. Frames are collected in
 //! memory, and the database's holder hands them over for writing ([`crate::Pump::drain_tape`]).
@@ -22,37 +22,10 @@
 //! A deferred reply that was refused halfway, because memory was exhausted, is made in full by the
 //! replay, which reports the difference.
 
-mod head;
-mod input;
 mod replay;
-mod tape;
 
 pub use crate::codec::Damage;
 pub use replay::{Outcome, Replay, ReplayEvent};
-pub(crate) use tape::{Setting, Tape};
 
 /// The first bytes of a recording; the last digit is the version of the format.
 pub const MAGIC: &[u8] = b"corvid-recording-2\n";
-
-use corvid_data::uuid::UuidSource;
-use corvid_engine::Database;
-
-use crate::pump::Limits;
-use crate::{Now, Options};
-
-/// Starts to record a database that is about to be created. The values read during its creation
-/// form their own batch.
-pub(crate) fn begin(
-    now: Now,
-    options: &Options,
-    limits: &Limits,
-    database: &Database,
-    uuids: Box<dyn UuidSource + Send>,
-) -> (Tape, Box<dyn UuidSource + Send>) {
-    let tape = Tape::recording();
-    tape.begin_frame(|out| head::write(out, now, options, limits, database));
-    tape.end_frame();
-    let uuids = tape.uuids(uuids);
-    tape.begin(None);
-    (tape, uuids)
-}

@@ -17,7 +17,7 @@
 //!
 //! # How a thread drives it
 //!
-//! Time, bytes and [`SourceRequest`](crate::upstream::SourceRequest)s go in;
+//! Time, bytes and [`SourceRequest`](crate::message::SourceRequest)s go in;
 //! [`Output`](corvid_session::Output)s for the connection and [`RelayEvent`]s come out. A turn of
 //! the thread:
 //!
@@ -50,15 +50,11 @@ mod unapplied;
 
 pub use source::{RelayCounts, RelayOptions, RelaySource};
 
-use corvid_log::cluster::Term;
 use corvid_session::LogMessage;
 
 use crate::member::Contents;
 use crate::message::ToDatabase;
 use crate::server_db::ServerRow;
-
-/// The term of a relay's database; it never changes.
-pub(crate) const TERM: Term = Term(1);
 
 /// An event of a relay's conversation with its source. Events are in order.
 #[derive(Debug)]

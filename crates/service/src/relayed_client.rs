@@ -22,8 +22,6 @@ use std::sync::Arc;
 use corvid_engine::Identity;
 use corvid_json::{ArrayWriter, ObjectWriter, Value, write};
 
-use crate::message::{Request, SessionInfo};
-
 /// Roles in a description at most: one for each level of a tree of relays.
 const ROLES_MAX: usize = 8;
 /// The longest role or common name, bytes; the same limit as between members of a cluster.
@@ -32,8 +30,6 @@ const NAME_BYTES_MAX: usize = corvid_consensus::limits::TEXT_BYTES_MAX;
 const WHO_BYTES_MAX: usize = 4096;
 /// The longest description, bytes: far more than the limits above allow.
 const TEXT_BYTES_MAX: usize = 1 << 20;
-/// The longest string in `who`, bytes; longer ones are truncated.
-const WHO_TEXT_BYTES_MAX: usize = 256;
 
 /// A role and its common name.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -57,12 +53,16 @@ pub struct RelayedClient {
 pub(crate) struct Indescribable;
 
 impl RelayedClient {
-    /// The client of a request that a relay is about to forward.
+    /// A client with these roles, whom `who` describes for the audit log: a JSON object whose
+    /// members are strings.
     ///
     /// # Errors
     /// The client exceeds the limits of a description.
-    pub(crate) fn of(request: &Request) -> Result<RelayedClient, Indescribable> {
-        let identities = request.identities();
+    pub(crate) fn describe(
+        identities: Vec<Identity<'_>>,
+        is_read_only: bool,
+        who: Arc<str>,
+    ) -> Result<RelayedClient, Indescribable> {
         let is_short = |identity: &Identity<'_>| {
             let client_id = identity.client_id.map_or(0, str::len);
             identity.role.len().max(client_id) <= NAME_BYTES_MAX
@@ -74,13 +74,9 @@ impl RelayedClient {
             role: identity.role.to_owned(),
             client_id: identity.client_id.map(str::to_owned),
         });
-        let who = match request.told_client() {
-            Some(who) => who.clone(),
-            None => who_is(&request.info, request.session.0).into(),
-        };
         Ok(RelayedClient {
             roles: roles.collect(),
-            is_read_only: request.is_read_only(),
+            is_read_only,
             who: Some(who),
         })
     }
@@ -175,26 +171,6 @@ fn checked_who(value: &Value) -> Option<Arc<str>> {
     }
     let text = String::from_utf8(value.to_bytes()).ok()?;
     (text.len() <= WHO_BYTES_MAX).then(|| text.into())
-}
-
-/// A session of this server, as a JSON object.
-fn who_is(info: &SessionInfo, session: u64) -> String {
-    let mut out = Vec::new();
-    let text = |text: &str| {
-        let end = text.floor_char_boundary(WHO_TEXT_BYTES_MAX);
-        text.as_bytes()[..end].to_vec()
-    };
-    let mut object = ObjectWriter::new(&mut out).string("peer", &text(&info.peer));
-    if let Some(client) = &info.client_id {
-        object = object.string("client", &text(client));
-    }
-    if !info.role.is_empty() {
-        object = object.string("role", &text(&info.role));
-    }
-    object = object.string("remote", &text(&info.remote));
-    let session = format!("{session:x}");
-    object.string("session", session.as_bytes()).end();
-    String::from_utf8_lossy(&out).into_owned()
 }
 
 #[cfg(test)]

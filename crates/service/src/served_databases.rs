@@ -5,7 +5,10 @@ use std::collections::{BTreeMap, BTreeSet};
 use corvid_consensus::member::Absence;
 
 use crate::applied_index::AppliedIndex;
-use crate::message::DatabaseId;
+
+/// The number of a served database. A database that is removed and added again gets a new number.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct DatabaseId(pub u32);
 
 /// Served databases in the order of names, including `_Server`.
 #[derive(Clone, Debug, Default)]

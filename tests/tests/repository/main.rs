@@ -8,6 +8,7 @@ mod comment_width;
 mod deviations;
 mod documents;
 mod drawings;
+mod folders;
 mod layering;
 mod libraries;
 mod links;

@@ -208,7 +208,7 @@ impl Server {
                             served.pump.stored(&mut now(0), answers);
                         }
                         Output::Job(job) => {
-                            served.inbox.extend(job.carry_out());
+                            served.inbox.extend(job.carry_out().map(ToDatabase::from));
                         }
                         Output::Deliver(deliver) => {
                             self.inbox.push_back(ToShard::Deliver(deliver));

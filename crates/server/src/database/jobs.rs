@@ -92,7 +92,7 @@ fn carry_out(jobs: &Receiver<Job>, replies: &ReplySender) {
     priority::yield_to_others();
     for job in jobs {
         if let Some(answer) = job.carry_out() {
-            replies.send(answer);
+            replies.send(answer.into());
         }
     }
 }
@@ -107,7 +107,7 @@ fn write(jobs: &Receiver<Job>, replies: &ReplySender) {
         while !turns.is_empty() {
             turns.run_slice(&mut answers);
             for answer in answers.drain(..) {
-                replies.send(answer);
+                replies.send(answer.into());
             }
             loop {
                 match jobs.try_recv() {

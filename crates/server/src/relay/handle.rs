@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use corvid_net::waker::Waker;
 use corvid_reactor::wake_queue::WakeQueue;
-use corvid_service::upstream::SourceRequest;
+use corvid_service::message::SourceRequest;
 
 use crate::config::relay::SourceSettings;
 use crate::database::handle::DatabaseHandle;

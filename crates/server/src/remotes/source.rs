@@ -10,7 +10,7 @@ use corvid_json::Pieces;
 use corvid_net::clock::Now;
 use corvid_reactor::shard::{CloseReason, ConnId, Io};
 use corvid_rpc::Message;
-use corvid_rpc::message::{is_probe_id, write_reply};
+use corvid_rpc::session::Received;
 use corvid_service::message::DatabaseId;
 use corvid_service::replication::{REST_MS, SourceId, SourceOrder};
 
@@ -142,17 +142,17 @@ impl SourceConnection {
 
     /// Handles a message. Returns it, unless it is a probe or the reply to a probe.
     pub(crate) fn frame(&mut self, conn: ConnId, frame: Pieces, io: &mut Io) -> Option<Pieces> {
-        if frame.len() <= PROBE_BYTES_MAX {
-            match Message::parse(frame.first()) {
-                Ok(Message::Request { method, params, id }) if &*method == b"echo" => {
-                    let mut reply = Vec::new();
-                    write_reply(&mut reply, id, params);
+        if frame.len() <= PROBE_BYTES_MAX
+            && let Ok(message) = Message::parse(frame.first())
+        {
+            match Received::of(message) {
+                Received::Echo(reply) => {
                     wire_log::sent_text(io, conn, &reply);
                     io.send(conn, reply);
                     return None;
                 }
-                Ok(Message::Reply { id, .. }) if is_probe_id(id) => return None,
-                _ => {}
+                Received::ProbeReply => return None,
+                Received::Message(_) => {}
             }
         }
         self.unapplied_bytes += frame.len();

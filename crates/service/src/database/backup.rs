@@ -1,8 +1,9 @@
 //! A backup: the database applies its source's updates in order, and clients may only read.
 //!
-//! Invariants: while a database is a backup, only the source changes it. Contents are compared by a job on a snapshot, which stays true for
-//! that reason. Messages that arrive meanwhile are queued. The connection learns only of consumed messages, so
-//! it stops reading before the queue is long. Events and job results of an earlier time as a backup are ignored.
+//! Invariants: while a database is a backup, only the source changes it. Contents are compared by a
+//! job on a snapshot, which stays true for that reason. Messages that arrive meanwhile are queued.
+//! The connection learns only of consumed messages, so it stops reading before the queue is long.
+//! Events and job results of an earlier time as a backup are ignored.
 //!
 //! The backup returns each change of its source ([`Backup::advance`]) and is told whether it could
 //! be applied. It changes no row itself.
@@ -14,7 +15,6 @@ use corvid_data::{Recorded, Schema, WireError};
 use corvid_engine::Database;
 use corvid_json::Pieces;
 
-use super::replies::Outputs;
 use crate::job::garbage::Garbage;
 use crate::job::{Job, JobNumber};
 use crate::message::Event;
@@ -22,6 +22,7 @@ use crate::replication::difference::Contents;
 use crate::replication::{
     Following, Replication, ReplicationStatus, SourceId, SourceOrder, Step, read_update,
 };
+use crate::replies::Outputs;
 
 /// Longer messages are freed by the reaper, bytes.
 const FREED_BYTES: usize = 1 << 20;
@@ -225,7 +226,7 @@ impl Backup {
     }
 }
 
-/// Messages that are not needed any more; there are few.
+/// Messages that are no longer needed; there are few.
 fn messages(messages: VecDeque<Pieces>) -> Garbage {
     let bytes = messages.iter().map(Pieces::len).sum();
     Garbage::new(bytes, messages)

@@ -4,8 +4,8 @@
 //!
 //! Inline execution takes inputs cheap enough for a shard, or a member's thread, to execute itself,
 //! without waking the database thread. Invariant: nothing there takes long, however large the
-//! database is and however many inputs wait. An input that might take long is handed back unchanged,
-//! and all inputs after it must be left too. Inline execution does the work of
+//! database is and however many inputs wait. An input that might take long is handed back
+//! unchanged, and all inputs after it must be left too. Inline execution does the work of
 //! [`DatabaseService::handle`]; only [`DatabaseService::tick`] and flushes that
 //! [`DatabaseService::flush_if_small`] declines are left to the database thread.
 
@@ -13,9 +13,10 @@ use corvid_consensus::database::MemberEvent;
 use corvid_engine::WorkBudget;
 use corvid_log::storage::StorageRequest;
 
-use super::barrier::Question;
 use super::{DatabaseService, Now, clustered};
+use crate::barrier::Question;
 use crate::message::{Control, DatabaseMethod, ToDatabase};
+use crate::upstream::is_short_news;
 
 /// Rows taken into an index between two batches of inputs: about a millisecond.
 const INDEXED_ROWS_PER_BATCH: usize = 8192;
@@ -23,11 +24,13 @@ const INDEXED_ROWS_PER_BATCH: usize = 8192;
 /// Longer requests are not executed inline, bytes.
 const REQUEST_MAX: usize = 32 * 1024;
 
-/// A transaction is long when its request has more bytes than this: parsing it takes about a millisecond.
+/// A transaction is long when its request has more bytes than this: parsing it takes about a
+/// millisecond.
 const LONG_BYTES: usize = 256 * 1024;
 
 impl DatabaseService {
-    /// Executes an input if it may be executed inline and fits into the rest of `budget`. Otherwise returns it.
+    /// Executes an input if it may be executed inline and fits into the rest of `budget`. Otherwise
+    /// returns it.
     pub(crate) fn try_inline(
         &mut self,
         now: Now,
@@ -85,9 +88,7 @@ impl DatabaseService {
                 }
                 event => Some(ToDatabase::Member(event)),
             },
-            ToDatabase::Relay(news)
-                if self.may_execute_for_others() && clustered::is_short_news(&news) =>
-            {
+            ToDatabase::Relay(news) if self.may_execute_for_others() && is_short_news(&news) => {
                 self.handle_upstream(now, ToDatabase::Relay(news));
                 self.resume(now);
                 None
@@ -96,8 +97,9 @@ impl DatabaseService {
         }
     }
 
-    /// Executes an input, unless it is a transaction that takes more than `long_steps`. Such a transaction is returned unchanged, so that
-    /// the inputs before it can be answered first. While a conversion or anything else blocks inputs, no transaction counts as long.
+    /// Executes an input, unless it is a transaction that takes more than `long_steps`. Such a
+    /// transaction is returned unchanged, so that the inputs before it can be answered first. While
+    /// a conversion or anything else blocks inputs, no transaction counts as long.
     pub(crate) fn handle_unless_long(
         &mut self,
         now: Now,
@@ -128,11 +130,11 @@ impl DatabaseService {
         }
     }
 
-    /// Whether nothing is under way that could make an event of the member long: contents that are replaced, requests of clients that wait
-    /// until an event lets them be executed here.
+    /// Whether an event of the member is short: no contents are being replaced, and no requests of
+    /// clients wait for an event that lets them be executed here.
     fn may_execute_for_others(&self) -> bool {
         let may_execute = self.activity().allows(Question::MayExecuteForOthers);
-        may_execute && self.model.cluster().is_some()
+        may_execute && self.model.upstream().is_some()
     }
 
     /// Whether [`DatabaseService::tick`] has something to do.
@@ -156,7 +158,8 @@ impl DatabaseService {
         self.subscriptions.has_pending_updates()
     }
 
-    /// Composes updates for every session that is ready, unless it is too early. Called once per batch of inputs.
+    /// Composes updates for every session that is ready, unless it is too early. Called once per
+    /// batch of inputs.
     pub fn flush_updates(&mut self, now: Now) {
         let (outputs, environment) = (&mut self.outputs, &self.environment);
         self.subscriptions.flush(now, outputs, environment);
@@ -170,7 +173,8 @@ impl DatabaseService {
         subscriptions.flush_if_small(now, sessions_max, outputs, environment)
     }
 
-    /// Takes the requests to the file. Call it after the jobs have been taken: composing long records may take long.
+    /// Takes the requests to the file. Call it after the jobs have been taken: composing long
+    /// records may take long.
     pub fn take_stores(&mut self) -> Vec<StorageRequest> {
         let counts = &mut self.observers.counts;
         self.file.take_requests(&mut self.pending, counts)
@@ -182,7 +186,8 @@ impl DatabaseService {
         self.file.has_requests()
     }
 
-    /// When [`DatabaseService::tick`] and [`DatabaseService::flush_updates`] must be called at the latest.
+    /// When [`DatabaseService::tick`] and [`DatabaseService::flush_updates`] must be called at the
+    /// latest.
     #[must_use]
     pub fn next_deadline_ms(&self, now: Now) -> Option<u64> {
         let updates = self.subscriptions.updates_due_ms();
@@ -198,8 +203,8 @@ impl DatabaseService {
         deadlines.into_iter().flatten().min()
     }
 
-    /// Retries blocked transactions whose deadline has come, compacts a file that has grown, continues building indexes for conditions.
-    /// Called once per batch of inputs.
+    /// Retries blocked transactions whose deadline has come, compacts a file that has grown,
+    /// continues building indexes for conditions. Called once per batch of inputs.
     pub fn tick(&mut self, now: Now) {
         if self.conversions.is_waiting(&self.file) {
             return;
@@ -217,7 +222,8 @@ impl DatabaseService {
         }
     }
 
-    /// Whether growth alone may have the file compacted: nothing under way makes a compaction unnecessary.
+    /// Whether growth alone may have the file compacted: nothing under way makes a compaction
+    /// unnecessary.
     fn may_compact(&self) -> bool {
         self.activity().allows(Question::MayCompact)
     }
@@ -231,16 +237,16 @@ impl DatabaseService {
         }
     }
 
-    /// Reports the last answered transaction if it was slow. Called with the present time before the next input that takes time, and at the
-    /// end of each batch.
+    /// Reports the last answered transaction if it was slow. Called with the present time before
+    /// the next input that takes time, and at the end of each batch.
     pub fn report_slow(&mut self, now: Now) {
         let name = &self.database.schema().name;
         let slow = self.observers.slow.report(now, name);
         self.outputs.events.extend(slow);
     }
 
-    /// Whether nothing of any session is left: nothing is blocked, pending or queued, and nothing is
-    /// monitored.
+    /// Whether nothing of any session is left: nothing is blocked, pending or queued, and nothing
+    /// is monitored.
     #[must_use]
     pub fn is_idle(&self) -> bool {
         self.activity().allows(Question::IsIdle)

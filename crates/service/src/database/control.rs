@@ -12,10 +12,8 @@ use corvid_log::storage::{RewriteNumber, RewriteStage, StoreError};
 
 use super::backup::{Backup, Change};
 use super::clustered::Clustered;
+use super::conversion::{canceled_because, conversion_not_allowed};
 use super::file::Progress;
-use super::replies::Reason;
-use super::requests::canceled_because;
-use super::transactions::conversion_not_allowed;
 use super::{DatabaseService, Now};
 use crate::client_memory::ClientMemory;
 use crate::counters::Counters;
@@ -23,9 +21,10 @@ use crate::job::JobNumber;
 use crate::job::garbage::Garbage;
 use crate::member_row;
 use crate::message::{Control, ControlAnswer, Event, Report, TableReport, Usage, database_removed};
-use crate::recording::{Setting, Tape};
 use crate::remote_status::RemoteStatuses;
 use crate::replication::{Role, SourceEvent, SourceId};
+use crate::replies::Reason;
+use crate::tape::{Setting, Tape};
 
 impl DatabaseService {
     /// Charges replies to this memory, which other databases share.
@@ -47,15 +46,16 @@ impl DatabaseService {
         self.subscriptions.set_initial_rows_max(rows);
     }
 
-    /// Sets how many steps the database spends on the selections of one transaction; the rest is deferred to a job.
+    /// Sets how many steps the database spends on the selections of one transaction; the rest is
+    /// deferred to a job.
     pub fn set_select_steps_max(&mut self, steps: u64) {
         let setting = Setting::SelectStepsMax;
         self.environment.record_setting(setting, steps);
         self.executor.set_select_steps_max(steps);
     }
 
-    /// Sets how many changed rows an update may have before its body is deferred to a job. A step of
-    /// a long update gets the text of so many rows of 1 KiB, and 4 KiB at least.
+    /// Sets how many changed rows an update may have before its body is deferred to a job. A step
+    /// of a long update gets the text of so many rows of 1 KiB, and 4 KiB at least.
     pub fn set_update_rows_max(&mut self, rows: usize) {
         let setting = Setting::UpdateRowsMax;
         self.environment.record_setting(setting, rows as u64);
@@ -128,12 +128,13 @@ impl DatabaseService {
         self.subscriptions.restart_history(is_kept, last_txn);
     }
 
-    /// Compacts the file, while nothing is pending. An event answers when a crash cannot bring the old file back.
+    /// Compacts the file, while nothing is pending. An event answers when a crash cannot bring the
+    /// old file back.
     fn compact(&mut self, now: Now, token: Option<u64>) {
         if token.is_none() {
             self.file.end_queued_compaction();
         }
-        if let Some(member) = self.model.cluster_mut().filter(|it| !it.is_relay()) {
+        if let Some(member) = self.model.member_mut() {
             member.compact(token, &mut self.database, &self.pending);
             return;
         }
@@ -171,7 +172,7 @@ impl DatabaseService {
     /// Changes roles while nothing is pending. Blocked transactions are tried in the new role.
     fn set_role(&mut self, role: Role, token: u64) {
         // The member decides the role of a clustered database.
-        if self.model.cluster().is_none() {
+        if self.model.upstream().is_none() {
             self.end_backup();
             if let Role::Backup(following) = role {
                 let name = self.database.schema().name.to_string();
@@ -238,7 +239,8 @@ impl DatabaseService {
         self.advance_backup(now, true);
     }
 
-    /// Writes the status of remotes to the rows behind watched columns. The rows of a backup are copies and are not changed.
+    /// Writes the status of remotes to the rows that watched columns refer to. The rows of a backup
+    /// are copies and are not changed.
     fn show_status(&mut self, now: Now, statuses: &RemoteStatuses) {
         if !self.model.accepts_server_writes() {
             return;
@@ -259,8 +261,8 @@ impl DatabaseService {
     fn remove(&mut self, now: Now) {
         self.is_removed = true;
         if let Some(request) = self.drop_conversion() {
-            let cluster = self.model.cluster_mut();
-            if cluster.is_some_and(Clustered::ends_forwarded_conversion) {
+            let member = self.model.member_mut();
+            if member.is_some_and(Clustered::ends_forwarded_conversion) {
                 // The member that has the session finds out.
             } else if self.is_dismissed(&request.info) {
                 self.drop_request(&request);
@@ -274,7 +276,7 @@ impl DatabaseService {
         self.observers.watched_columns.clear();
         self.end_backup();
         self.subscriptions.forget_sessions();
-        // No shard will report any more that a session has read its replies.
+        // From now on no shard reports that a session has read its replies.
         for session in self.outputs.outboxes.blocked_by(Reason::ReplyBackpressure) {
             self.outputs.outboxes.clear_unread(session);
             self.resume_if_unblocked(session);
@@ -297,8 +299,8 @@ impl DatabaseService {
                 name,
             }
         });
-        let cluster = self.model.cluster();
-        let in_flight = cluster.map_or(0, Clustered::requests_in_flight);
+        let upstream = self.model.upstream();
+        let in_flight = upstream.map_or(0, |it| it.forwarding.requests_in_flight());
         Report {
             usage: self.usage(),
             tables: tables.collect(),

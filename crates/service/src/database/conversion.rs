@@ -1,4 +1,5 @@
-//! A conversion under way (docs/spec/protocol.md 4.15): its steps, and the inputs that wait for its end.
+//! A conversion under way (docs/spec/protocol.md 4.15): its steps, and the inputs that wait for its
+//! end.
 //!
 //! ```text
 //! old schema:  commits ---------------------------------------------->|  held  |
@@ -9,12 +10,16 @@
 //! new schema:                                                                         commits ->
 //! ```
 //!
-//! Invariants: the content of [`Work::Ready`] is the source's as of the last commit that is not in `commits`; the new file and `records`
-//! together hold that content. Inputs are held only when next to nothing is missing, until the swap. If a commit cannot be carried over,
-//! the conversion starts again from the present state; after [`FREE_ATTEMPTS`] it does so with all inputs held. So the outcome is always
-//! that of a conversion at the moment of the swap.
+//! Invariants: the content of [`Work::Ready`] is the source's as of the last commit that is not in
+//! `commits`; the new file and `records` together hold that content. Inputs are held only when next
+//! to nothing is missing, until the swap. If a commit cannot be carried over, the conversion starts
+//! again from the present state; after [`FREE_ATTEMPTS`] it does so with all inputs held. So the
+//! outcome is always that of a conversion at the moment of the swap.
 //!
-//! Requests of the session that asked for the conversion wait for its end from the start: they may be meant for the new schema.
+//! Requests of the session that asked for the conversion wait for its end from the start: they may
+//! be meant for the new schema.
+
+mod schema_check;
 
 use std::collections::{HashSet, VecDeque};
 
@@ -25,16 +30,19 @@ use corvid_log::cluster::Eid;
 use corvid_monitor::SessionId;
 
 use super::Now;
-use super::barrier::{Activity, UnderWay, has_conversion};
-use super::environment::Environment;
 use super::file::DatabaseFile;
-use super::replies::Outputs;
+use crate::barrier::{Activity, BarrierQueue, UnderWay, has_conversion};
+use crate::environment::Environment;
 use crate::job::garbage::Garbage;
 use crate::job::{self, Carried, Commit, Job, JobNumber, JobResult};
-use crate::message::{DatabaseMethod, Request, SessionInfo, ToDatabase};
+use crate::message::{DatabaseMethod, Request, ToDatabase};
+use crate::replies::Outputs;
 use crate::schema_epoch::SchemaEpoch;
 
-/// Changed rows that the database carries over itself while inputs are held; more are left to a job.
+pub(super) use schema_check::{canceled_because, conversion_not_allowed, schema_of};
+
+/// Changed rows that the database carries over itself while inputs are held; more are left to a
+/// job.
 const SMALL_CHANGES: usize = 64;
 
 /// Changed rows that are worth a job while the new file is being written and inputs are not held.
@@ -65,6 +73,7 @@ pub(super) struct Parts<'a> {
     pub(super) file: &'a mut DatabaseFile,
     pub(super) outputs: &'a mut Outputs,
     pub(super) environment: &'a mut Environment,
+    pub(super) barrier_queue: &'a mut BarrierQueue,
 }
 
 /// The outcome of a step.
@@ -90,6 +99,68 @@ impl Default for Conversions {
 }
 
 impl Conversions {
+    /// Begins a conversion.
+    ///
+    /// # Panics
+    /// Another one is under way: its request would never be answered.
+    pub(super) fn begin(&mut self, request: Box<Request>, schema: Arc<Schema>) {
+        assert!(self.current.is_none(), "one conversion at a time");
+        self.current = Some(Conversion::new(request, schema));
+    }
+
+    /// Takes the next step of the conversion under way, if it is possible.
+    pub(super) fn step(&mut self, now: Now, is_all_stored: bool, parts: &mut Parts<'_>) -> Step {
+        match &mut self.current {
+            Some(conversion) => conversion.step(now, is_all_stored, parts),
+            None => Step::Waits,
+        }
+    }
+
+    /// Takes the result of a job. False if no conversion awaits it: it is freed.
+    ///
+    /// # Errors
+    /// The present state cannot be converted.
+    pub(super) fn take_result(
+        &mut self,
+        number: JobNumber,
+        done: JobResult,
+        parts: &mut Parts<'_>,
+    ) -> Result<bool, WireError> {
+        let current = self.current.as_mut();
+        if let Some(conversion) = current.filter(|conversion| conversion.awaits(number)) {
+            conversion.take_result(done, parts)?;
+            return Ok(true);
+        }
+        if let JobResult::Converted(Ok(converted))
+        | JobResult::CarriedOver(Ok(Carried { converted, .. })) = done
+        {
+            let database = converted.into_database();
+            parts.outputs.free(Garbage::database(database));
+        }
+        Ok(false)
+    }
+
+    /// Drops the conversion under way with its file, and returns its request.
+    ///
+    /// # Panics
+    /// Its file is being put in place, and may be the database's already.
+    pub(super) fn drop_current(&mut self, parts: &mut Parts<'_>) -> Option<Box<Request>> {
+        let conversion = self.current.take()?;
+        assert!(conversion.is_cancelable(), "a swap is waited for");
+        parts.file.abandon_conversion();
+        let (_, request) = conversion.end(parts);
+        Some(request)
+    }
+
+    /// Takes the conversion under way, which is given up here: the entry that it was proposed as,
+    /// and its request.
+    pub(super) fn take_current(
+        &mut self,
+        parts: &mut Parts<'_>,
+    ) -> Option<(Option<Eid>, Box<Request>)> {
+        Some(self.current.take()?.end(parts))
+    }
+
     /// Whether all inputs must wait: for the swap, or until nothing is pending.
     pub(super) fn is_waiting(&self, file: &DatabaseFile) -> bool {
         self.current.as_ref().is_some_and(|conversion| {
@@ -141,17 +212,6 @@ impl Conversions {
         );
     }
 
-    /// Whether a session is about to be closed because this database has been removed, or converted since the session began. Nothing of it is
-    /// executed any more.
-    pub(super) fn is_dismissed(
-        &self,
-        is_removed: bool,
-        info: &SessionInfo,
-        environment: &Environment,
-    ) -> bool {
-        (is_removed || info.epoch < self.epoch) && !environment.is_aware(info)
-    }
-
     /// Whether the conversion under way has been proposed as this entry.
     pub(super) fn is_entry(&self, eid: Eid) -> bool {
         let current = self.current.as_ref();
@@ -170,13 +230,15 @@ impl Conversions {
 pub(super) struct Conversion {
     pub(super) request: Box<Request>,
     pub(super) schema: Arc<Schema>,
-    /// Its entry in the log of a cluster, once it is proposed: from then on it cannot be given up, as during a swap.
+    /// Its entry in the log of a cluster, once it is proposed: from then on it cannot be given up,
+    /// as during a swap.
     pub(super) entry: Option<Eid>,
     /// The number of the job under way.
     number: JobNumber,
     pub(super) work: Work,
     pub(super) file: NewFile,
-    /// Commits released since the snapshot and not carried over, and the number of rows that they change.
+    /// Commits released since the snapshot and not carried over, and the number of rows that they
+    /// change.
     commits: Vec<Commit>,
     changes: usize,
     /// The length of the records of commits since the snapshot.
@@ -211,7 +273,7 @@ pub(super) enum NewFile {
     Writing,
     /// Everything that was asked for so far is in it.
     Written,
-    /// It is being put in place: the conversion cannot be given up any more.
+    /// It is being put in place: the conversion can no longer be given up.
     Swapping,
 }
 
@@ -238,8 +300,8 @@ impl Conversion {
         }
     }
 
-    /// Records a released commit under the old schema, and the length of its record. When more than `bytes_max` have come, all later inputs
-    /// wait for the end.
+    /// Records a released commit under the old schema, and the length of its record. When more than
+    /// `bytes_max` have come, all later inputs wait for the end.
     fn add_released(&mut self, commit: Commit, record_bytes: usize, bytes_max: usize) {
         self.changes += commit.delta.changes.len();
         self.bytes += record_bytes;
@@ -247,9 +309,10 @@ impl Conversion {
         self.commits.push(commit);
     }
 
-    /// Whether an input must wait for the end of the conversion although other sessions' inputs need not. All later inputs of its session
-    /// do the same. `is_blocked` says that the session is blocked: its inputs do not wait here then, because earlier ones wait in its
-    /// outbox and come first.
+    /// Whether an input must wait for the end of the conversion although other sessions' inputs
+    /// need not. All later inputs of its session do the same. `is_blocked` says that the session is
+    /// blocked: its inputs do not wait here then, because earlier ones wait in its outbox and come
+    /// first.
     pub(super) fn must_wait_for_end(&mut self, input: &ToDatabase, is_blocked: bool) -> bool {
         match input {
             // One conversion at a time.
@@ -436,8 +499,8 @@ impl Conversion {
         Ok(())
     }
 
-    /// Starts again from the present state as soon as nothing is pending, because a commit could not be carried over. The state as a whole
-    /// may still be convertible.
+    /// Starts again from the present state as soon as nothing is pending, because a commit could
+    /// not be carried over. The state as a whole may still be convertible.
     fn start_again(&mut self, parts: &mut Parts<'_>) {
         assert!(
             self.is_cancelable(),
@@ -464,9 +527,14 @@ impl Conversion {
         self.file = NewFile::Written;
     }
 
-    /// The inputs that waited for the end, and the request.
-    pub(super) fn into_inputs(self) -> (VecDeque<ToDatabase>, Box<Request>) {
-        (self.queued, self.request)
+    /// Ends the conversion: its contents are freed unless they were taken, and the inputs that
+    /// waited for the end come before all others at the barrier. Returns its entry and its request.
+    pub(super) fn end(mut self, parts: &mut Parts<'_>) -> (Option<Eid>, Box<Request>) {
+        if let Some(database) = self.take_database() {
+            parts.outputs.free(Garbage::database(database));
+        }
+        parts.barrier_queue.push_first(self.queued);
+        (self.entry, self.request)
     }
 
     /// Whether commits are to be carried over by a job now.
@@ -480,7 +548,8 @@ impl Conversion {
     }
 }
 
-/// Whether a conversion of the present `source` has the content of `database`. Debug builds check it at every swap.
+/// Whether a conversion of the present `source` has the content of `database`. Debug builds check
+/// it at every swap.
 pub(super) fn is_conversion_of(source: &Database, database: &Database) -> bool {
     struct NoVersions;
     impl UuidSource for NoVersions {
@@ -509,7 +578,8 @@ mod tests {
     use corvid_log::storage::FileSize;
 
     use super::*;
-    use crate::message::DatabaseId;
+    use crate::job::JobDone;
+    use crate::message::{DatabaseId, SessionInfo};
     use crate::schema_epoch::SchemaEpochs;
     use crate::storage::{FileState, Growth};
 
@@ -534,6 +604,7 @@ mod tests {
         file: DatabaseFile,
         outputs: Outputs,
         environment: Environment,
+        barrier_queue: BarrierQueue,
     }
 
     impl Run {
@@ -565,6 +636,7 @@ mod tests {
                     SchemaEpochs::default(),
                     Box::new(Ones),
                 ),
+                barrier_queue: BarrierQueue::default(),
             }
         }
 
@@ -574,6 +646,7 @@ mod tests {
                 file: &mut self.file,
                 outputs: &mut self.outputs,
                 environment: &mut self.environment,
+                barrier_queue: &mut self.barrier_queue,
             };
             let now = Now::default();
             self.conversion.step(now, is_all_stored, &mut parts)
@@ -582,7 +655,7 @@ mod tests {
         /// Carries out the job under way.
         fn work(&mut self) {
             let job = self.outputs.jobs.pop().expect("a job");
-            let Some(ToDatabase::JobDone(number, done)) = job.carry_out() else {
+            let Some(JobDone(number, done)) = job.carry_out() else {
                 panic!("it has a result");
             };
             assert!(self.conversion.awaits(number));
@@ -591,6 +664,7 @@ mod tests {
                 file: &mut self.file,
                 outputs: &mut self.outputs,
                 environment: &mut self.environment,
+                barrier_queue: &mut self.barrier_queue,
             };
             let taken = self.conversion.take_result(done, &mut parts);
             assert!(taken.is_ok() && !self.conversion.awaits(number));

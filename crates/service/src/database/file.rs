@@ -15,7 +15,7 @@ mod rewrites;
 use corvid_log::storage::{LogPosition, StorageRequest, StoreError};
 
 use super::Now;
-use super::barrier::Activity;
+use crate::barrier::Activity;
 use crate::message::FileReport;
 use crate::storage::Growth;
 use records::Records;
@@ -119,7 +119,8 @@ impl DatabaseFile {
         self.growth?.next_check_ms(now.mono_ms)
     }
 
-    /// Checks what belongs together, between two inputs. O(requests to the storage): for simulations.
+    /// Checks what belongs together, between two inputs. O(requests to the storage): for
+    /// simulations.
     ///
     /// # Panics
     /// It contradicts itself.

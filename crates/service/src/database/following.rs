@@ -1,5 +1,6 @@
-//! The database's side of a cluster, or of a relay's source: events go to [`Clustered`], and the
-//! actions that it returns are carried out, one after the other.
+//! The route of events of a cluster's member, and of news of a relay's source: they go to
+//! [`Upstream`] and [`Clustered`], and the actions that these return are carried out, one after the
+//! other.
 //!
 //! Invariant: an action is carried out as a whole before the next one is asked for. No action takes
 //! the next one itself: [`DatabaseService::follow_up`] is called between two inputs only.
@@ -12,64 +13,61 @@ use corvid_engine::{TooLong, WorkBudget};
 use corvid_log::cluster::{Eid, Index, Term};
 use corvid_log::storage::StoreError;
 
-use super::clustered::{
-    Action, Clustered, Entry, Executed, InFlight, Part, Reply, Stage, Undone, event_of, is_behind,
-    request_of,
-};
-use super::conversion::Conversion;
-use super::executor::changed_sessions;
-use super::replies::{Answer, Commit, Forwarded, Origin, Pending};
+use super::clustered::{Clustered, Executed, Undone, event_of, is_behind, keep_again, request_of};
 use super::{DatabaseService, Now};
+use crate::executor::changed_sessions;
 use crate::job::{JobNumber, JobResult};
-use crate::message::{Completion, Event, Request, ToDatabase};
-use crate::upstream::SourceRequest;
+use crate::message::{Completion, Event, Request, SourceRequest, ToDatabase};
+use crate::replies::{Answer, Commit, Forwarded, Origin, Pending};
+use crate::upstream::{Action, Entry, Forwarding, InFlight, Reply, Role, Stage, Upstream};
 
 impl DatabaseService {
     /// The last entry that a member's database has applied, if that is news.
     pub(crate) fn take_applied(&mut self) -> Option<Index> {
-        self.model.cluster_mut()?.take_applied()
+        self.model.member_mut()?.take_applied()
     }
 
-    /// Takes the requests for the member of a clustered database, in order. No other database has any.
+    /// Takes the requests for the member of a clustered database, in order. No other database has
+    /// any.
     pub(crate) fn take_member_requests(&mut self) -> impl Iterator<Item = MemberRequest> + use<> {
-        let requests = self.model.cluster_mut().map(Clustered::take_requests);
+        let requests = self.model.member_mut().map(Clustered::take_requests);
         requests.into_iter().flatten()
     }
 
     /// Takes the requests for the source of a relay, in order. No other database has any.
     pub(crate) fn take_source_requests(&mut self) -> impl Iterator<Item = SourceRequest> + use<> {
-        let cluster = self.model.cluster_mut();
-        let requests = cluster.map(Clustered::take_source_requests);
+        let upstream = self.model.upstream_mut();
+        let requests = upstream.map(Upstream::take_source_requests);
         requests.into_iter().flatten()
     }
 
     /// Sets smaller limits of entries and results than members take, for tests.
     pub fn set_entry_limits(&mut self, entry_bytes_max: usize, result_bytes_max: usize) {
-        if let Some(cluster) = self.model.cluster_mut() {
-            cluster.lower_limits(entry_bytes_max, result_bytes_max);
+        if let Some(member) = self.model.member_mut() {
+            member.lower_limits(entry_bytes_max, result_bytes_max);
         }
     }
 
-    /// Sets whether conversions of a clustered database are proposed with their rows (`--disable-file-no-data-conversion`), for files that
-    /// releases before 3.2 of the reference are to read. An entry with all rows is written in one piece.
+    /// Sets whether conversions of a clustered database are proposed with their rows
+    /// (`--disable-file-no-data-conversion`), for files that releases before 3.2 of the reference
+    /// are to read. An entry with all rows is written in one piece.
     pub fn set_data_conversion(&mut self, has_data: bool) {
-        if let Some(cluster) = self.model.cluster_mut() {
-            cluster.set_data_conversion(has_data);
+        if let Some(member) = self.model.member_mut() {
+            member.set_data_conversion(has_data);
         }
     }
 
     /// Handles an event of the member, an installed snapshot, or news of a relay's source.
     pub(super) fn handle_upstream(&mut self, now: Now, input: ToDatabase) {
-        if self.is_removed || self.model.cluster().is_none() {
+        if self.is_removed || self.model.upstream().is_none() {
             if let ToDatabase::Installed(installed) = input {
                 self.free_database(Some(installed.database));
             }
             return;
         }
         self.observers.slow.set_now(now);
-        if let Some((cluster, mut parts)) = self.following(now) {
-            cluster.handle(input, &mut parts);
-        }
+        let (model, mut parts) = self.model_and_parts(now);
+        model.handle_upstream(input, &mut parts);
         self.follow_up(now);
         self.release();
         self.advance_conversion(now);
@@ -78,7 +76,7 @@ impl DatabaseService {
     /// Handles the result of a job.
     pub(super) fn handle_job_done(&mut self, now: Now, number: JobNumber, done: JobResult) {
         let left = match self.following(now) {
-            Some((cluster, mut parts)) => cluster.finish_replacement(number, done, &mut parts),
+            Some((upstream, mut parts)) => upstream.finish_replacement(number, done, &mut parts),
             None => Some(done),
         };
         match left {
@@ -93,24 +91,24 @@ impl DatabaseService {
 
     /// The lock table has claims for the source of a relay.
     pub(super) fn claim_locks(&mut self, now: Now) {
-        if let Some((cluster, parts)) = self.following(now) {
-            cluster.claim_locks(&parts);
+        if let Some((upstream, parts)) = self.following(now) {
+            upstream.claim_locks(&parts);
         }
     }
 
     /// Continues the sessions that may be able to, then carries out everything that follows.
     pub(super) fn advance_sessions(&mut self, now: Now) {
-        if let Some(cluster) = self.model.cluster_mut() {
-            cluster.advance();
+        if let Some(upstream) = self.model.upstream_mut() {
+            upstream.advance();
             self.follow_up(now);
         }
     }
 
     /// Carries out all actions that are due.
     pub(super) fn follow_up(&mut self, now: Now) {
-        while self.model.cluster().is_some_and(Clustered::has_steps) {
-            let next = self.following(now);
-            if let Some(action) = next.and_then(|(cluster, mut parts)| cluster.next(&mut parts)) {
+        while self.model.upstream().is_some_and(Upstream::has_steps) {
+            let (model, mut parts) = self.model_and_parts(now);
+            if let Some(action) = model.next_action(&mut parts) {
                 self.carry_out(now, action);
             }
         }
@@ -135,8 +133,8 @@ impl DatabaseService {
             } => {
                 let turn = entry.turn();
                 let has_ended = self.try_here(now, entry, otherwise);
-                if let Some((cluster, mut parts)) = self.following(now).filter(|_| has_ended) {
-                    cluster.end_trial(turn, before, &mut parts);
+                if let Some((upstream, mut parts)) = self.following(now).filter(|_| has_ended) {
+                    upstream.end_trial(turn, before, &mut parts);
                 }
             }
             Action::ExecuteForwards(origin, forwards) => {
@@ -145,8 +143,7 @@ impl DatabaseService {
                 let left = self.execute_forwards_within(now, origin, forwards, &mut budget);
                 self.barrier_queue.push_first(left.map(ToDatabase::Member));
             }
-            Action::ReleaseOwn(index, eid) => self.release_own(index, eid),
-            Action::FinishConversion => self.finish_conversion(now, Ok(())),
+            Action::ReleaseOwn(index, eid) => self.release_own(now, index, eid),
             Action::Publish { eid, delta, reply } => self.publish(now, eid, delta, reply),
             Action::RetryAffected(delta) => {
                 self.retry_affected(now, Some(&delta));
@@ -157,21 +154,20 @@ impl DatabaseService {
             }
             Action::EndSwap => self.end_swap(),
             Action::RestartHistory(eid) => self.subscriptions.restart_history(true, eid.0),
-            Action::GiveUpLeadership(led, part) => self.lose_leadership(now, led, part),
+            Action::GiveUpLeadership(led, role) => self.lose_leadership(now, led, role),
             // It was forwarded in a term that this member may lead by now.
             Action::Handle(input @ ToDatabase::Member(MemberEvent::Execute { .. })) => {
                 self.barrier_queue.push(input);
             }
             Action::Handle(input) => {
-                if let Some((cluster, mut parts)) = self.following(now) {
-                    cluster.handle(input, &mut parts);
-                }
+                let (model, mut parts) = self.model_and_parts(now);
+                model.handle_upstream(input, &mut parts);
             }
             Action::BreakOff(details) => self.break_off(details),
         }
     }
 
-    /// Replies to a request, which is not in flight any more then.
+    /// Replies to a request, which is no longer in flight then.
     fn answer_followed(&mut self, now: Now, reply: Reply) {
         let Reply {
             request,
@@ -180,13 +176,14 @@ impl DatabaseService {
             turn,
         } = reply;
         self.send_answer(request, answer, has_changed);
-        if let (Some(turn), Some((cluster, mut parts))) = (turn, self.following(now)) {
-            cluster.forget(turn, &mut parts);
+        if let (Some(turn), Some((upstream, mut parts))) = (turn, self.following(now)) {
+            upstream.forwarding.forget(turn, &mut parts);
         }
     }
 
-    /// Executes a transaction of a follower's session, of which no earlier request is in flight, unless it would change something: then it is
-    /// put back in this stage, and the result is false.
+    /// Executes a transaction of a follower's session, none of whose earlier requests is in flight.
+    /// If it would change something, it is undone and put back in this stage, and the result is
+    /// false.
     fn try_here(&mut self, now: Now, entry: Entry, otherwise: Stage) -> bool {
         let request = &entry.request;
         if request.info.is_closed() {
@@ -203,10 +200,10 @@ impl DatabaseService {
         let Ok(outcome) = self.execute(now, request, &mut budget) else {
             unreachable!("nothing limits it")
         };
-        if let Some(cluster) = self.model.cluster_mut()
-            && cluster.undo_for_leader(request, &outcome, &mut self.database)
+        if let Some(upstream) = self.model.upstream_mut()
+            && Forwarding::undo_for_leader(request, &outcome, &mut self.database)
         {
-            cluster.put_back(entry, otherwise);
+            upstream.forwarding.put_back(entry, otherwise);
             return false;
         }
         let committed = self.queue_outcome(now, entry.request, outcome);
@@ -215,8 +212,15 @@ impl DatabaseService {
         true
     }
 
-    /// The oldest commit of this leadership is committed.
-    fn release_own(&mut self, index: Index, eid: Eid) {
+    /// The oldest commit of this leadership, or the conversion that it has proposed, is committed.
+    fn release_own(&mut self, now: Now, index: Index, eid: Eid) {
+        if let Some(upstream) = self.model.upstream_mut()
+            && self.conversions.is_entry(eid)
+        {
+            upstream.contents.mark_applied(index, eid);
+            self.finish_conversion(now, Ok(()));
+            return;
+        }
         let oldest = self.pending.commits().next();
         let Some(oldest) = oldest else {
             unreachable!("a leader's entries are its pending commits");
@@ -225,8 +229,8 @@ impl DatabaseService {
         let Some(position) = oldest.position else {
             unreachable!("every proposal has a position");
         };
-        if let Some(cluster) = self.model.cluster_mut() {
-            cluster.mark_applied(index, eid);
+        if let Some(upstream) = self.model.upstream_mut() {
+            upstream.contents.mark_applied(index, eid);
         }
         self.release_through(position);
     }
@@ -238,6 +242,7 @@ impl DatabaseService {
             "a follower releases everything at once"
         );
         let has_changed = !delta.is_empty();
+        // Executed and released in one: a committed entry is never undone.
         if has_changed {
             self.subscriptions.execute(&delta, eid.0);
         }
@@ -246,9 +251,9 @@ impl DatabaseService {
                 let (slot, request) = entry.split();
                 (Origin::Client(request), Some((slot, answer)))
             }
-            None => match self.model.cluster() {
-                Some(member) if !member.is_relay() => (Origin::Member(member.leader()), None),
-                _ => (Origin::Source, None),
+            None => match self.model.member() {
+                Some(member) => (Origin::Member(member.upstream.forwarding.leader()), None),
+                None => (Origin::Source, None),
             },
         };
         if has_changed {
@@ -266,8 +271,8 @@ impl DatabaseService {
             }
             _ => None,
         };
-        if let Some((cluster, mut parts)) = self.following(now) {
-            cluster.answer_published(eid, reply, delta, &mut parts);
+        if let Some((upstream, mut parts)) = self.following(now) {
+            upstream.answer_published(eid, reply, delta, &mut parts);
         }
     }
 
@@ -281,22 +286,23 @@ impl DatabaseService {
     }
 
     /// Undoes all speculative commits of the leadership in this term.
-    fn lose_leadership(&mut self, now: Now, led: Term, part: Part) {
-        let Some(cluster) = self.model.cluster_mut() else {
+    fn lose_leadership(&mut self, now: Now, led: Term, role: Role) {
+        let Some(member) = self.model.member_mut() else {
             return;
         };
-        let behind = cluster.take_part(part);
+        let behind = member.give_up_leadership(role);
         let undone = self.pending.take_all();
         if undone.is_empty() {
-            cluster.keep_again(behind);
+            keep_again(&mut member.upstream.forwarding, behind);
             self.lose_conversion(now, led);
             return;
         }
+        // The rows are those of the last applied entry from here on. Nobody was told of the others.
         let affected = self.executor.undo(&undone, &mut self.database);
         self.subscriptions.undo(&undone, &mut self.outputs);
         self.observers
             .observe_undo(&self.database, &mut self.outputs);
-        // They came after everything that their sessions have pending, and before what those have in
+        // They came after everything that their sessions have pending, and before their requests in
         // flight.
         let mut waited = self
             .subscriptions
@@ -323,14 +329,16 @@ impl DatabaseService {
                 requeued.extend(self.execute_again_unless_blocked(now, input));
             }
         }
-        if let Some(cluster) = self.model.cluster_mut() {
-            cluster.keep_again(behind);
+        if let Some(upstream) = self.model.upstream_mut() {
+            keep_again(&mut upstream.forwarding, behind);
         }
         for input in requeued.into_iter().rev() {
             self.outputs.outboxes.put_back(input);
         }
         self.lose_conversion(now, led);
         self.release();
+        // Blocked transactions come last: requests that were executed before them are in flight
+        // now.
         self.retry(now, affected);
         self.release();
         for session in sessions {
@@ -341,8 +349,8 @@ impl DatabaseService {
     /// Settles an undone entry; `after` is the last commit up to it. Returns the input that is
     /// executed again, if there is one.
     fn doubt(&mut self, led: Term, after: Option<Eid>, entry: Pending) -> Option<ToDatabase> {
-        let cluster = self.model.cluster_mut()?;
-        match cluster.doubt(led, after, entry, &mut self.outputs) {
+        let member = self.model.member_mut()?;
+        match member.doubt(led, after, entry, &mut self.outputs) {
             Undone::Resolved => None,
             Undone::Answer(answer, origin) => {
                 self.pending.push(Pending::answer(answer, origin));
@@ -353,18 +361,20 @@ impl DatabaseService {
     }
 
     fn keep(&mut self, request: Box<Request>, stage: Stage) {
-        if let Some(cluster) = self.model.cluster_mut() {
-            cluster.keep(request, stage, &mut self.outputs);
+        if let Some(upstream) = self.model.upstream_mut() {
+            let forwarding = &mut upstream.forwarding;
+            forwarding.keep(request, stage, &mut self.outputs);
         }
     }
 
-    /// The leadership in this term is over: the conversion is in doubt if it was proposed; otherwise the next leader converts.
+    /// The leadership in this term is over: the conversion is in doubt if it was proposed;
+    /// otherwise the next leader converts.
     fn lose_conversion(&mut self, now: Now, led: Term) {
         let Some((entry, request)) = self.take_conversion() else {
             return;
         };
-        let cluster = self.model.cluster_mut();
-        if cluster.is_some_and(Clustered::ends_forwarded_conversion) {
+        let member = self.model.member_mut();
+        if member.is_some_and(Clustered::ends_forwarded_conversion) {
             return;
         }
         let Some(id) = entry else {
@@ -376,11 +386,11 @@ impl DatabaseService {
         self.keep(request, Stage::Proposed { term, id, reply });
     }
 
-    /// Executes requests that another member has forwarded, unless this leadership is over, within a
-    /// budget. Returns the event with the requests that are left: the first one
-    /// exceeds the budget and has changed nothing, or it is a conversion or comes after one. A
-    /// conversion and the requests after it need events of their own, because barriers are judged
-    /// once for each event.
+    /// Executes requests that another member has forwarded, unless this leadership is over, within
+    /// a budget. Returns the event with the requests that are left: the first one exceeds the
+    /// budget and has changed nothing, or it is a conversion or comes after one. A conversion and
+    /// the requests after it need events of their own, because barriers are judged once for each
+    /// event.
     pub(super) fn execute_forwards_within(
         &mut self,
         now: Now,
@@ -391,8 +401,8 @@ impl DatabaseService {
         let mut forwards = forwards.into_iter();
         let mut is_first = true;
         while let Some(forward) = forwards.next() {
-            let (cluster, mut parts) = self.following(now)?;
-            if !cluster.executes_for(origin) {
+            let member = self.model.member_mut()?;
+            if !member.executes_for(origin) {
                 return None;
             }
             let forwarded = Forwarded {
@@ -401,16 +411,14 @@ impl DatabaseService {
                 once: forward.once.map(|once| once.id.0),
             };
             match forward.method {
-                ForwardMethod::Transact => {
-                    match cluster.execute_forward(&forward, budget, &mut parts) {
-                        Ok(executed) => self.queue_forwarded(now, forwarded, executed),
-                        Err(TooLong) => {
-                            return event_of(origin, std::iter::once(forward).chain(forwards));
-                        }
+                ForwardMethod::Transact => match self.execute_forward(now, &forward, budget)? {
+                    Ok(executed) => self.queue_forwarded(now, forwarded, executed),
+                    Err(TooLong) => {
+                        return event_of(origin, std::iter::once(forward).chain(forwards));
                     }
-                }
+                },
                 ForwardMethod::Convert if is_first => {
-                    cluster.convert_for(forwarded);
+                    member.convert_for(forwarded);
                     self.convert_forward(now, &forward);
                     return event_of(origin, forwards);
                 }
@@ -421,6 +429,19 @@ impl DatabaseService {
             is_first = false;
         }
         None
+    }
+
+    /// Executes a transaction that another member has forwarded. `None`: the database is no
+    /// member's.
+    fn execute_forward(
+        &mut self,
+        now: Now,
+        forward: &Forward,
+        budget: &mut WorkBudget,
+    ) -> Option<Result<Executed, TooLong>> {
+        let (model, mut parts) = self.model_and_parts(now);
+        let member = model.member()?;
+        Some(member.execute_forward(forward, budget, &mut parts))
     }
 
     /// Queues the answer to a forwarded transaction. Its commit is proposed.
@@ -437,8 +458,8 @@ impl DatabaseService {
         match commit {
             Some((delta, durable, proposed)) => {
                 self.queue_executed(now, Some(delta.clone()), durable, answer, origin);
-                if let (Some(outcome), Some(cluster)) = (proposed, self.model.cluster_mut()) {
-                    cluster.report_outcome(forwarded, outcome);
+                if let (Some(outcome), Some(member)) = (proposed, self.model.member_mut()) {
+                    member.report_outcome(forwarded, outcome);
                 }
                 self.retry_affected(now, Some(&delta));
             }
@@ -459,7 +480,7 @@ impl DatabaseService {
         let request = Box::new(request_of(now, forward, self.conversions.epoch));
         match self.new_schema(&request) {
             Ok(schema) => {
-                self.conversions.current = Some(Conversion::new(request, schema));
+                self.conversions.begin(request, schema);
                 self.advance_conversion(now);
             }
             Err(error) => self.fail_conversion(&request, &error),
@@ -489,12 +510,13 @@ impl DatabaseService {
                 }
                 _ => self.drop_request(&request),
             }
-            if let Some((cluster, mut parts)) = self.following(now) {
-                cluster.end_forward(session, was_blocked, &mut parts);
+            if let Some((upstream, mut parts)) = self.following(now) {
+                let forwarding = &mut upstream.forwarding;
+                forwarding.end_forward(session, was_blocked, &mut parts);
             }
         }
-        if let Some((cluster, mut parts)) = self.following(now) {
-            cluster.give_up_replacement(&mut parts);
+        if let Some((upstream, mut parts)) = self.following(now) {
+            upstream.give_up_replacement(&mut parts);
         }
     }
 }

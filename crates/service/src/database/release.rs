@@ -1,28 +1,24 @@
-//! Replies leave in the order of their execution, each when the commits that it could have seen are stored.
+//! Replies leave in the order of their execution, each when the commits that it could have seen are
+//! stored.
 //!
-//! Each reply is preceded by its session's updates up to the commits before it. Sessions without a reply get all updates at the end of the
-//! batch.
+//! Each reply is preceded by its session's updates up to the commits before it. Sessions without a
+//! reply get all updates at the end of the batch.
 
 use corvid_data::WireError;
 use corvid_log::storage::LogPosition;
 use corvid_monitor::{SessionId, Written};
 
-use super::clustered::{Clustered, Parts};
-use super::observers::AuditEntries;
-use super::replies::{Answer, Commit, Origin, Pending, Reason, WrittenBodies};
-use super::subscriptions::{AwaitedReply, WrittenContents};
+use super::model::Model;
+use super::subscriptions::{ReplyParts, Subscriptions, WrittenContents};
 use super::{DatabaseService, Now};
-use crate::client_memory::{self, COUNTED_BYTES};
-use crate::job::garbage::Garbage;
-use crate::message::{Completion, DatabaseMethod, Request, SessionInfo, ToDatabase};
-
-/// A longer request is freed by the reaper, bytes.
-const FREED_BYTES: usize = 1 << 20;
+use crate::message::{Completion, Request, SessionInfo, ToDatabase};
+use crate::observers::AuditEntries;
+use crate::replies::{Answer, Commit, Origin, Pending, Reason, WrittenBodies};
+use crate::upstream::{Parts, Upstream};
 
 impl DatabaseService {
-    /// The state of a clustered database or a relay, if it is one, and the parts that it uses.
-    pub(super) fn following(&mut self, now: Now) -> Option<(&mut Clustered, Parts<'_>)> {
-        let cluster = self.model.cluster_mut()?;
+    /// The model, and the parts that following another server uses.
+    pub(super) fn model_and_parts(&mut self, now: Now) -> (&mut Model, Parts<'_>) {
         let parts = Parts {
             now,
             database: &mut self.database,
@@ -31,27 +27,35 @@ impl DatabaseService {
             outputs: &mut self.outputs,
             barrier_queue: &mut self.barrier_queue,
             audit: &self.observers.audit,
-            conversions: &self.conversions,
-            file: &self.file,
             is_removed: self.is_removed,
+            epoch: self.conversions.epoch,
+            is_converting: self.conversions.is_waiting(&self.file),
+            held_bytes_max: self.conversions.bytes_max,
+            is_diff: self.file.is_diff(),
         };
-        Some((cluster, parts))
+        (&mut self.model, parts)
     }
 
-    /// Whether a session is about to be closed ([`Conversions::is_dismissed`]).
+    /// The part of a clustered database or a relay that depends on another server, and the parts
+    /// that it uses.
+    pub(super) fn following(&mut self, now: Now) -> Option<(&mut Upstream, Parts<'_>)> {
+        let (model, parts) = self.model_and_parts(now);
+        Some((model.upstream_mut()?, parts))
+    }
+
+    /// Whether a session is about to be closed ([`Environment::is_dismissed`]).
     ///
-    /// [`Conversions::is_dismissed`]: super::conversion::Conversions::is_dismissed
+    /// [`Environment::is_dismissed`]: crate::environment::Environment::is_dismissed
     pub(super) fn is_dismissed(&self, info: &SessionInfo) -> bool {
-        let environment = &self.environment;
-        self.conversions
-            .is_dismissed(self.is_removed, info, environment)
+        let epoch = self.conversions.epoch;
+        self.environment.is_dismissed(info, self.is_removed, epoch)
     }
 
     /// The session of an input that must wait until its transactions in flight are answered.
     pub(super) fn awaited_session(&self, input: &ToDatabase) -> Option<SessionId> {
         let (outputs, environment) = (&self.outputs, &self.environment);
-        let cluster = self.model.cluster()?;
-        cluster.awaited_by(input, outputs, environment)
+        let upstream = self.model.upstream()?;
+        upstream.forwarding.awaited_by(input, outputs, environment)
     }
 
     /// Drops a request of a dismissed session without a reply.
@@ -60,7 +64,8 @@ impl DatabaseService {
         self.outputs.end_request(request);
     }
 
-    /// Queues a reply to a request that changes no rows. It leaves at once if everything before it is stored.
+    /// Queues a reply to a request that changes no rows. It leaves at once if everything before it
+    /// is stored.
     pub(super) fn answer_when_stored(&mut self, answer: Answer, origin: Origin) {
         if let (true, Origin::Client(request)) = (answer.changes_monitors(), &origin) {
             self.outputs.outboxes.begin_monitor_change(request.session);
@@ -73,6 +78,7 @@ impl DatabaseService {
     pub(super) fn send_answer(&mut self, request: Box<Request>, reply: Answer, has_changed: bool) {
         if self.is_dismissed(&request.info) {
             self.drop_request(&request);
+        // Otherwise it would overtake a reply of its session that waits for a record.
         } else if self.pending.is_empty() {
             self.answer(request, reply, has_changed);
         } else {
@@ -94,36 +100,27 @@ impl DatabaseService {
         self.answer_when_stored(answer, Origin::Client(request));
     }
 
+    /// The subscriptions, and the parts that a reply uses.
+    fn replying(&mut self) -> (&mut Subscriptions, ReplyParts<'_>) {
+        let parts = ReplyParts {
+            outputs: &mut self.outputs,
+            environment: &self.environment,
+            slow: &mut self.observers.slow,
+            is_removed: self.is_removed,
+        };
+        (&mut self.subscriptions, parts)
+    }
+
     /// Replies with an error object at once.
     pub(super) fn fail(&mut self, request: &Request, error: &WireError) {
-        let mut json = Vec::new();
-        error.write_json(&mut json);
-        self.send_refusal(request, &json);
+        let (subscriptions, mut parts) = self.replying();
+        subscriptions.fail(request, error, &mut parts);
     }
 
     /// Replies that a request is canceled.
     pub(super) fn cancel_request(&mut self, request: &Request, completion: Completion) {
-        self.send_updates(request.session);
-        self.outputs
-            .error_json(request.session, &request.id, b"\"canceled\"", completion);
-    }
-
-    /// Replies with an error, which is JSON. Without room for a long one, the reply says only that.
-    fn send_refusal(&mut self, request: &Request, error: &[u8]) {
-        let (session, completion) = (request.session, Completion::of(request));
-        self.send_updates(session);
-        let bytes = request.id.len() + error.len();
-        if !self.environment.has_room_to_repeat(bytes) {
-            let error = client_memory::exhausted();
-            self.outputs.error(session, &request.id, &error, completion);
-            return;
-        }
-        self.outputs
-            .error_json(session, &request.id, error, completion);
-        // No shard reports to a database that is removed.
-        if bytes >= COUNTED_BYTES && !self.is_removed {
-            self.count_reply(request);
-        }
+        let (subscriptions, mut parts) = self.replying();
+        subscriptions.cancel_request(request, completion, &mut parts);
     }
 
     /// Releases replies that wait for no record.
@@ -142,10 +139,13 @@ impl DatabaseService {
                 origin,
             } = entry;
             let has_changed = commit.is_some();
+            // From here on an undo cannot take it back, so a copy of it is never executed.
             self.executor.once.released(origin.once_id());
+            // Before the reply: the updates that precede it are to have its own changes.
             if let Some(commit) = commit {
                 self.release_commit(&commit, date_ms, &origin);
             }
+            // As the entry of a commit, it is in the trail before its client knows the outcome.
             if let Some(refused) = refused {
                 let schema = self.database.schema();
                 let entry = AuditEntries::of_refused(schema, date_ms, &origin, *refused);
@@ -160,8 +160,8 @@ impl DatabaseService {
                     }
                 }
                 Origin::Forwarded(forwarded) => {
-                    if let Some(cluster) = self.model.cluster_mut() {
-                        cluster.release_forwarded(forwarded, answer);
+                    if let Some(member) = self.model.member_mut() {
+                        member.release_forwarded(forwarded, answer);
                     }
                 }
                 Origin::Server(_) | Origin::Source | Origin::Member(_) => {}
@@ -172,6 +172,7 @@ impl DatabaseService {
     /// A commit is stored: sessions may see it.
     pub(super) fn release_commit(&mut self, commit: &Commit, date_ms: i64, origin: &Origin) {
         let delta = &commit.delta;
+        // A conversion begins with the stored state, and carries over the commits stored since.
         self.conversions
             .observe_commit(delta, date_ms, commit.record_bytes);
         let atoms = self.database.atom_count();
@@ -182,65 +183,12 @@ impl DatabaseService {
             .observe_commit(commit, date_ms, origin, database, outputs);
     }
 
-    pub(super) fn answer(&mut self, request: Box<Request>, answer: Answer, has_changed: bool) {
-        if let Answer::Certain(reply, has_changed) = answer {
-            self.answer(request, *reply, has_changed);
-            return;
-        }
-        if request.stamp != 0 && !request.blocked && request.method == DatabaseMethod::Transact {
-            self.outputs.answered.push(request.stamp);
-        }
+    /// Replies to a request at once.
+    fn answer(&mut self, request: Box<Request>, answer: Answer, has_changed: bool) {
         let session = request.session;
-        let changes_monitors = answer.changes_monitors();
-        match answer {
-            Answer::Result(result) => self.answer_result(request, result, has_changed),
-            Answer::Long(result, charge) => {
-                let (outputs, environment) = (&mut self.outputs, &self.environment);
-                self.subscriptions
-                    .defer_reply(request, *result, charge, outputs, environment);
-            }
-            Answer::Error(error) => self.fail(&request, &error),
-            Answer::Refused(error) => self.send_refusal(&request, &error),
-            Answer::Canceled => self.cancel_request(&request, Completion::of(&request)),
-            Answer::Joined(joining) => {
-                let (outputs, environment) = (&mut self.outputs, &self.environment);
-                let subscriptions = &mut self.subscriptions;
-                let ended = subscriptions.release_joined(request, *joining, outputs, environment);
-                if let Some(ended) = ended {
-                    self.refuse_awaited(&ended);
-                    self.unblock(session, Reason::InitialContents);
-                }
-            }
-            Answer::ConditionChanged(change) => {
-                let (outputs, environment) = (&mut self.outputs, &self.environment);
-                self.subscriptions
-                    .release_condition(&request, *change, outputs, environment);
-            }
-            Answer::MonitorCanceled => self.release_monitor_cancel(&request),
-            Answer::Event(_) | Answer::Blocked | Answer::Nothing | Answer::Certain(..) => {
-                unreachable!("clients are answered")
-            }
-        }
-        if changes_monitors {
-            self.outputs.outboxes.end_monitor_change(session);
+        let (subscriptions, mut parts) = self.replying();
+        if subscriptions.answer(request, answer, has_changed, &mut parts) {
             self.resume_if_unblocked(session);
-        }
-    }
-
-    fn answer_result(&mut self, request: Box<Request>, result: Vec<u8>, has_changed: bool) {
-        self.send_updates(request.session);
-        let completion = Completion::of(&request);
-        self.outputs
-            .reply(request.session, &request.id, &result, completion);
-        self.count_reply(&request);
-        let bytes = request.frame.len() + result.len();
-        if bytes > FREED_BYTES {
-            if !has_changed {
-                self.observers.slow.keep_long(&request);
-            }
-            self.outputs.free(Garbage::new(bytes, (request, result)));
-        } else if !has_changed {
-            self.observers.slow.keep(request);
         }
     }
 
@@ -248,12 +196,6 @@ impl DatabaseService {
     pub(super) fn send_updates(&mut self, session: SessionId) {
         self.subscriptions
             .send_updates(session, &mut self.outputs, &self.environment);
-    }
-
-    /// Counts the reply that was just composed for a request.
-    fn count_reply(&mut self, request: &Request) {
-        self.subscriptions
-            .count_reply(request, &mut self.outputs, &self.environment);
     }
 
     /// Ends a monitor, because the replies before its end have left.
@@ -268,7 +210,8 @@ impl DatabaseService {
         self.resume_if_unblocked(session);
     }
 
-    /// A body is written, perhaps another session's: delivers what need not wait any longer.
+    /// A body is written, perhaps for another session: delivers everything that need not wait any
+    /// longer.
     pub(super) fn deliver_written_body(&mut self, now: Now, session: SessionId) {
         self.observers.slow.set_now(now);
         let (outputs, environment) = (&mut self.outputs, &self.environment);
@@ -289,7 +232,8 @@ impl DatabaseService {
         }
     }
 
-    /// Contents are written: replies to every request that waits for them, and resumes their sessions.
+    /// Contents are written: replies to every request that waits for them, and resumes their
+    /// sessions.
     pub(super) fn answer_written_contents(&mut self, now: Now, written: &Written) {
         let Some(WrittenContents { answers, later }) =
             self.subscriptions.end_contents(now, written)
@@ -298,25 +242,12 @@ impl DatabaseService {
         };
         let mut inputs = Vec::new();
         for reply in answers {
-            let (text, outputs) = (written.text.as_ref(), &mut self.outputs);
-            let subscriptions = &mut self.subscriptions;
-            let ended = subscriptions.answer_awaited(reply, text, outputs, &self.environment);
-            self.refuse_awaited(&ended);
-            let session = ended.request.session;
-            self.outputs
-                .outboxes
-                .clear(session, Reason::InitialContents);
+            let (subscriptions, mut parts) = self.replying();
+            let session = subscriptions.answer_contents(reply, written.text.as_ref(), &mut parts);
             inputs.extend(self.take_unblocked(session));
         }
         self.requeue(later, &mut inputs);
         self.barrier_queue.push_first(inputs);
-    }
-
-    /// Refuses a request for a monitor whose contents had no room.
-    fn refuse_awaited(&mut self, ended: &AwaitedReply) {
-        if ended.is_refused {
-            self.fail(&ended.request, &client_memory::exhausted());
-        }
     }
 
     /// Before all monitors are removed: has requests without a reply executed anew afterwards.
@@ -353,20 +284,16 @@ impl DatabaseService {
         }
     }
 
-    /// Removes every monitor. Notifies the sessions that are aware of changes, and the shards in any case.
+    /// Removes every monitor. Notifies the sessions that are aware of changes, and the shards in
+    /// any case.
     pub(super) fn cancel_monitors(&mut self) {
         self.abandon_initial_contents();
         self.subscriptions
             .cancel_all(&mut self.outputs, &self.environment);
     }
 
-    /// Clears a reason for which a session was blocked. Resumes its requests if that was the last one.
-    fn unblock(&mut self, session: SessionId, reason: Reason) {
-        self.outputs.outboxes.clear(session, reason);
-        self.resume_if_unblocked(session);
-    }
-
-    /// Takes the requests of a session's outbox, if nothing blocks it any more; what it has in flight may continue.
+    /// Takes the requests of a session's outbox, if nothing blocks the session; its requests in
+    /// flight may continue.
     fn take_unblocked(
         &mut self,
         session: SessionId,
@@ -377,7 +304,7 @@ impl DatabaseService {
         self.outputs.outboxes.take_unblocked(session).into_iter()
     }
 
-    /// Resumes a session's requests, if nothing blocks it any more.
+    /// Resumes a session's requests, if nothing blocks it.
     pub(super) fn resume_if_unblocked(&mut self, session: SessionId) {
         let requests = self.take_unblocked(session);
         self.barrier_queue.push_first(requests);

@@ -9,29 +9,23 @@
 
 use corvid_data::{Arc, Schema, Tag, Uuid, WireError};
 use corvid_engine::Database;
-use corvid_json::Value;
 use corvid_log::cluster::Eid;
 use corvid_log::storage::{LogPosition, StoreError};
 use corvid_monitor::{SessionId, Version};
 
-use super::clustered::{Clustered, check_persistence};
-use super::conversion::{Conversion, Parts, Step, is_conversion_of};
-use super::executor::{changed_sessions, unstored_reply};
-use super::replies::{Answer, Origin, Pending, Reason};
+use super::clustered::Clustered;
+use super::conversion::{Conversions, Parts, Step, is_conversion_of, schema_of};
 use super::subscriptions::Begun;
-use super::transactions::conversion_not_allowed;
 use super::{DatabaseService, Now};
 use crate::client_memory;
+use crate::executor::{changed_sessions, unstored_reply};
 use crate::job::garbage::Garbage;
-use crate::job::{Carried, JobNumber, JobResult};
+use crate::job::{JobNumber, JobResult};
 use crate::message::{
     Completion, Control, ControlAnswer, DatabaseMethod, Event, Request, ToDatabase,
 };
-use crate::recording::Setting;
-
-/// Bytes of the `params` of a `convert` request, at most. The largest schema that is known has
-/// 100 kB.
-const CONVERT_BYTES_MAX: usize = 16 << 20;
+use crate::replies::{Answer, Origin, Pending, Reason};
+use crate::tape::Setting;
 
 impl DatabaseService {
     pub(super) fn execute_request(&mut self, now: Now, request: Box<Request>) {
@@ -97,16 +91,20 @@ impl DatabaseService {
 
     /// Cancels a request that no leader has. False if there is no such request.
     pub(super) fn cancel_waiting(&mut self, now: Now, session: SessionId, id: &[u8]) -> bool {
-        let Some((cluster, mut parts)) = self.following(now) else {
+        let Some((upstream, mut parts)) = self.following(now) else {
             return false;
         };
-        let Some(entry) = cluster.take_canceled(session, id, &mut parts) else {
+        let forwarding = &mut upstream.forwarding;
+        let Some(entry) = forwarding.take_canceled(session, id, &mut parts) else {
             return false;
         };
         let request = entry.request;
         self.cancel_request(&request, Completion::of(&request));
-        if let Some((cluster, mut parts)) = self.following(now) {
-            cluster.end_forward(session, request.blocked, &mut parts);
+        if let Some((upstream, mut parts)) = self.following(now) {
+            let was_blocked = request.blocked;
+            upstream
+                .forwarding
+                .end_forward(session, was_blocked, &mut parts);
         }
         true
     }
@@ -127,8 +125,9 @@ impl DatabaseService {
         if undone.is_empty() {
             return;
         }
+        // First of all the rows: everything below reads them, or has requests executed on them.
         let affected = self.executor.undo(&undone, &mut self.database);
-        // Entries before the failed ones wait for no record any more.
+        // Entries before the failed ones no longer wait for a record.
         self.release();
         // Replies that are made from here on see the tables without the failed commits.
         assert!(self.pending.is_empty(), "nothing is pending across an undo");
@@ -140,6 +139,9 @@ impl DatabaseService {
             .observe_undo(&self.database, &mut self.outputs);
         let sessions = changed_sessions(&undone);
         let mut requeued = Vec::new();
+        // In their order, so replies keep it. For example, of A (its record has failed), B (a reply
+        // that has seen A) and C (a later commit), A is answered with an error, then B and C are
+        // executed again, without A.
         for entry in undone {
             if entry.is_recorded_by(last) {
                 self.observers.counts.store_failures += 1;
@@ -160,6 +162,7 @@ impl DatabaseService {
             self.outputs.outboxes.put_back(request);
         }
         self.release();
+        // Blocked transactions come last: the replies of the requests above were pending before.
         self.retry(now, affected);
         self.release();
         for session in sessions {
@@ -167,7 +170,8 @@ impl DatabaseService {
         }
     }
 
-    /// Executes an input again. Returns it if it must wait in the outbox of its session, before the later requests of that session.
+    /// Executes an input again. Returns it if it must wait in the outbox of its session, before the
+    /// later requests of that session.
     pub(super) fn execute_again_unless_blocked(
         &mut self,
         now: Now,
@@ -189,16 +193,16 @@ impl DatabaseService {
         None
     }
 
-    /// Executes the request of an undone entry again. Returns the request if it must wait for an earlier one of its session, whose reply
-    /// may be deferred this time.
+    /// Executes the request of an undone entry again. Returns the request if it must wait for an
+    /// earlier one of its session, whose reply may be deferred this time.
     fn execute_again(&mut self, now: Now, entry: Pending) -> Option<ToDatabase> {
         match (entry.origin, entry.answer) {
             // This reply does not depend on the state.
             (origin, Answer::Canceled) => {
                 self.pending.push(Pending::answer(Answer::Canceled, origin));
             }
-            // A closed session has no monitors any more, and must not get any. Its refused requests count too: a duplicate of a monitor
-            // would be admitted now that the monitor is gone.
+            // A closed session has no monitors, and must not get any. Its refused requests count
+            // too: a duplicate of a monitor would be admitted now that the monitor is gone.
             (Origin::Client(request), _)
                 if request.method.is_about_monitors()
                     && self.environment.is_closed(&request.info) => {}
@@ -264,53 +268,57 @@ impl DatabaseService {
         self.conversions.bytes_max = bytes;
     }
 
-    /// Takes all steps of the conversion that can be taken. Called when a step may have become possible.
+    /// The conversions, and the parts that they use.
+    fn converting(&mut self) -> (&mut Conversions, Parts<'_>) {
+        let parts = Parts {
+            database: &self.database,
+            file: &mut self.file,
+            outputs: &mut self.outputs,
+            environment: &mut self.environment,
+            barrier_queue: &mut self.barrier_queue,
+        };
+        (&mut self.conversions, parts)
+    }
+
+    /// Takes all steps of the conversion that can be taken. Called when a step may have become
+    /// possible.
     pub(super) fn advance_conversion(&mut self, now: Now) {
-        while let Some(conversion) = &mut self.conversions.current {
-            let mut parts = Parts {
-                database: &self.database,
-                file: &mut self.file,
-                outputs: &mut self.outputs,
-                environment: &mut self.environment,
-            };
-            match conversion.step(now, self.pending.is_empty(), &mut parts) {
+        loop {
+            let is_all_stored = self.pending.is_empty();
+            let (conversions, mut parts) = self.converting();
+            match conversions.step(now, is_all_stored, &mut parts) {
                 Step::Taken => {}
                 Step::Waits => return,
-                Step::Complete => {
-                    let environment = &mut self.environment;
-                    match self.model.cluster_mut() {
-                        Some(cluster) => {
-                            let proposed = cluster.propose_conversion(now, conversion, environment);
-                            if let Err(error) = proposed {
-                                self.refuse_conversion(&error);
-                            }
-                        }
-                        None => self.finish_conversion(now, Ok(())),
-                    }
-                    return;
-                }
+                Step::Complete => return self.complete_conversion(now),
             }
+        }
+    }
+
+    /// The conversion lacks nothing: swaps the contents, or has the cluster decide when.
+    fn complete_conversion(&mut self, now: Now) {
+        let Some(member) = self.model.member_mut() else {
+            self.finish_conversion(now, Ok(()));
+            return;
+        };
+        let environment = &mut self.environment;
+        let current = self.conversions.current.as_mut();
+        let proposed = current.map(|it| member.propose_conversion(now, it, environment));
+        // Members would refuse its entry.
+        if let Some(Err(error)) = proposed
+            && let Some((_, request)) = self.take_conversion()
+        {
+            self.fail_conversion(&request, &error);
         }
     }
 
     /// Takes the result of a job of the conversion.
     pub(super) fn take_job_result(&mut self, now: Now, number: JobNumber, done: JobResult) {
-        let current = self.conversions.current.as_mut();
-        let Some(conversion) = current.filter(|conversion| conversion.awaits(number)) else {
-            self.free_result(done);
-            return;
-        };
-        let mut parts = Parts {
-            database: &self.database,
-            file: &mut self.file,
-            outputs: &mut self.outputs,
-            environment: &mut self.environment,
-        };
-        if let Err(error) = conversion.take_result(done, &mut parts) {
-            self.give_up_conversion(Some(&error));
-            return;
+        let (conversions, mut parts) = self.converting();
+        match conversions.take_result(number, done, &mut parts) {
+            Ok(true) => self.advance_conversion(now),
+            Ok(false) => {}
+            Err(error) => self.give_up_conversion(Some(&error)),
         }
-        self.advance_conversion(now);
     }
 
     /// The new file holds everything that it was given.
@@ -321,7 +329,8 @@ impl DatabaseService {
         self.advance_conversion(now);
     }
 
-    /// Ends the conversion with nothing changed. Replies with the error, if the session is still there.
+    /// Ends the conversion with nothing changed. Replies with the error, if the session is still
+    /// there.
     pub(super) fn give_up_conversion(&mut self, error: Option<&WireError>) {
         if let (Some(request), Some(error)) = (self.drop_conversion(), error) {
             self.fail_conversion(&request, error);
@@ -331,34 +340,21 @@ impl DatabaseService {
 
     /// Drops the conversion, which must not be swapping, and returns its request.
     pub(super) fn drop_conversion(&mut self) -> Option<Box<Request>> {
-        let mut conversion = self.conversions.current.take()?;
-        assert!(conversion.is_cancelable(), "a swap is waited for");
-        let database = conversion.take_database();
-        self.free_database(database);
-        self.file.abandon_conversion();
-        Some(self.end_conversion(conversion))
+        let (conversions, mut parts) = self.converting();
+        conversions.drop_current(&mut parts)
     }
 
     /// Takes the conversion, which is given up here: the entry that it was proposed as, and its
     /// request.
     pub(super) fn take_conversion(&mut self) -> Option<(Option<Eid>, Box<Request>)> {
-        let mut conversion = self.conversions.current.take()?;
-        let database = conversion.take_database();
-        self.free_database(database);
-        Some((conversion.entry, self.end_conversion(conversion)))
-    }
-
-    /// The conversion under way is not proposed, because members would refuse its entry.
-    fn refuse_conversion(&mut self, error: &WireError) {
-        if let Some((_, request)) = self.take_conversion() {
-            self.fail_conversion(&request, error);
-        }
+        let (conversions, mut parts) = self.converting();
+        conversions.take_current(&mut parts)
     }
 
     /// A conversion has failed with nothing changed.
     pub(super) fn fail_conversion(&mut self, request: &Request, error: &WireError) {
-        let cluster = self.model.cluster_mut();
-        if !cluster.is_some_and(|cluster| cluster.fail_conversion(error)) {
+        let member = self.model.member_mut();
+        if !member.is_some_and(|member| member.fail_conversion(error)) {
             self.fail(request, error);
         }
     }
@@ -371,26 +367,10 @@ impl DatabaseService {
         }
     }
 
-    /// Puts the inputs that waited for the end before all others at the barrier.
-    fn end_conversion(&mut self, conversion: Conversion) -> Box<Request> {
-        let (queued, request) = conversion.into_inputs();
-        self.barrier_queue.push_first(queued);
-        request
-    }
-
     /// Has a database freed by the reaper.
     pub(super) fn free_database(&mut self, database: Option<Database>) {
         if let Some(database) = database {
             self.outputs.free(Garbage::database(database));
-        }
-    }
-
-    /// Frees a result that is not needed any more.
-    fn free_result(&mut self, done: JobResult) {
-        if let JobResult::Converted(Ok(converted))
-        | JobResult::CarriedOver(Ok(Carried { converted, .. })) = done
-        {
-            self.free_database(Some(converted.into_database()));
         }
     }
 
@@ -416,60 +396,23 @@ impl DatabaseService {
             // The leader converts.
             Ok(_) if self.model.is_follower() => self.forward(now, request),
             Ok(schema) => {
-                self.conversions.current = Some(Conversion::new(request, schema));
+                self.conversions.begin(request, schema);
                 self.advance_conversion(now);
             }
         }
     }
 
-    /// Checks a request, in order; returns the schema to convert to.
+    /// Checks a request; returns the schema to convert to.
     pub(super) fn new_schema(&self, request: &Request) -> Result<Arc<Schema>, WireError> {
-        let name = self.database.schema().name.clone();
-        if !request.info.role.is_empty() {
-            let client = request.info.client_id.as_deref().unwrap_or("(null)");
-            let role = &request.info.role;
-            return Err(WireError::new(
-                Tag::PermissionError,
-                format!(
-                    "RBAC rules for client \"{client}\" role \"{role}\" prohibit \"convert\" of database {name} \
-                     (only the root role may convert databases)"
-                ),
-            ));
-        }
-        if request.info.read_only || !self.model.accepts_client_writes() {
-            return Err(conversion_not_allowed(&name));
-        }
-        // The tree below takes ten times the text, and no account counts it.
-        let bytes = request.params().len();
-        if bytes > CONVERT_BYTES_MAX {
-            let details = format!(
-                "the request has {bytes} bytes, more than {CONVERT_BYTES_MAX} for a schema"
-            );
-            return Err(WireError::new(Tag::ResourcesExhausted, details));
-        }
-        let params = Value::parse(request.params())
-            .map_err(|error| WireError::new(Tag::InternalError, error.to_string()))?;
-        let Some([_, schema]) = params.as_array() else {
-            return Err(WireError::syntax(request.params(), "array expected"));
-        };
-        let schema = Schema::from_json(schema)?;
-        // A relay's source judges that.
-        if self.model.cluster().is_some_and(|it| !it.is_relay()) {
-            check_persistence(&schema)?;
-        }
-        if schema.name != name {
-            return Err(WireError::new(
-                Tag::InvalidParameters,
-                format!(
-                    "new schema name ({}) does not match database name ({name})",
-                    schema.name
-                ),
-            ));
-        }
-        Ok(Arc::new(schema))
+        let name = &self.database.schema().name;
+        // The source of a relay judges columns itself.
+        let is_clustered = self.model.member().is_some();
+        let is_writable = self.model.accepts_client_writes();
+        schema_of(request, name, is_writable, is_clustered)
     }
 
-    /// The new file is in place, or has failed: swaps the database, and notifies sessions in the order of docs/spec/protocol.md 4.15.
+    /// The new file is in place, or has failed: swaps the database, and notifies sessions in the
+    /// order of docs/spec/protocol.md 4.15.
     pub(super) fn finish_conversion(&mut self, now: Now, result: Result<(), StoreError>) {
         let Some(mut conversion) = self.conversions.current.take() else {
             return;
@@ -482,7 +425,7 @@ impl DatabaseService {
                 if let Err(error) = result {
                     self.fail_conversion(&conversion.request, &error.to_wire());
                 }
-                self.end_conversion(conversion);
+                conversion.end(&mut self.converting().1);
                 return;
             }
         };
@@ -498,12 +441,12 @@ impl DatabaseService {
             None => self.environment.txn_id(self.subscriptions.keeps_history()),
         };
         self.swap_contents(database, last_txn);
-        let request = self.end_conversion(conversion);
+        let (_, request) = conversion.end(&mut self.converting().1);
         let audit = &self.observers.audit;
         let entry = audit.of_conversion(self.database.schema(), now, &request);
         self.outputs.audit.extend(entry);
-        let cluster = self.model.cluster_mut();
-        if !cluster.is_some_and(Clustered::ends_forwarded_conversion) {
+        let member = self.model.member_mut();
+        if !member.is_some_and(Clustered::ends_forwarded_conversion) {
             self.reply(request, b"{}".to_vec());
         }
         self.end_swap();
@@ -519,7 +462,8 @@ impl DatabaseService {
             .push(Event::Converted(self.id, schema, self.conversions.epoch));
     }
 
-    /// Serves other contents from now on: cancels the monitors and begins the history with `last_txn`.
+    /// Serves other contents from now on: cancels the monitors and begins the history with
+    /// `last_txn`.
     pub(super) fn swap_contents(&mut self, database: Database, last_txn: Uuid) {
         let schema = database.schema().clone();
         self.conversions.epoch = self.environment.begin_epoch();
@@ -541,10 +485,4 @@ impl DatabaseService {
         }
         self.compact_wanted();
     }
-}
-
-/// The error of a conversion that is given up (docs/spec/storage.md 11.2).
-pub(super) fn canceled_because(reason: &str) -> WireError {
-    let details = format!("database conversion canceled because {reason}");
-    WireError::new(Tag::Canceled, details)
 }

@@ -3,6 +3,7 @@
 //!
 //! | File | Has |
 //! |---|---|
+//! | `answers.rs` | replies to clients, each after the updates of its session |
 //! | `monitor_requests.rs` | requests about monitors: the part done at once, and the part done when the commits before them are stored |
 //! | `initial_contents.rs` | initial contents that jobs write, and the requests that wait for them |
 //! | `monitor_quota.rs` | how much each session may have the database keep |
@@ -13,6 +14,7 @@
 //! tables when a monitor begins, and never otherwise; they know no transaction and no file. Replies
 //! are composed in the outputs that they are given, with what they read of the environment.
 
+mod answers;
 mod flush_pacing;
 mod initial_contents;
 mod monitor_quota;
@@ -22,21 +24,20 @@ use std::collections::HashMap;
 use std::sync::Arc as StdArc;
 
 use corvid_data::{Arc, Delta, TrustedKeys, Uuid};
-use corvid_engine::LongResult;
 use corvid_monitor::{Monitors, SessionId};
 
-use super::barrier::{Activity, UnderWay};
-use super::environment::Environment;
-use super::replies::{Answer, Origin, Outputs, Pending, WrittenBodies};
-use crate::client_memory::Charge;
+use crate::barrier::{Activity, UnderWay};
+use crate::environment::Environment;
 use crate::job::Job;
 use crate::job::garbage::Garbage;
-use crate::message::{Request, SessionInfo};
+use crate::message::SessionInfo;
+use crate::replies::{Answer, Origin, Outputs, Pending, WrittenBodies};
 use flush_pacing::FlushPacing;
 use initial_contents::InitialContents;
 use monitor_quota::MonitorQuota;
 
-pub(super) use initial_contents::{AwaitedReply, WrittenContents};
+pub(super) use answers::ReplyParts;
+pub(super) use initial_contents::WrittenContents;
 pub(super) use monitor_requests::Begun;
 
 /// The subscriptions of one database.
@@ -150,35 +151,13 @@ impl Subscriptions {
         self.monitors.notification_counts()
     }
 
-    /// Counts the reply that was just composed for a request.
-    pub(super) fn count_reply(
-        &mut self,
-        request: &Request,
-        outputs: &mut Outputs,
-        environment: &Environment,
-    ) {
-        outputs.count_reply(request, &mut self.monitors, environment);
-    }
-
-    /// Replies with a deferred result, once it is written, after the updates of the session.
-    pub(super) fn defer_reply(
-        &mut self,
-        request: Box<Request>,
-        result: LongResult,
-        charge: StdArc<Charge>,
-        outputs: &mut Outputs,
-        environment: &Environment,
-    ) {
-        self.send_updates(request.session, outputs, environment);
-        outputs.defer_reply(request, result, charge, &mut self.monitors, environment);
-    }
-
     /// A session has read everything. The caller resumes it if it was blocked for that.
     pub(super) fn mark_drained(&mut self, session: SessionId, outputs: &mut Outputs) {
         outputs.mark_drained(session, &mut self.monitors);
     }
 
-    /// A body is written, perhaps another session's: delivers what need not wait any longer.
+    /// A body is written, perhaps for another session: delivers everything that need not wait any
+    /// longer.
     pub(super) fn deliver_written(
         &mut self,
         session: SessionId,

@@ -1,6 +1,7 @@
 //! `transact`: execution, blocking, retries. `release` sends the replies.
 //!
-//! Functions that execute a transaction. One that exceeds its budget changes nothing and is returned.
+//! These functions execute a transaction. A transaction that exceeds its budget changes nothing and
+//! is returned.
 //!
 //! | Function | Called | Budget |
 //! |---|---|---|
@@ -22,19 +23,18 @@ use corvid_engine::{Context, LockOwner, LongResult, Outcome, TooLong, WorkBudget
 use corvid_log::storage::LogPosition;
 
 use super::clustered::Clustered;
-use super::executor::{Resolved, Trigger, trigger_bytes};
 use super::model::StoredBy;
-use super::replies::{Answer, Commit, Origin, Pending};
 use super::{DatabaseService, Now};
-use crate::client_memory::{self, Charge, Retained};
+use crate::client_memory::Charge;
+use crate::executor::Resolved;
 use crate::message::{Completion, Request};
 use crate::once;
-use crate::session_limits;
+use crate::replies::{Answer, Commit, Origin, Pending};
 use crate::upstream::TransactionKind;
 
 /// The term in which a database leads its cluster.
-fn led(cluster: &Clustered) -> Option<u64> {
-    cluster.led_term().map(|term| term.0)
+fn led(member: &Clustered) -> Option<u64> {
+    member.led_term().map(|term| term.0)
 }
 
 /// The server itself holds no locks.
@@ -52,7 +52,8 @@ impl DatabaseService {
         assert!(left.is_none(), "nothing limits it");
     }
 
-    /// Executes a transaction if it fits into the budget. Otherwise returns its request, and nothing has changed.
+    /// Executes a transaction if it fits into the budget. Otherwise returns its request, and
+    /// nothing has changed.
     pub(super) fn transact_within(
         &mut self,
         now: Now,
@@ -75,10 +76,12 @@ impl DatabaseService {
             request.arrived_ms = now.mono_ms;
             self.arrive_once(&mut request);
         }
+        // Before it is forwarded: a copy of one that is on its way must not be sent as well.
         let request = self.resolve_once(request)?;
         let (outputs, environment) = (&self.outputs, &self.environment);
-        let cluster = self.model.cluster();
-        if cluster.is_some_and(|it| it.forwards_at_once(&request, outputs, environment)) {
+        let upstream = self.model.upstream();
+        let forwarding = upstream.map(|upstream| &upstream.forwarding);
+        if forwarding.is_some_and(|it| it.forwards_at_once(&request, outputs, environment)) {
             self.forward(now, request);
             return None;
         }
@@ -92,30 +95,31 @@ impl DatabaseService {
         None
     }
 
-    /// A request has come. If its client had not sent it before, it has not been executed among the commits up to now; a leader that decides
-    /// about it later need not know those.
+    /// A request has come for the first time. Unless its client has sent it before, none of the
+    /// commits up to now is its own. So a leader that decides about it later need not know those.
     fn arrive_once(&self, request: &mut Request) {
         let Some(once) = &mut request.once else {
             return;
         };
-        let last = match self.model.cluster() {
+        let last = match self.model.upstream() {
             // Its source judges it.
-            Some(cluster) if cluster.is_relay() => return,
+            Some(upstream) if upstream.forwarding.is_relay() => return,
             // Speculative commits may come to nothing.
-            Some(cluster) => Some(cluster.applied_eid().0),
+            Some(upstream) => Some(upstream.contents.applied_eid().0),
             None => self.executor.once.last(),
         };
         once.after = once.after.or(last);
     }
 
-    /// Returns a transaction that is to be executed, or passed on. One that was executed before, or may have been, is answered, or waits for the
-    /// first one's outcome.
+    /// Returns a transaction that is to be executed, or passed on. A copy of one that was executed
+    /// before, or may have been, is answered, or waits for the outcome of the first.
     fn resolve_once(&mut self, request: Box<Request>) -> Option<Box<Request>> {
         let Some(once) = request.once else {
             return Some(request);
         };
-        if self.model.cluster().is_some() && request.info.is_closed() {
-            // An earlier one of its session may have been dropped, and this one must not happen without it.
+        if self.model.upstream().is_some() && request.info.is_closed() {
+            // An earlier one of its session may have been dropped, and this one must not happen
+            // without it.
             self.outputs.end_request(&request);
             return None;
         }
@@ -123,8 +127,11 @@ impl DatabaseService {
         match self.executor.once.resolve(request, once, is_follower) {
             Resolved::New(request) => return Some(request),
             Resolved::Answered(request, answer) => {
-                let left = match self.model.cluster_mut() {
-                    Some(cluster) => cluster.answer_in_order(request, answer, &mut self.outputs),
+                let left = match self.model.upstream_mut() {
+                    Some(upstream) => {
+                        let forwarding = &mut upstream.forwarding;
+                        forwarding.answer_in_order(request, answer, &mut self.outputs)
+                    }
                     None => Some((request, answer)),
                 };
                 if let Some((request, answer)) = left {
@@ -142,7 +149,8 @@ impl DatabaseService {
         self.refuse(request, error);
     }
 
-    /// Executes a transaction of the server itself. It must succeed: a failure is a bug in the code that composed it.
+    /// Executes a transaction of the server itself. It must succeed: a failure is a bug in the code
+    /// that composed it.
     pub(super) fn transact_as_server(&mut self, now: Now, params: &[u8]) {
         if self.model.is_follower() {
             return;
@@ -170,7 +178,8 @@ impl DatabaseService {
         }
     }
 
-    /// Applies a transaction of a backup's source. It is stored and causes updates like any other, and has no reply.
+    /// Applies a transaction of a backup's source. It is stored and causes updates like any other,
+    /// and has no reply.
     ///
     /// # Errors
     /// It does not fit the present rows; nothing changes then.
@@ -189,7 +198,8 @@ impl DatabaseService {
         Ok(())
     }
 
-    /// Executes a request once. Queues its reply, or adds it to the blocked transactions. Returns its commit.
+    /// Executes a request once. Queues its reply, or adds it to the blocked transactions. Returns
+    /// its commit.
     pub(super) fn attempt(&mut self, now: Now, request: Box<Request>) -> Option<Arc<Delta>> {
         let request = self.resolve_once(request)?;
         let mut budget = self
@@ -221,8 +231,8 @@ impl DatabaseService {
             .database
             .execute_within(request.params(), &mut context, budget)?;
         let is_diff = self.file.is_diff();
-        Ok(match self.model.cluster() {
-            Some(cluster) => cluster.limit_entry(outcome, &mut self.database, is_diff),
+        Ok(match self.model.member() {
+            Some(member) => member.limit_entry(outcome, &mut self.database, is_diff),
             None => outcome,
         })
     }
@@ -231,11 +241,12 @@ impl DatabaseService {
     pub(super) fn queue_outcome(
         &mut self,
         now: Now,
-        mut request: Box<Request>,
+        request: Box<Request>,
         outcome: Outcome,
     ) -> Option<Arc<Delta>> {
-        let (cluster, database) = (self.model.cluster(), &mut self.database);
-        if cluster.is_some_and(|it| it.withdraw_trial(&request, &outcome, database)) {
+        let (upstream, database) = (self.model.upstream(), &mut self.database);
+        let forwarding = upstream.map(|upstream| &upstream.forwarding);
+        if forwarding.is_some_and(|it| it.withdraw_trial(&request, &outcome, database)) {
             self.forward(now, request);
             return None;
         }
@@ -267,6 +278,7 @@ impl DatabaseService {
                 }
                 let committed = delta.clone();
                 let origin = Origin::Client(request);
+                // Retries of blocked transactions, which the caller makes, have later replies.
                 self.queue_executed(now, delta, durable, answer, origin);
                 if refused.is_some() {
                     self.pending.set_refused(refused);
@@ -274,54 +286,30 @@ impl DatabaseService {
                 committed
             }
             Outcome::Blocked { deadline_ms, reads } => {
-                let bytes = trigger_bytes(&request, &reads);
-                if let Some(error) = self.refuse_to_block(&request, bytes) {
-                    let error = Box::new(error);
-                    let origin = Origin::Client(request);
-                    self.pending
-                        .push(Pending::answer(Answer::Error(error), origin));
-                    return None;
+                let session = request.session;
+                let environment = &self.environment;
+                match self
+                    .executor
+                    .block(request, deadline_ms, reads, environment)
+                {
+                    Ok(true) => {
+                        self.observers.counts.blocked += 1;
+                        self.outputs.complete(session, Completion::Request);
+                    }
+                    Ok(false) => {}
+                    Err((request, error)) => {
+                        let answer = Answer::Error(Box::new(error));
+                        let origin = Origin::Client(request);
+                        self.pending.push(Pending::answer(answer, origin));
+                    }
                 }
-                if !std::mem::replace(&mut request.blocked, true) {
-                    self.observers.counts.blocked += 1;
-                    self.outputs.complete(request.session, Completion::Request);
-                }
-                // Without one it would be dropped, and never answered.
-                assert!(
-                    request.seqno.is_some(),
-                    "a transaction is numbered before it is executed"
-                );
-                let seqno = request
-                    .seqno
-                    .filter(|_| !self.environment.is_closed(&request.info))?;
-                let deadline_ms = deadline_ms.map(|after| request.arrived_ms.saturating_add(after));
-                let trigger = Trigger {
-                    request,
-                    deadline_ms,
-                    reads,
-                    _retained: Retained::new(self.environment.memory(), bytes),
-                };
-                self.executor.triggers.insert(seqno, trigger);
                 None
             }
         }
     }
 
-    /// Why a transaction may not wait, if it may not. One that has waited before may wait again.
-    fn refuse_to_block(&self, request: &Request, bytes: usize) -> Option<WireError> {
-        if request.blocked {
-            return None;
-        }
-        let (session, text_bytes) = (request.session, request.frame.len());
-        if !self.executor.triggers.admits(session, text_bytes) {
-            return Some(session_limits::exhausted("waiting transactions"));
-        }
-        let is_small = self.executor.triggers.is_small(session, text_bytes);
-        let has_room = self.environment.has_room_to_keep(is_small, bytes);
-        (!has_room).then(client_memory::exhausted_kept)
-    }
-
-    /// Queues a reply behind the record of its commit, and requests the record to be stored.
+    /// Queues a reply, which waits for the record of its commit, and requests the record to be
+    /// stored.
     pub(super) fn queue_executed(
         &mut self,
         now: Now,
@@ -351,7 +339,7 @@ impl DatabaseService {
                 (_, Some(id)) => self
                     .executor
                     .once
-                    .commit_id(id, self.model.cluster().and_then(led)),
+                    .commit_id(id, self.model.member().and_then(led)),
                 (Origin::Forwarded(forwarded), None) => forwarded.id.0,
                 _ => self.environment.txn_id(self.subscriptions.keeps_history()),
             };
@@ -389,8 +377,9 @@ impl DatabaseService {
         });
     }
 
-    /// Requests the record of a commit to be stored. Returns its position, with its length unless it is long; `None`: there is nothing to
-    /// record. `txn` is its id; `result` is for the other members of a cluster.
+    /// Requests the record of a commit to be stored. Returns its position, with its length unless
+    /// it is long; `None`: there is nothing to record. `txn` is its id; `result` is for the other
+    /// members of a cluster.
     fn record(
         &mut self,
         now: Now,
@@ -402,9 +391,9 @@ impl DatabaseService {
         match self.model.stored_by(self.file.exists()) {
             StoredBy::Execution => None,
             StoredBy::Cluster => {
-                let (cluster, schema) = (self.model.cluster_mut()?, self.database.schema());
+                let (member, schema) = (self.model.member_mut()?, self.database.schema());
                 let is_diff = self.file.is_diff();
-                let bytes = cluster.propose(now, (schema, delta), txn, result, is_diff);
+                let bytes = member.propose(now, (schema, delta), txn, result, is_diff);
                 self.observers.counts.recorded(bytes);
                 Some((self.file.take_position(), bytes))
             }
@@ -423,8 +412,8 @@ impl DatabaseService {
 
     /// Has the leader of the cluster, or a relay's source, execute a request.
     pub(super) fn forward(&mut self, now: Now, request: Box<Request>) {
-        if let Some((cluster, mut parts)) = self.following(now) {
-            cluster.forward(request, &mut parts);
+        if let Some((upstream, mut parts)) = self.following(now) {
+            upstream.forward(request, &mut parts);
         }
     }
 
@@ -436,7 +425,8 @@ impl DatabaseService {
         }
     }
 
-    /// Retries blocked transactions, oldest first. A commit of one of them retries younger ones in this round and older ones in the next.
+    /// Retries blocked transactions, oldest first. A commit of one of them retries younger ones in
+    /// this round and older ones in the next.
     pub(super) fn retry(&mut self, now: Now, seqnos: BTreeSet<u64>) {
         let mut round = seqnos;
         let mut next = BTreeSet::new();
@@ -459,8 +449,9 @@ impl DatabaseService {
         }
     }
 
-    /// Answers every blocked transaction with `canceled`, because the database is removed or has another schema. Sessions that are not
-    /// aware of changes are about to be closed and get no reply.
+    /// Answers every blocked transaction with `canceled`, because the database is removed or has
+    /// another schema. Sessions that are not aware of changes are about to be closed and get no
+    /// reply.
     pub(super) fn cancel_triggers(&mut self) {
         for trigger in self.executor.triggers.take_all() {
             if self.environment.is_aware(&trigger.request.info) {
@@ -470,12 +461,4 @@ impl DatabaseService {
             }
         }
     }
-}
-
-/// `not allowed`, for conversion of a database that clients may not write.
-pub(super) fn conversion_not_allowed(name: &str) -> WireError {
-    WireError::new(
-        Tag::NotAllowed,
-        format!("conversion is not allowed for read-only database {name}"),
-    )
 }

@@ -11,9 +11,9 @@ use corvid_rpc::message;
 
 use super::inbound_frame::{InboundFrame, Method, Parsed, ParsedRequest, only_element};
 use super::{Close, Frontend, Step, object};
-use crate::client_memory::{self, message_piece};
+use crate::client_memory;
 use crate::locks::{Decision, Locks, Mode, Refused};
-use crate::message::{Completion, Piece, ToDatabase};
+use crate::message::{Completion, Piece, ToDatabase, message_piece};
 use crate::session_limits::{self, LOCK_NAME_BYTES_MAX};
 
 impl Frontend {

@@ -15,9 +15,8 @@ use corvid_rpc::message;
 use super::local_requests::locked;
 use super::session::{NOTIFICATIONS_MAX, PendingNotification};
 use super::{Close, Frontend, shard_of};
-use crate::client_memory::message_piece;
 use crate::locks::LockNotification;
-use crate::message::{DatabaseId, Piece, ToDatabase, ToShard};
+use crate::message::{DatabaseId, Piece, ToDatabase, ToShard, message_piece};
 
 impl Frontend {
     /// Tells these sessions that the lock table has notifications for them, and relays that it has

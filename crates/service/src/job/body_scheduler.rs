@@ -29,9 +29,8 @@ use corvid_data::TrustedKeys;
 use corvid_engine::Slice;
 use corvid_monitor::{Contents, DeferredBody, SessionId};
 
-use super::{Job, JobNumber, JobResult};
+use super::{Job, JobDone, JobNumber, JobResult};
 use crate::client_memory::Charge;
-use crate::message::ToDatabase;
 
 /// Steps of a slice: about 700 us, or 2,000 rows of 200 bytes.
 pub const SLICE_STEPS: u64 = 32_768;
@@ -157,7 +156,7 @@ impl BodyScheduler {
     }
 
     /// Writes a slice of one body. Appends the results of a body that is complete.
-    pub fn run_slice(&mut self, answers: &mut Vec<ToDatabase>) {
+    pub fn run_slice(&mut self, answers: &mut Vec<JobDone>) {
         let oldest = self.by_age.iter().next();
         let oldest = oldest.map(|(arrival, session)| (*session, *arrival));
         let next = if self.is_oldest_next {
@@ -225,7 +224,7 @@ impl BodyScheduler {
         );
     }
 
-    fn write(&mut self, session: SessionId, arrival: Arrival, answers: &mut Vec<ToDatabase>) {
+    fn write(&mut self, session: SessionId, arrival: Arrival, answers: &mut Vec<JobDone>) {
         let slice = &mut Slice::new(self.slice_steps);
         let mut done = None;
         self.change(session, |queue| done = queue.advance(arrival, slice));
@@ -243,8 +242,7 @@ impl BodyScheduler {
                     Some((session, arrival)),
                     "a body that sessions wait for is known"
                 );
-                let done =
-                    |session| ToDatabase::JobDone(JobNumber(0), JobResult::DeferredBody(session));
+                let done = |session| JobDone(JobNumber(0), JobResult::DeferredBody(session));
                 answers.extend(waiting.into_iter().map(done));
             }
         }
@@ -315,7 +313,7 @@ impl ContentsTask {
         self.contents.rows_left().max(1)
     }
 
-    fn finish(self) -> ToDatabase {
+    fn finish(self) -> JobDone {
         let number = JobNumber(self.contents.id().0);
         let written = if self.is_refused {
             self.charge.give_up();
@@ -323,7 +321,7 @@ impl ContentsTask {
         } else {
             self.contents.finish(StdArc::new(self.charge))
         };
-        ToDatabase::JobDone(number, JobResult::InitialContents(written))
+        JobDone(number, JobResult::InitialContents(written))
     }
 }
 
@@ -403,7 +401,7 @@ mod tests {
             let mut answers = Vec::new();
             self.scheduler.run_slice(&mut answers);
             let notified = answers.into_iter().map(|answer| match answer {
-                ToDatabase::JobDone(_, JobResult::DeferredBody(SessionId(session))) => session,
+                JobDone(_, JobResult::DeferredBody(SessionId(session))) => session,
                 other => panic!("{other:?}"),
             });
             notified.collect()

@@ -5,13 +5,10 @@
 //! by a database; freed by the thread or step that drops it. The content must not be used any more.
 
 use std::any::Any;
-use std::collections::VecDeque;
 use std::fmt::{self, Debug, Formatter};
 
 use corvid_data::{Arc, Delta, Recorded};
 use corvid_engine::Database;
-
-use crate::message::ToDatabase;
 
 /// Average size of an atom, including its share of the row, bytes.
 const ATOM_BYTES: usize = 32;
@@ -51,16 +48,6 @@ impl Garbage {
     #[must_use]
     pub fn recorded(recorded: Recorded) -> Garbage {
         Garbage::new(rows(recorded.rows.len()), recorded)
-    }
-
-    /// The inputs of a closed session; there are at most as many as a session may have in flight.
-    #[must_use]
-    pub fn inputs(inputs: VecDeque<ToDatabase>) -> Garbage {
-        let bytes = inputs.iter().map(|input| match input {
-            ToDatabase::Request(request) => request.frame.len(),
-            _ => 0,
-        });
-        Garbage::new(bytes.sum(), inputs)
     }
 
     /// Estimated size, bytes.

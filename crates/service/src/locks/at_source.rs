@@ -21,8 +21,7 @@ use bytes::Bytes;
 use corvid_monitor::SessionId;
 
 use super::{LockNotification, Locks, Mode};
-use crate::message::DatabaseId;
-use crate::upstream::{LockClaim, LockNews};
+use crate::message::{DatabaseId, LockClaim, LockNews};
 
 /// The error of a `steal` when the source cannot be reached.
 const NOT_CONNECTED: &[u8] =

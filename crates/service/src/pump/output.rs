@@ -8,9 +8,9 @@ use corvid_consensus::database::MemberRequest;
 
 use crate::audit::Entry;
 use crate::job::Job;
+use crate::message::SourceRequest;
 use crate::message::{Deliver, Event};
 use crate::replication::{SourceId, SourceOrder};
-use crate::upstream::SourceRequest;
 use corvid_log::cluster::Index;
 use corvid_log::storage::StorageRequest;
 

@@ -9,14 +9,13 @@ use std::sync::Arc;
 use corvid_data::{Uuid, UuidSource};
 use corvid_engine::WorkBudget;
 
-use super::input::Input;
-use super::tape::{Mode, Setting, Tape};
-use super::{MAGIC, head};
+use super::MAGIC;
 use crate::codec::{Checksum, Damage, Reader};
 use crate::job::{Job, JobKey};
 use crate::message::ToDatabase;
-use crate::pump::{Holder, Output, Pump};
+use crate::pump::{Holder, Output, Pump, head};
 use crate::schema_epoch::SchemaEpochs;
+use crate::tape::{Input, Mode, Setting, Tape};
 use crate::{DatabaseService, Now};
 
 /// The outcome of a replay.
@@ -234,7 +233,7 @@ fn real(tape: &Tape, jobs: &mut Vec<Job>, input: Input) -> ToDatabase {
                 true => job.refuse(),
                 false => job.carry_out(),
             });
-            answer.unwrap_or_else(|| {
+            answer.map(ToDatabase::from).unwrap_or_else(|| {
                 tape.report_difference("it answers a job that was not requested".to_owned());
                 ToDatabase::Drained(corvid_monitor::SessionId(u64::MAX))
             })

@@ -8,7 +8,7 @@ use corvid_engine::Database;
 use corvid_log::cluster::{Eid, Index};
 use corvid_session::{RowChange, TableUpdates, Update};
 
-use crate::upstream::SourceChange;
+use crate::message::SourceChange;
 
 /// An update as a change of rows.
 pub(super) fn change(index: Index, eid: Eid, update: Update) -> SourceChange {

@@ -25,10 +25,9 @@ use super::outcomes::Outcomes;
 use super::reachability::{Reachability, Source};
 use super::source_locks::{News, SourceLocks};
 use super::unapplied::Unapplied;
-use super::{RelayEvent, TERM, server_row};
+use super::{RelayEvent, server_row};
 use crate::member::Contents;
-use crate::message::{InstalledSnapshot, ToDatabase};
-use crate::upstream::{SourceNews, SourceRequest};
+use crate::message::{InstalledSnapshot, RELAY_TERM, SourceNews, SourceRequest, ToDatabase};
 
 /// Default probe interval of the source, on every kind of connection, ms.
 const PROBE_MS: u64 = 5000;
@@ -469,7 +468,7 @@ impl RelaySource {
         let installed = ToDatabase::Installed(Box::new(InstalledSnapshot {
             database,
             index,
-            term: TERM,
+            term: RELAY_TERM,
             eid,
         }));
         self.events.push_back(RelayEvent::Database(installed));

@@ -14,7 +14,7 @@ use bytes::Bytes;
 use corvid_json::Value;
 use corvid_session::{Client, Outcome, RequestId};
 
-use crate::upstream::{LockClaim, LockNews};
+use crate::message::{LockClaim, LockNews};
 
 /// News of a claim: the lock, the claim's number and the news.
 pub(super) type News = (String, u64, LockNews);

@@ -8,9 +8,14 @@
 use corvid_consensus::database::{ClientIdentity, ForSource, Guard, Guarded};
 use corvid_data::{Tag, WireError};
 use corvid_engine::{Database, Identity};
+use corvid_json::ObjectWriter;
 
-use crate::message::Request;
+use crate::message::{Request, SessionInfo};
 use crate::relayed_client::RelayedClient;
+
+/// The longest string in the description of a client for the audit log, bytes; longer ones are
+/// truncated.
+const WHO_TEXT_BYTES_MAX: usize = 256;
 
 /// The client of a request, with the locks that it owns.
 pub(crate) fn identity_of(request: &Request, locks: Vec<String>) -> ClientIdentity {
@@ -54,7 +59,12 @@ pub(crate) fn for_source(
     database: &mut Database,
     request: &Request,
 ) -> Result<ForSource, WireError> {
-    let client = RelayedClient::of(request).map_err(|_| {
+    let who = match request.told_client() {
+        Some(who) => who.clone(),
+        None => who_is(&request.info, request.session.0).into(),
+    };
+    let client = RelayedClient::describe(request.identities(), request.is_read_only(), who);
+    let client = client.map_err(|_| {
         let details =
             "the client has too many roles, or too long ones, for a relay to tell its source";
         WireError::new(Tag::ResourcesExhausted, details)
@@ -85,4 +95,24 @@ pub(crate) fn for_source(
         client: text.into(),
         guarded,
     })
+}
+
+/// A session of this server as a JSON object.
+fn who_is(info: &SessionInfo, session: u64) -> String {
+    let mut out = Vec::new();
+    let text = |text: &str| {
+        let end = text.floor_char_boundary(WHO_TEXT_BYTES_MAX);
+        text.as_bytes()[..end].to_vec()
+    };
+    let mut object = ObjectWriter::new(&mut out).string("peer", &text(&info.peer));
+    if let Some(client) = &info.client_id {
+        object = object.string("client", &text(client));
+    }
+    if !info.role.is_empty() {
+        object = object.string("role", &text(&info.role));
+    }
+    object = object.string("remote", &text(&info.remote));
+    let session = format!("{session:x}");
+    object.string("session", session.as_bytes()).end();
+    String::from_utf8_lossy(&out).into_owned()
 }

@@ -21,6 +21,7 @@ use corvid_monitor::SessionId;
 
 use super::request_stage::{Entry, Stage, index_of};
 use crate::message::{DatabaseMethod, Request};
+use crate::replies::Answer;
 
 /// Bytes of forwarded requests at which forwarding stops, until half of them are answered.
 const FORWARDED_BYTES_MAX: usize = 64 << 20;
@@ -48,9 +49,9 @@ struct OfSession {
     anew: Option<Box<Request>>,
 }
 
-/// The requests of this server's sessions that depend on another server. `A` is a reply, which is
-/// built from the text of a `result` unless it was kept.
-pub(crate) struct InFlight<A> {
+/// The requests of a database that depend on another server.
+#[derive(Default)]
+pub(crate) struct InFlight {
     /// The current term.
     present: Term,
     /// The newest term with a committed entry: requests of earlier terms are no longer in doubt,
@@ -59,7 +60,7 @@ pub(crate) struct InFlight<A> {
     /// The last entry of the snapshot that may contain sought requests.
     sought_through: Index,
     last: u64,
-    entries: BTreeMap<Number, Entry<A>>,
+    entries: BTreeMap<Number, Entry>,
     by_id: BTreeMap<Eid, Number>,
     /// Requests that have seen the effect of a proposal.
     by_seen: BTreeSet<(Eid, Number)>,
@@ -81,29 +82,7 @@ pub(crate) struct InFlight<A> {
     due: Vec<SessionId>,
 }
 
-impl<A> Default for InFlight<A> {
-    fn default() -> InFlight<A> {
-        InFlight {
-            present: Term::default(),
-            judged: Term::default(),
-            sought_through: Index::default(),
-            last: 0,
-            entries: BTreeMap::new(),
-            by_id: BTreeMap::new(),
-            by_seen: BTreeSet::new(),
-            by_session: HashMap::default(),
-            by_index: BTreeSet::new(),
-            oldest: None,
-            local: 0,
-            forwarded_bytes: 0,
-            waiting_bytes: 0,
-            is_throttled: false,
-            due: Vec::new(),
-        }
-    }
-}
-
-impl<A: From<Vec<u8>>> InFlight<A> {
+impl InFlight {
     pub(crate) fn is_empty(&self) -> bool {
         self.entries.is_empty()
     }
@@ -119,7 +98,7 @@ impl<A: From<Vec<u8>>> InFlight<A> {
 
     /// Adds a request. Also returns whether it may be forwarded now: no earlier request of its
     /// session is undecided.
-    pub(crate) fn push(&mut self, request: Box<Request>, stage: Stage<A>) -> (Number, bool) {
+    pub(crate) fn push(&mut self, request: Box<Request>, stage: Stage) -> (Number, bool) {
         self.last += 1;
         let number = Number(self.last);
         let of = self.by_session.entry(request.session).or_default();
@@ -140,11 +119,11 @@ impl<A: From<Vec<u8>>> InFlight<A> {
     }
 
     /// Returns a taken request to its position, in this stage.
-    pub(crate) fn put_back(&mut self, entry: Entry<A>, stage: Stage<A>) {
+    pub(crate) fn put_back(&mut self, entry: Entry, stage: Stage) {
         self.insert(entry, stage);
     }
 
-    fn insert(&mut self, mut entry: Entry<A>, stage: Stage<A>) {
+    fn insert(&mut self, mut entry: Entry, stage: Stage) {
         let number = entry.number;
         // Each index that the request enters here it leaves in `take`, by the same stage.
         self.count(&entry.request, &stage, true);
@@ -171,7 +150,7 @@ impl<A: From<Vec<u8>>> InFlight<A> {
     }
 
     /// Adds a request in this stage to the counts, or removes it.
-    fn count(&mut self, request: &Request, stage: &Stage<A>, is_there: bool) {
+    fn count(&mut self, request: &Request, stage: &Stage, is_there: bool) {
         if request.blocked {
             return;
         }
@@ -199,7 +178,7 @@ impl<A: From<Vec<u8>>> InFlight<A> {
     }
 
     /// Takes a request and its stage. It keeps its position until it is forgotten.
-    pub(crate) fn take(&mut self, number: Number) -> Option<(Entry<A>, Stage<A>)> {
+    pub(crate) fn take(&mut self, number: Number) -> Option<(Entry, Stage)> {
         let mut entry = self.entries.remove(&number)?;
         let stage = std::mem::replace(&mut entry.stage, Stage::Waiting);
         self.count(&entry.request, &stage, false);
@@ -260,7 +239,7 @@ impl<A: From<Vec<u8>>> InFlight<A> {
     }
 
     /// The session's first request in order, and its stage.
-    pub(crate) fn first(&self, session: SessionId) -> Option<(&Entry<A>, &Stage<A>)> {
+    pub(crate) fn first(&self, session: SessionId) -> Option<(&Entry, &Stage)> {
         let of = self.by_session.get(&session)?;
         let number = of.ordered.front().filter(|_| of.anew.is_none())?;
         let entry = self.entries.get(number)?;
@@ -411,7 +390,7 @@ impl<A: From<Vec<u8>>> InFlight<A> {
 
     /// The outcome of a forwarded request has arrived; the request may be decided already. Returns
     /// the request and its reply if that answers it.
-    pub(crate) fn outcome(&mut self, id: Eid, outcome: ForwardOutcome) -> Option<(Entry<A>, A)> {
+    pub(crate) fn outcome(&mut self, id: Eid, outcome: ForwardOutcome) -> Option<(Entry, Answer)> {
         let number = self.by_id.get(&id).copied()?;
         let entry = self.entries.get_mut(&number)?;
         let (stage, is_committed) = match &mut entry.stage {
@@ -425,7 +404,7 @@ impl<A: From<Vec<u8>>> InFlight<A> {
                 // The snapshot has shown that the entry is committed; only the result was missing.
                 if is_committed {
                     let (entry, _) = self.take(number)?;
-                    return Some((entry, A::from(text.into())));
+                    return Some((entry, Answer::Result(text.into())));
                 }
                 // A result alone answers nothing: the proposal may still fail. The reply waits for
                 // the entry.
@@ -443,14 +422,14 @@ impl<A: From<Vec<u8>>> InFlight<A> {
     }
 
     /// Takes the request that was forwarded or proposed under this id, which is now committed.
-    pub(crate) fn take_committed(&mut self, id: Eid) -> Option<(Entry<A>, Stage<A>)> {
+    pub(crate) fn take_committed(&mut self, id: Eid) -> Option<(Entry, Stage)> {
         let number = self.by_id.get(&id).copied()?;
         let (entry, stage) = self.take(number)?;
         Some((entry, stage.before_search()))
     }
 
     /// Takes the first request that has seen the proposal with this id, which is now committed.
-    pub(crate) fn take_seen(&mut self, id: Eid) -> Option<(Entry<A>, A)> {
+    pub(crate) fn take_seen(&mut self, id: Eid) -> Option<(Entry, Answer)> {
         let (after, number) = *self.by_seen.range((id, Number(0))..).next()?;
         if after != id {
             return None;
@@ -463,7 +442,7 @@ impl<A: From<Vec<u8>>> InFlight<A> {
     }
 
     /// Takes the next decided request whose outcome depends on no entry after this one.
-    pub(crate) fn take_decided(&mut self, applied: Index) -> Option<(Entry<A>, ForwardOutcome)> {
+    pub(crate) fn take_decided(&mut self, applied: Index) -> Option<(Entry, ForwardOutcome)> {
         let (index, number) = *self.by_index.first()?;
         if index > applied {
             return None;
@@ -475,7 +454,7 @@ impl<A: From<Vec<u8>>> InFlight<A> {
     }
 
     /// Takes a successful conversion of a relay whose outcome depends on no change after this one.
-    pub(crate) fn take_converted(&mut self, index: Index) -> Option<(Entry<A>, Bytes)> {
+    pub(crate) fn take_converted(&mut self, index: Index) -> Option<(Entry, Bytes)> {
         let mut decided = self.by_index.range(..=(index, Number(u64::MAX)));
         let (_, number) = *decided.find(|(_, number)| {
             let entry = self.entries.get(number);
@@ -550,7 +529,7 @@ impl<A: From<Vec<u8>>> InFlight<A> {
     /// This database leads now: it executes every request that has no reply and is not sought.
     /// Returns the blocked requests, and the sessions of all others. Drops requests of closed
     /// sessions.
-    pub(crate) fn make_local(&mut self) -> (Vec<Entry<A>>, BTreeSet<SessionId>) {
+    pub(crate) fn make_local(&mut self) -> (Vec<Entry>, BTreeSet<SessionId>) {
         let numbers: Vec<Number> = self.entries.keys().copied().collect();
         let mut blocked = Vec::new();
         let mut sessions = BTreeSet::new();
@@ -583,7 +562,7 @@ impl<A: From<Vec<u8>>> InFlight<A> {
     }
 
     /// Removes the requests that have a position in their session's order; blocked ones stay.
-    pub(crate) fn take_ordered(&mut self) -> Vec<(Box<Request>, Stage<A>)> {
+    pub(crate) fn take_ordered(&mut self) -> Vec<(Box<Request>, Stage)> {
         let ordered = self.entries.values().filter(|it| !it.request.blocked);
         let numbers: Vec<Number> = ordered.map(|entry| entry.number).collect();
         let mut taken = Vec::new();
@@ -608,7 +587,7 @@ impl<A: From<Vec<u8>>> InFlight<A> {
     }
 
     /// Removes all requests, in order. Drops those of closed sessions.
-    pub(crate) fn take_all(&mut self) -> impl Iterator<Item = (Box<Request>, Stage<A>)> + use<A> {
+    pub(crate) fn take_all(&mut self) -> impl Iterator<Item = (Box<Request>, Stage)> + use<> {
         let all = std::mem::take(self);
         // Numbers and term continue, so a later request never gets an earlier number.
         self.last = all.last;
@@ -623,7 +602,7 @@ impl<A: From<Vec<u8>>> InFlight<A> {
     }
 
     /// Removes a session's waiting request by the client's id.
-    pub(crate) fn take_waiting(&mut self, session: SessionId, id: &[u8]) -> Option<Entry<A>> {
+    pub(crate) fn take_waiting(&mut self, session: SessionId, id: &[u8]) -> Option<Entry> {
         let of = self.by_session.get(&session)?;
         let mut numbers = of.ordered.iter().chain(&of.blocked).copied();
         let found = numbers.find(|number| {
@@ -638,7 +617,7 @@ impl<A: From<Vec<u8>>> InFlight<A> {
 
     /// A session has closed. Returns its requests that no leader has; the others end without a
     /// reply.
-    pub(crate) fn withdraw(&mut self, session: SessionId) -> Vec<Entry<A>> {
+    pub(crate) fn withdraw(&mut self, session: SessionId) -> Vec<Entry> {
         let Some(of) = self.by_session.get_mut(&session) else {
             return Vec::new();
         };
@@ -700,7 +679,7 @@ mod tests {
     }
 
     /// Two requests of one session, forwarded in this term under the ids 1 and 2.
-    fn forwarded(term: Term) -> (InFlight<Vec<u8>>, Number, Number) {
+    fn forwarded(term: Term) -> (InFlight, Number, Number) {
         let mut in_flight = InFlight::default();
         in_flight.begin_term(term);
         let (first, is_next) = in_flight.push(request(1), Stage::Waiting);

@@ -24,14 +24,15 @@ use corvid_monitor::SessionId;
 use super::in_flight::Number;
 use super::transaction_kind::TransactionKind;
 use crate::message::{DatabaseMethod, Request};
+use crate::replies::Answer;
 
 /// A request and its stage.
-pub(crate) struct Entry<A> {
+pub(crate) struct Entry {
     pub(crate) number: Number,
     pub(crate) request: Box<Request>,
     /// The request's session has closed.
     pub(super) is_withdrawn: bool,
-    pub(super) stage: Stage<A>,
+    pub(super) stage: Stage,
 }
 
 /// The turn of a request in the order of its session.
@@ -49,8 +50,8 @@ pub(crate) struct Slot {
     is_withdrawn: bool,
 }
 
-/// The knowledge about a request; `A` is a reply.
-pub(crate) enum Stage<A> {
+/// The knowledge about a request.
+pub(crate) enum Stage {
     /// No leader has the request.
     Waiting,
     /// The leader of this term has the request.
@@ -64,28 +65,32 @@ pub(crate) enum Stage<A> {
     },
     /// This database executed the request as the leader of this term; its entry may be committed.
     /// The reply is valid only if it is.
-    Proposed { term: Term, id: Eid, reply: A },
+    Proposed { term: Term, id: Eid, reply: Answer },
     /// This database executed the request as the leader of this term, on the state after the
     /// proposal `after`, and it changed nothing. The reply is valid only if that proposal is
     /// committed.
-    Seen { term: Term, after: Eid, reply: A },
+    Seen {
+        term: Term,
+        after: Eid,
+        reply: Answer,
+    },
     /// An installed snapshot may contain the request's entry, or the entry that it has seen, after
     /// entry `after`. The other members are asked.
     Sought {
         after: Index,
         finding: Option<Finding>,
         /// The earlier stage: forwarded, proposed or seen.
-        before: Box<Stage<A>>,
+        before: Box<Stage>,
     },
     /// The outcome is certain once the entry that it depends on has been applied.
     Decided(ForwardOutcome),
     /// This database executes the request once the earlier ones of its session are answered.
     Local,
     /// The reply leaves once the earlier ones of its session have left.
-    Answered { reply: A, has_changed: bool },
+    Answered { reply: Answer, has_changed: bool },
 }
 
-impl<A> Entry<A> {
+impl Entry {
     /// Whether the request's session has closed.
     pub(crate) fn is_withdrawn(&self) -> bool {
         self.is_withdrawn
@@ -129,7 +134,7 @@ impl<A> Entry<A> {
     }
 
     /// The stage of a request that must be executed again.
-    pub(super) fn again(&self) -> Stage<A> {
+    pub(super) fn again(&self) -> Stage {
         // A blocked request or a write needs a leader. A read is answered from this server's own
         // state.
         if self.request.blocked || self.may_write() {
@@ -142,7 +147,7 @@ impl<A> Entry<A> {
 
 impl Slot {
     /// Joins the entry with its request again.
-    pub(crate) fn with<A>(self, request: Box<Request>) -> Entry<A> {
+    pub(crate) fn with(self, request: Box<Request>) -> Entry {
         Entry {
             number: self.number,
             request,
@@ -152,7 +157,7 @@ impl Slot {
     }
 }
 
-impl<A> Stage<A> {
+impl Stage {
     /// Whether the request has not been executed, or depends on a leader whose term has ended by
     /// `present`.
     pub(super) fn is_undecided(&self, present: Term) -> bool {
@@ -186,7 +191,7 @@ impl<A> Stage<A> {
     }
 
     /// The stage before the request was sought.
-    pub(super) fn before_search(self) -> Stage<A> {
+    pub(super) fn before_search(self) -> Stage {
         match self {
             Stage::Sought { before, .. } => *before,
             stage => stage,
@@ -214,15 +219,17 @@ impl<A> Stage<A> {
     }
 }
 
-impl<A: From<Vec<u8>>> Stage<A> {
+impl Stage {
     /// Takes the reply to a request whose entry is committed, if the reply is known.
-    pub(super) fn take_reply(&mut self, method: DatabaseMethod) -> Option<A> {
+    pub(super) fn take_reply(&mut self, method: DatabaseMethod) -> Option<Answer> {
         match self {
-            _ if method == DatabaseMethod::Convert => Some(A::from(b"{}".to_vec())),
-            Stage::Proposed { reply, .. } => Some(std::mem::replace(reply, A::from(Vec::new()))),
+            _ if method == DatabaseMethod::Convert => Some(Answer::Result(b"{}".to_vec())),
+            Stage::Proposed { reply, .. } => {
+                Some(std::mem::replace(reply, Answer::Result(Vec::new())))
+            }
             Stage::Forwarded { result, .. } => {
                 let result = result.take()?;
-                Some(A::from(result.into()))
+                Some(Answer::Result(result.into()))
             }
             _ => None,
         }

@@ -524,7 +524,7 @@ impl Cluster {
     pub(crate) fn carry_job(&mut self, node: usize) -> bool {
         let job = self.nodes[node].jobs.pop_front();
         let is_done = job.is_some();
-        let done = job.and_then(Job::carry_out);
+        let done = job.and_then(Job::carry_out).map(ToDatabase::from);
         self.nodes[node].inbox.extend(done);
         is_done
     }

@@ -362,3 +362,64 @@ fn without_a_history_all_zeros_is_no_id_of_a_commit_that_is_not_stored_yet() {
         told
     });
 }
+
+#[test]
+fn an_update_that_cancels_out_does_not_stop_those_after_it() {
+    let told = play(|world| {
+        // Long updates are sent in steps of 4 KiB.
+        world.service("A").set_update_rows_max(4);
+        let (slow, other, writer) = (world.connect(), world.connect(), world.connect());
+        world.transact(
+            writer,
+            "1",
+            "A",
+            r#"{"op":"insert","table":"Connection","uuid-name":"a","row":{"target":"a"}},
+               {"op":"insert","table":"Connection","uuid-name":"b","row":{"target":"b"}},
+               {"op":"insert","table":"Global","row":{"connections":["set",[["named-uuid","a"],["named-uuid","b"]]]}}"#,
+        );
+        world.run();
+        let connected = r#"["A","m",{"Connection":[{"columns":["target"],"where":[["is_connected","==",true]]}]}]"#;
+        for watcher in [slow, other] {
+            world.ask(watcher, "1", "monitor_cond", connected);
+            world.ask(watcher, "2", "monitor_cond", r#"["A","n",{"T":[{}]}]"#);
+        }
+        world.ask(other, "3", "monitor_cond", r#"["A","o",{"Other":[{}]}]"#);
+        world.run();
+        let update = |target: &str, row: &str| {
+            format!(
+                r#"{{"op":"update","table":"Connection","where":[["target","==","{target}"]],"row":{{{row}}}}}"#
+            )
+        };
+        let pairs: Vec<String> = (0..600).map(|pair| format!(r#"["{pair}","x"]"#)).collect();
+        let long = format!(
+            r#""is_connected":false,"status":["map",[{}]]"#,
+            pairs.join(",")
+        );
+        // The first session reads nothing from here on, so later changes wait for it.
+        world.clients.get_mut(&slow).unwrap().is_stalled = true;
+        world.insert(writer, "2", "A", "first");
+        world.run();
+        // A row comes into view and leaves it, longer than a step: no update is left of that.
+        world.transact(writer, "3", "A", &update("a", r#""is_connected":true"#));
+        world.run();
+        world.transact(writer, "4", "A", &update("a", &long));
+        world.run();
+        // The other session falls behind too, so the next change begins a step of its own.
+        world.clients.get_mut(&other).unwrap().is_stalled = true;
+        let elsewhere = r#"{"op":"insert","table":"Other","row":{}}"#;
+        world.transact(writer, "5", "A", elsewhere);
+        world.run();
+        world.transact(writer, "6", "A", &update("b", r#""is_connected":true"#));
+        world.run();
+        world.take(slow);
+        world.clients.get_mut(&slow).unwrap().is_stalled = false;
+        world.run();
+        let told = world.take(slow);
+        world.clients.get_mut(&other).unwrap().is_stalled = false;
+        world.run();
+        told
+    });
+    expect![[r#"
+        {"id":null,"method":"update2","params":["m",{"Connection":{"<0>":{"insert":{"target":"b"}}}}]}
+    "#]].assert_eq(&told);
+}

@@ -21,13 +21,12 @@ use corvid_service::job::Job;
 use corvid_service::job::body_scheduler::BodyScheduler;
 use corvid_service::locks::Locks;
 use corvid_service::message::{
-    Control, DatabaseId, Event, Piece, SessionInfo, ToDatabase, ToShard,
+    Control, DatabaseId, Event, Piece, SessionInfo, SourceRequest, ToDatabase, ToShard,
 };
 use corvid_service::pump::Limits;
 use corvid_service::recording::MAGIC;
 use corvid_service::replication::{SourceId, SourceOrder};
 use corvid_service::schema_epoch::SchemaEpochs;
-use corvid_service::upstream::SourceRequest;
 use corvid_service::{
     DatabaseService, Frontend, Model, Now, Options, Pump, ServedDatabases, server_db,
 };
@@ -663,12 +662,13 @@ impl World {
                 if is_slice {
                     let mut answers = Vec::new();
                     served.turns.run_slice(&mut answers);
+                    let answers = answers.into_iter().map(ToDatabase::from);
                     served.inbox.extend(answers);
                 } else if let Some(job) = served.jobs.pop_front() {
                     served.jobs_done += 1;
                     let other = served.turns.push(job);
                     let answer = other.and_then(Job::carry_out);
-                    served.inbox.extend(answer);
+                    served.inbox.extend(answer.map(ToDatabase::from));
                 }
             }
             Choice::Main => {

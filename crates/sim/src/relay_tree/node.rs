@@ -11,9 +11,8 @@ use corvid_data::Schema;
 use corvid_json::Value;
 use corvid_monitor::SessionId;
 use corvid_service::Now;
-use corvid_service::message::ToDatabase;
+use corvid_service::message::{SourceRequest, ToDatabase};
 use corvid_service::relay::{RelayEvent, RelayOptions, RelaySource};
-use corvid_service::upstream::SourceRequest;
 use corvid_session::{Input, Output};
 
 use crate::server::machine::{Choice, Machine, SeededUuids, ToClient};

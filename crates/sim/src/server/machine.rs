@@ -25,14 +25,14 @@ use corvid_service::job::Job;
 use corvid_service::job::body_scheduler::BodyScheduler;
 use corvid_service::locks::Locks;
 use corvid_service::message::{
-    Control, ControlAnswer, DatabaseId, Event, Piece, SessionInfo, ToDatabase, ToShard,
+    Control, ControlAnswer, DatabaseId, Event, Piece, SessionInfo, SourceRequest, ToDatabase,
+    ToShard,
 };
 use corvid_service::once::announce;
 use corvid_service::pump::{Holder, Limits, Output};
 use corvid_service::replication::{Role, SourceEvent, SourceId, SourceOrder};
 use corvid_service::schema_epoch::SchemaEpochs;
 use corvid_service::storage::FileState;
-use corvid_service::upstream::SourceRequest;
 use corvid_service::{
     DatabaseService, Frontend, Model, Now, Options, Pump, ServedDatabases, member_row, server_db,
 };
@@ -545,7 +545,7 @@ impl Machine {
             None => Some(job),
         };
         if let Some(answer) = other.and_then(Job::carry_out) {
-            self.post(id, answer);
+            self.post(id, answer.into());
         }
     }
 
@@ -555,7 +555,7 @@ impl Machine {
         for (id, turns) in &mut self.turns {
             let mut done = Vec::new();
             turns.run_slice(&mut done);
-            answers.extend(done.into_iter().map(|answer| (*id, answer)));
+            answers.extend(done.into_iter().map(|answer| (*id, answer.into())));
         }
         for (id, answer) in answers {
             self.post(id, answer);

@@ -15,7 +15,8 @@ use corvid_net::target::Target;
 use corvid_net::tls::Credentials;
 use corvid_net::{errno, logging};
 use corvid_rpc::Message;
-use corvid_rpc::message::{write_reply, write_request};
+use corvid_rpc::message::write_request;
+use corvid_rpc::session::Received;
 use corvid_rpc::wire_log::{Direction, LoggedMessage};
 use corvid_shell::blocking::Connection;
 use corvid_shell::progress::Spinner;
@@ -274,17 +275,18 @@ impl Session {
             Ok(message) => message,
             Err(error) => return Err(self.protocol_error(&error)),
         };
+        let message = match Received::of(message) {
+            Received::Echo(reply) => {
+                self.log_message(Direction::Sent, &reply);
+                self.connection.send(&reply, self.deadline_ms)?;
+                return Ok(None);
+            }
+            Received::ProbeReply => return Ok(None),
+            Received::Message(message) => message,
+        };
         let value = |raw: &[u8]| Value::parse(raw).unwrap_or(Value::Null);
         match message {
-            Message::Request { method, params, id } => {
-                if &*method == b"echo" {
-                    let mut bytes = Vec::new();
-                    write_reply(&mut bytes, id, params);
-                    self.log_message(Direction::Sent, &bytes);
-                    self.connection.send(&bytes, self.deadline_ms)?;
-                }
-                Ok(None)
-            }
+            Message::Request { .. } => Ok(None),
             Message::Notification { method, params } => {
                 let params = match value(params) {
                     Value::Array(params) => params,

@@ -279,4 +279,71 @@ mod tests {
         assert_eq!(sent.concat().len(), SENT_MAX);
         assert_eq!(queue.waiting.len(), SENT_MAX + 1);
     }
+
+    /// A transaction of half as many bytes as may be under way.
+    fn long(number: u8) -> Forward {
+        let params = vec![b' '; SENT_BYTES_MAX / 2];
+        Forward {
+            params: Bytes::from(params),
+            ..forward(number)
+        }
+    }
+
+    fn answer(queue: &mut Queue, cx: &mut Context, number: u8) {
+        let id = Eid(Uuid([number; 16]));
+        let outcome = ForwardOutcome::Blocked(Index(1));
+        let outcomes = vec![(queue.base + u64::from(number), id, outcome)];
+        queue.hear_outcomes(cx, Term(3), 1000, outcomes);
+    }
+
+    #[test]
+    fn bytes_that_are_answered_make_room() {
+        let mut cx = fixture::follower();
+        let mut queue = Queue::new(5);
+        for number in 1..=4 {
+            queue.push(long(number));
+        }
+        queue.send(&mut cx, Term(3), 1000);
+        let base = queue.base;
+        assert_eq!(take_sent(&mut cx, base), [vec![(1, 1), (2, 2)]]);
+        // Out of order: the first one still counts, the second does not.
+        answer(&mut queue, &mut cx, 2);
+        assert_eq!(take_sent(&mut cx, base), [vec![(3, 3)]]);
+        answer(&mut queue, &mut cx, 1);
+        assert_eq!(take_sent(&mut cx, base), [vec![(4, 4)]]);
+        answer(&mut queue, &mut cx, 3);
+        answer(&mut queue, &mut cx, 4);
+        assert_eq!((queue.sent, queue.sent_bytes), (0, 0));
+        assert_eq!(queue.deadline_ms(), u64::MAX);
+    }
+
+    #[test]
+    fn an_outcome_of_a_transaction_that_is_not_sent_again_yet_changes_no_account() {
+        let mut cx = fixture::follower();
+        let mut queue = Queue::new(5);
+        for number in 1..=3 {
+            queue.push(long(number));
+        }
+        queue.send(&mut cx, Term(3), 1000);
+        take_sent(&mut cx, queue.base);
+        // Nothing can be sent again: the connection is gone. Its last message arrives all the same.
+        cx.peers
+            .admit(fixture::sid(2), true)
+            .expect("a member")
+            .is_up = false;
+        queue.resend(&mut cx, Term(3), 1000);
+        assert_eq!((queue.sent, queue.sent_bytes), (0, 0));
+        answer(&mut queue, &mut cx, 1);
+        assert_eq!((queue.sent, queue.sent_bytes), (0, 0));
+        cx.peers
+            .admit(fixture::sid(2), true)
+            .expect("a member")
+            .is_up = true;
+        queue.send(&mut cx, Term(3), 1000);
+        let base = queue.base;
+        assert_eq!(take_sent(&mut cx, base), [vec![(2, 2), (3, 3)]]);
+        answer(&mut queue, &mut cx, 2);
+        answer(&mut queue, &mut cx, 3);
+        assert_eq!((queue.sent, queue.sent_bytes), (0, 0));
+    }
 }

@@ -1,4 +1,5 @@
-//! Transactions that other members would refuse, refused here instead, with an error for their client alone.
+//! Transactions that other members would refuse, refused here instead, with an error for their
+//! client alone.
 //!
 //! A message that a peer refuses resets the connection, and its sender sends it again: one client
 //! would stop its member for all others, and an entry that members do not take would stop the
@@ -16,7 +17,8 @@ use corvid_log::cluster::data_fits;
 pub(super) struct EntryLimits {
     /// Bytes of an entry's data.
     pub(super) entry_bytes_max: usize,
-    /// The election timer, which limits entries of transactions further; `None` until the database leads.
+    /// The election timer, which limits entries of transactions further; `None` until the database
+    /// leads.
     election_timer_ms: Option<u64>,
     /// Bytes of the result of a forwarded transaction.
     result_bytes_max: usize,

@@ -1,24 +1,26 @@
 //! Records of commits, before they go to the file.
 //!
-//! Composing the record of a long commit takes as long as composing its updates. So the record is composed only when the requests to the
-//! file are taken, and jobs for the updates are ordered before: the driver can have another thread compose them meanwhile.
+//! Composing the record of a long commit takes as long as composing its updates. So the record is
+//! composed only when the requests to the file are taken, and jobs for the updates are ordered
+//! before: the driver can have another thread compose them meanwhile.
 //!
-//! Invariant: a record that is taken is complete, and records are taken in the order of their positions. A precomputed update is not
-//! delivered before its record is stored.
+//! Invariant: a record that is taken is complete, and records are taken in the order of their
+//! positions. A precomputed update is not delivered before its record is stored.
 
 use corvid_data::{Arc, Datum, Delta, RowChange, Schema};
 use corvid_log::storage::{LogPosition, StorageRequest, StoreError};
 use corvid_log::{is_recorded, write_long_transaction, write_transaction};
 
 use super::super::Now;
-use super::super::replies::{Commit, Origin, PendingQueue};
 use super::DatabaseFile;
 use crate::counters::Counters;
+use crate::replies::{Commit, Origin, PendingQueue};
 
 /// A commit of more atoms is long: composing its record takes some 400 us.
 const LONG_ATOMS: u64 = 8192;
 
-/// Memory reserved for the record of a small transaction, bytes: it need not grow, and is freed when the record is written.
+/// Memory reserved for the record of a small transaction, bytes: it need not grow, and is freed
+/// when the record is written.
 const SHORT_BYTES: usize = 1024;
 
 /// Memory reserved for one record, at most, bytes.
@@ -214,7 +216,8 @@ impl DatabaseFile {
         undone: impl Iterator<Item = usize>,
         error: &StoreError,
     ) {
-        // Their records were counted when they were handed over, and none of them stays in the file.
+        // Their records were counted when they were handed over, and none of them stays in the
+        // file.
         if let Some(growth) = &mut self.growth {
             undone
                 .filter(|bytes| *bytes > 0)

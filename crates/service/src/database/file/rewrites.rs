@@ -1,7 +1,9 @@
-//! New files in place of the present one: compactions, by request or for growth, and the file of a conversion. One at a time.
+//! New files in place of the present one: compactions, by request or for growth, and the file of a
+//! conversion. One at a time.
 //!
-//! The database continues meanwhile. It requests a new file while nothing is pending. When the file holds nearly everything, it requests
-//! the swap, and appends to the new file from then on. No commit waits for more than the swap.
+//! The database continues meanwhile. It requests a new file while nothing is pending. When the file
+//! holds nearly everything, it requests the swap, and appends to the new file from then on. No
+//! commit waits for more than the swap.
 //!
 //! Invariant: each request for a compaction is answered once, when a crash cannot bring back a file
 //! without the commits before it.
@@ -10,8 +12,8 @@ use corvid_engine::Snapshot;
 use corvid_log::storage::{RewriteNumber, RewriteStage, StorageRequest, StoreError};
 
 use super::super::Now;
-use super::super::barrier::{Activity, UnderWay};
 use super::DatabaseFile;
+use crate::barrier::{Activity, UnderWay};
 use crate::message::Event;
 use crate::storage::Content;
 
@@ -39,7 +41,8 @@ struct Rewriting {
 pub(super) struct Rewrites {
     last: u64,
     current: Option<Rewriting>,
-    /// Compactions requested during another rewrite. Commits up to their request must be compacted too, so they begin anew after it.
+    /// Compactions requested during another rewrite. Commits up to their request must be compacted
+    /// too, so they begin anew after it.
     wanted: Vec<Option<u64>>,
     /// The file has grown, and its compaction waits until nothing is pending.
     is_queued: bool,
@@ -250,8 +253,8 @@ impl DatabaseFile {
         match ended.purpose {
             // Those requested since then stay: commits up to their request must be compacted too.
             Purpose::Compaction(tokens) => Progress::Compacted(answers(tokens, &result)),
-            // Once the new file is in place, memory must match it, even if a crash might still bring the old one back: after such a failure
-            // nothing is appended to either.
+            // Once the new file is in place, memory must match it, even if a crash might still
+            // bring the old one back: after such a failure nothing is appended to either.
             Purpose::Conversion if ended.is_in_place => Progress::Converted(Ok(())),
             Purpose::Conversion => Progress::Converted(result),
         }

@@ -1,4 +1,5 @@
-//! When sessions get updates: before each of their replies, and otherwise by flushes at the end of a batch, whose pace is limited.
+//! When sessions get updates: before each of their replies, and otherwise by flushes at the end of
+//! a batch, whose pace is limited.
 //!
 //! A flush composes updates for every session that is ready. Its cost is a write for each session,
 //! which is far more than the commits cost when many sessions monitor the same rows. So a flush to
@@ -18,11 +19,12 @@
 use corvid_monitor::{Frame, SessionId};
 
 use super::super::Now;
-use super::super::environment::Environment;
-use super::super::replies::Outputs;
 use super::Subscriptions;
+use crate::environment::Environment;
+use crate::replies::Outputs;
 
-/// A flush to so many sessions is followed by a pause of one millisecond. One session takes some 5 us: a frame, a queue, a write.
+/// A flush to so many sessions is followed by a pause of one millisecond. One session takes some 5
+/// us: a frame, a queue, a write.
 const SESSIONS_PER_MS: u64 = 50;
 /// The longest pause, ms.
 const PAUSE_MAX_MS: u64 = 20;
@@ -46,9 +48,9 @@ pub(super) struct FlushPacing {
     commit_ms: u64,
     /// The length of the last pause, ms.
     pause_ms: u64,
-    /// The estimated interval between commits, in units: half of it is the last interval, a quarter the
-    /// one before. An interval counts as a pause at most, so a burst that ends a quiet hour is paced
-    /// from its second commit on.
+    /// The estimated interval between commits, in units: half of it is the last interval, a quarter
+    /// the one before. An interval counts as a pause at most, so a burst that ends a quiet hour is
+    /// paced from its second commit on.
     interval: u64,
 }
 
@@ -169,7 +171,8 @@ impl Subscriptions {
         }
     }
 
-    /// The same if there are at most `sessions_max` sessions and few changes. Otherwise does nothing and returns false.
+    /// The same if there are at most `sessions_max` sessions and few changes. Otherwise does
+    /// nothing and returns false.
     pub(in super::super) fn flush_if_small(
         &mut self,
         now: Now,

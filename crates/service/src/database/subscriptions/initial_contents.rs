@@ -1,12 +1,15 @@
 //! Initial contents of monitors that are too long to be written by the database itself.
 //!
-//! A request that starts such a monitor is executed like any other. A job writes its contents from a snapshot of that moment, and its reply
-//! leaves when the contents are written and the commits that they show are stored. Equal requests share one job and its result, until a
-//! change shows to them. While contents of an earlier moment are being written, equal requests wait and are then executed anew. So at most
-//! one job per distinct request is under way, however many clients ask and however many commits come.
+//! A request that starts such a monitor is executed like any other. A job writes its contents from
+//! a snapshot of that moment, and its reply leaves when the contents are written and the commits
+//! that they show are stored. Equal requests share one job and its result, until a change shows to
+//! them. While contents of an earlier moment are being written, equal requests wait and are then
+//! executed anew. So at most one job per distinct request is under way, however many clients ask
+//! and however many commits come.
 //!
-//! Invariants: a session whose request waits here is blocked: its later requests are handled after the reply, in order. Its new monitor
-//! gets no update before the reply, and every change since the snapshot after it.
+//! Invariants: a session whose request waits here is blocked: its later requests are handled after
+//! the reply, in order. Its new monitor gets no update before the reply, and every change since the
+//! snapshot after it.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -17,12 +20,12 @@ use corvid_monitor::{
 };
 
 use super::super::Now;
-use super::super::environment::Environment;
-use super::super::replies::{Contents, Joining, Outputs, Reason};
 use super::Subscriptions;
 use crate::client_memory::Charge;
+use crate::environment::Environment;
 use crate::job::Job;
 use crate::message::{Completion, Request};
+use crate::replies::{Contents, Joining, Outputs, Reason};
 
 /// Rows that the database reads itself for the contents of one monitor; some 300 us.
 const ROWS_MAX: usize = 1000;
@@ -62,11 +65,11 @@ pub(in super::super) struct PendingReply {
 
 /// A request whose contents are there, and whose reply has left or is refused now.
 #[derive(Debug)]
-pub(in super::super) struct AwaitedReply {
-    pub(in super::super) request: Box<Request>,
+pub(super) struct AwaitedReply {
+    pub(super) request: Box<Request>,
     /// There was no room for the contents, and the monitor has ended. The caller refuses the
     /// request.
-    pub(in super::super) is_refused: bool,
+    pub(super) is_refused: bool,
 }
 
 /// The requests for which contents were written.
@@ -94,7 +97,8 @@ impl InitialContents {
         self.pending_contents.is_empty()
     }
 
-    /// A pending entry that refers to these contents has left, or is undone. Returns the contents, if they are written.
+    /// A pending entry that refers to these contents has left, or is undone. Returns the contents,
+    /// if they are written.
     fn end_pending(&mut self, contents: ContentsId) -> Option<Option<SharedBody>> {
         let pending_contents = self.pending_contents.get_mut(&contents)?;
         // Contents that are given up too early leave a session blocked for ever.
@@ -112,7 +116,8 @@ impl InitialContents {
 }
 
 impl Subscriptions {
-    /// Sets how many rows the database reads itself for the initial contents of a monitor; contents of more are left to a job.
+    /// Sets how many rows the database reads itself for the initial contents of a monitor; contents
+    /// of more are left to a job.
     pub(in super::super) fn set_initial_rows_max(&mut self, rows: usize) {
         self.contents.rows_max = rows;
     }
@@ -188,7 +193,7 @@ impl Subscriptions {
     /// The commits that a monitor's contents show are stored: replies, now or when the contents are
     /// written. Returns the request if it has waited for contents that are written; the caller ends
     /// the wait of its session.
-    pub(in super::super) fn release_joined(
+    pub(super) fn release_joined(
         &mut self,
         request: Box<Request>,
         joining: Joining,
@@ -259,7 +264,7 @@ impl Subscriptions {
     }
 
     /// Replies with contents that are written; without a text there was no room for them.
-    pub(in super::super) fn answer_awaited(
+    pub(super) fn answer_awaited(
         &mut self,
         reply: PendingReply,
         text: Option<&SharedBody>,

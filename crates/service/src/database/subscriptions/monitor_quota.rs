@@ -1,9 +1,10 @@
-//! The quota of each session's monitors: how many there are, and how long the requests are that the database keeps for them, above all
-//! their conditions.
+//! The quota of each session's monitors: how many there are, and how long the requests are that the
+//! database keeps for them, above all their conditions.
 //!
-//! Invariant: each monitor has an entry from its request until it is canceled, its database is removed or its session ends. The size of an
-//! entry is that of the longest request about the monitor: a condition that replaces another one of the same tables takes no more than
-//! that. Called by `monitor_requests`. The contents that monitors get do not count here.
+//! Invariant: each monitor has an entry from its request until it is canceled, its database is
+//! removed or its session ends. The size of an entry is that of the longest request about the
+//! monitor: a condition that replaces another one of the same tables takes no more than that.
+//! Called by `monitor_requests`. The contents that monitors get do not count here.
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;

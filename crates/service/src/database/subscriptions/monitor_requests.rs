@@ -1,4 +1,5 @@
-//! Monitor requests of one database: the part done when they are executed, and the part done when the commits before them are stored.
+//! Monitor requests of one database: the part done when they are executed, and the part done when
+//! the commits before them are stored.
 
 use std::sync::Arc;
 
@@ -11,11 +12,11 @@ use corvid_monitor::{
 };
 use corvid_rpc::message;
 
-use super::super::environment::Environment;
-use super::super::replies::{Answer, Joining, Outputs};
 use super::{MonitorQuota, Subscriptions};
 use crate::client_memory::{self, COUNTED_BYTES, Retained};
+use crate::environment::Environment;
 use crate::message::{Completion, Request};
+use crate::replies::{Answer, Joining, Outputs};
 use crate::session_limits;
 
 /// A request for a monitor that was executed.

@@ -12,8 +12,9 @@ use corvid_log::cluster::{Eid, Index, Term};
 use super::super::request_stage::{Entry, Stage};
 use super::{InFlight, Number};
 use crate::message::DatabaseMethod;
+use crate::replies::Answer;
 
-impl<A: From<Vec<u8>>> InFlight<A> {
+impl InFlight {
     /// A snapshot whose last entry has this term has been installed. Seeks the requests that may be
     /// part of it, after the entry `after`. Those of closed sessions end without a reply.
     pub(crate) fn seek(&mut self, last: Term, after: Index) {
@@ -70,7 +71,7 @@ impl<A: From<Vec<u8>>> InFlight<A> {
     }
 
     /// The entry of a sought request is committed. Takes the request if its reply is known.
-    pub(crate) fn take_found(&mut self, number: Number) -> Option<(Entry<A>, A)> {
+    pub(crate) fn take_found(&mut self, number: Number) -> Option<(Entry, Answer)> {
         let (entry, mut stage) = self.take(number)?;
         if let Stage::Sought {
             finding, before, ..

@@ -145,7 +145,7 @@ impl Served {
         let mut answers = Vec::new();
         self.turns.run_slice(&mut answers);
         for answer in answers {
-            self.handle(answer);
+            self.handle(answer.into());
         }
     }
 

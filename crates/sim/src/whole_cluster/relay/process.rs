@@ -11,10 +11,9 @@ use corvid_consensus::ConnectionNumber;
 use corvid_data::HashSeed;
 use corvid_service::Now;
 use corvid_service::member::Contents;
-use corvid_service::message::ToDatabase;
+use corvid_service::message::{SourceRequest, ToDatabase};
 use corvid_service::relay::{RelayEvent, RelayOptions, RelaySource};
 use corvid_service::server_db::ServerRow;
-use corvid_service::upstream::SourceRequest;
 use corvid_session::Input;
 
 use super::transport::{Transport, TransportEvent};

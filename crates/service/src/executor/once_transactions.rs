@@ -1,0 +1,309 @@
+//! Transactions that their clients may send again ([`crate::once`]): which of them are executed.
+//!
+//! The database that executes decides: a standalone one, or that of a cluster's leader, which knows
+//! every commit in its log. It remembers a commit when it is executed, and forgets it when it is
+//! undone; the reply to a copy waits for the same record. A follower passes the id on with the
+//! transaction, and remembers the results that come with the entries, for the time when it leads. A
+//! relay passes the id on to its source, and remembers the outcome that the source has told. A copy
+//! that comes while the first is on its way waits for that outcome. Invariant: no id is executed
+//! twice. That holds for a transaction that came to nothing, too: its client has been told so, and
+//! a late copy must change nothing.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use bytes::Bytes;
+use corvid_consensus::database::ForwardOutcome;
+use corvid_data::{Tag, Uuid, WireError};
+use corvid_monitor::SessionId;
+
+use crate::message::Request;
+use crate::once::{Key, Once, OnceOutcome, OnceTable, RESULT_BYTES_MAX, Verdict};
+use crate::replies::{Answer, Pending};
+
+/// The transactions with ids.
+pub(crate) struct OnceState {
+    table: OnceTable,
+    /// Those that a relay has for its source, and the requests with the same ids that came later.
+    /// Bounded by the requests under way.
+    forwarded: BTreeMap<Uuid, Vec<Request>>,
+    /// Those without a commit whose first reply waits for the records of earlier ones. Bounded by
+    /// the pending replies.
+    tentative: BTreeSet<Uuid>,
+}
+
+impl OnceState {
+    /// Of a database whose last commit is this one.
+    pub(crate) fn new(last: Uuid) -> OnceState {
+        OnceState {
+            table: OnceTable::new(last),
+            forwarded: BTreeMap::new(),
+            tentative: BTreeSet::new(),
+        }
+    }
+
+    /// The history begins anew with this commit: all others are forgotten.
+    pub(crate) fn restart(&mut self, last: Uuid) {
+        self.table = OnceTable::new(last);
+        self.tentative.clear();
+    }
+
+    /// There is a commit, and nothing is to be remembered but its id.
+    pub(crate) fn committed(&mut self, id: Uuid) {
+        self.table.committed(id);
+    }
+
+    /// The result of a commit has come from another member. It is copied, because it is part of a
+    /// long message that must not be kept.
+    pub(crate) fn know_result(&mut self, id: Uuid, result: &[u8]) {
+        let result = Bytes::copy_from_slice(result);
+        self.table
+            .remember(Key::of_commit(id), OnceOutcome::Result(Some(result)));
+    }
+
+    /// The id of the commit of a transaction that its client may send again; it is executed now,
+    /// by the leader of this term or by a database without one.
+    pub(crate) fn commit_id(&self, id: Uuid, term: Option<u64>) -> Uuid {
+        self.table.commit_id(id, term)
+    }
+
+    /// A transaction that its client may send again is executed; `result`: its result, if that is
+    /// whole.
+    pub(crate) fn executed(&mut self, id: Uuid, result: Option<Bytes>) {
+        self.table.committed(id);
+        self.table
+            .remember(Key::of_commit(id), OnceOutcome::Result(result));
+    }
+
+    /// A transaction that its client may send again has been executed without a commit. One that
+    /// cannot change anything is not remembered: it may be executed as often as its client likes,
+    /// and must not push out outcomes that others need.
+    pub(crate) fn came_to_nothing(&mut self, id: Uuid, may_write: bool, result: &Answer) {
+        if !may_write {
+            return;
+        }
+        let Answer::Result(result) = result else {
+            // A selection of many rows changes nothing whenever it is executed.
+            return;
+        };
+        let is_short = result.len() <= RESULT_BYTES_MAX;
+        let result = is_short.then(|| Bytes::copy_from_slice(result));
+        self.table
+            .remember(Key::of(id), OnceOutcome::Result(result));
+        self.tentative.insert(id);
+    }
+
+    /// An outcome that is remembered is that of this text.
+    pub(crate) fn bind(&mut self, id: Uuid, text: &[u8]) {
+        self.table.bind(id, text);
+    }
+
+    /// The reply of a transaction leaves.
+    pub(crate) fn released(&mut self, id: Option<Uuid>) {
+        if let Some(id) = id {
+            self.tentative.remove(&id);
+        }
+    }
+}
+
+/// A transaction with an id, compared with those before it.
+pub(crate) enum Resolved {
+    /// It is to be executed, or passed on.
+    New(Box<Request>),
+    /// It was executed before, or may have been: this is its answer.
+    Answered(Box<Request>, Answer),
+    /// It waits for the outcome of the first one. It must not hold up the later replies of its
+    /// session: the caller completes it for this session, unless it was complete before.
+    Waits(Option<SessionId>),
+}
+
+/// The reply to a transaction that has been executed before.
+fn answer_of(outcome: &OnceOutcome) -> Answer {
+    match outcome {
+        OnceOutcome::Result(Some(result)) => Answer::Result(result.to_vec()),
+        // It happened, and its result is lost.
+        OnceOutcome::Result(None) => Answer::Canceled,
+        OnceOutcome::Error(error) => Answer::Refused(error.clone()),
+    }
+}
+
+impl OnceState {
+    /// The last commit that is known.
+    pub(crate) fn last(&self) -> Option<Uuid> {
+        self.table.last()
+    }
+
+    /// Compares a transaction with those before it. A follower leaves the judgement to the database
+    /// that executes.
+    pub(crate) fn resolve(
+        &mut self,
+        mut request: Box<Request>,
+        once: Once,
+        is_follower: bool,
+    ) -> Resolved {
+        let answer = if self.table.is_of_another(once.id, request.params()) {
+            let details = "transact_once: another transaction has this id";
+            Some(Answer::Error(Box::new(WireError::new(
+                Tag::NotAllowed,
+                details,
+            ))))
+        } else if let Some(outcome) = self.table.get(once.id) {
+            Some(answer_of(outcome))
+        } else if let Some(waiting) = self.forwarded.get_mut(&once.id) {
+            let was_blocked = std::mem::replace(&mut request.blocked, true);
+            let completed = (!was_blocked).then_some(request.session);
+            waiting.push(*request);
+            return Resolved::Waits(completed);
+        } else if is_follower {
+            None
+        } else {
+            self.judge(once)
+        };
+        match answer {
+            Some(answer) => Resolved::Answered(request, answer),
+            None => Resolved::New(request),
+        }
+    }
+
+    /// The answer to a transaction, if it is not to be executed by this database, which executes.
+    pub(crate) fn judge(&mut self, once: Once) -> Option<Answer> {
+        match self.table.judge(once) {
+            Verdict::Executed(outcome) => Some(answer_of(outcome)),
+            Verdict::Unknown => Some(Answer::Canceled),
+            Verdict::New => None,
+        }
+    }
+
+    /// These entries are undone, newest last.
+    pub(crate) fn forget_undone(&mut self, undone: &[Pending]) {
+        for entry in undone.iter().rev() {
+            match (&entry.commit, entry.origin.once_id()) {
+                (Some(commit), _) => self.table.undone(commit.txn),
+                (None, Some(id)) if self.tentative.remove(&id) => {
+                    self.table.forget(Key::of(id));
+                }
+                _ => {}
+            }
+        }
+    }
+
+    /// A relay is about to have a transaction for its source.
+    pub(crate) fn begin(&mut self, once: Once) {
+        self.forwarded.entry(once.id).or_default();
+    }
+
+    /// The source of a relay has decided about a transaction. Returns the answers to those with the
+    /// same id that are still asked for; `None`: it was not sent, so one of them takes its place
+    /// ([`OnceState::take_waiting_for`]).
+    pub(crate) fn decide(
+        &mut self,
+        request: &Request,
+        once: Once,
+        outcome: &ForwardOutcome,
+    ) -> Option<Vec<(Box<Request>, Answer)>> {
+        let outcome = match outcome {
+            ForwardOutcome::Unchanged(_, result) => OnceOutcome::Result(Some(result.clone())),
+            ForwardOutcome::Refused(_, error) => OnceOutcome::Error(error.clone()),
+            ForwardOutcome::Blocked(_) | ForwardOutcome::Proposed(_) => return None,
+        };
+        let waiting = self.forwarded.remove(&once.id).into_iter().flatten();
+        let asked_for = waiting.filter(|request| !request.info.is_closed());
+        let answers = asked_for.map(|request| (Box::new(request), answer_of(&outcome)));
+        let answers = answers.collect();
+        self.table.remember(Key::of(once.id), outcome);
+        self.bind(once.id, request.params());
+        Some(answers)
+    }
+
+    /// Takes the transactions that wait for the outcome of the one with this id, which was not
+    /// executed and will not be.
+    pub(crate) fn take_waiting_for(&mut self, once: Once) -> Vec<Request> {
+        self.forwarded.remove(&once.id).unwrap_or_default()
+    }
+
+    /// Checks what belongs together. O(remembered commits): for simulations.
+    ///
+    /// # Panics
+    /// It contradicts itself.
+    pub(crate) fn check(&self) {
+        self.table.check();
+    }
+
+    /// Takes all transactions that wait for outcomes: the database is removed, and forwards nothing
+    /// from now on.
+    pub(crate) fn take_waiting(&mut self) -> Vec<Request> {
+        let forwarded = std::mem::take(&mut self.forwarded);
+        forwarded.into_values().flatten().collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use corvid_log::cluster::Index;
+
+    use super::*;
+    use crate::message::{DatabaseMethod, SessionInfo};
+
+    const ONCE: Once = Once {
+        id: Uuid([7; 16]),
+        after: None,
+    };
+
+    fn request(session: u64, params: &[u8]) -> Box<Request> {
+        Box::new(Request {
+            session: SessionId(session),
+            info: Arc::new(SessionInfo::new(false, String::new(), None)),
+            arrived_ms: 0,
+            stamp: 0,
+            id: Box::default(),
+            method: DatabaseMethod::Transact,
+            frame: params.to_vec(),
+            params: 0..params.len(),
+            seqno: None,
+            blocked: false,
+            foreign_monitors: Vec::new(),
+            once: Some(ONCE),
+            client: None,
+        })
+    }
+
+    #[test]
+    fn copies_wait_for_the_outcome_of_the_one_that_a_relay_has_forwarded() {
+        let mut once = OnceState::new(Uuid::ZERO);
+        let first = request(1, b"[]");
+        once.begin(ONCE);
+        let copy = once.resolve(request(2, b"[]"), ONCE, true);
+        assert!(matches!(copy, Resolved::Waits(Some(SessionId(2)))));
+        let mut complete = request(3, b"[]");
+        complete.blocked = true;
+        let copy = once.resolve(complete, ONCE, true);
+        assert!(matches!(copy, Resolved::Waits(None)), "completed before");
+
+        let outcome = ForwardOutcome::Unchanged(Index(1), Bytes::from_static(b"[{}]"));
+        let answers = once.decide(&first, ONCE, &outcome).expect("it is decided");
+        let sessions: Vec<u64> = answers.iter().map(|(copy, _)| copy.session.0).collect();
+        assert_eq!(sessions, [2, 3]);
+        assert!(matches!(&answers[0].1, Answer::Result(result) if result == b"[{}]"));
+
+        let late = once.resolve(request(4, b"[]"), ONCE, true);
+        assert!(matches!(late, Resolved::Answered(_, Answer::Result(_))));
+        let other = once.resolve(request(5, b"[1]"), ONCE, true);
+        assert!(matches!(other, Resolved::Answered(_, Answer::Error(_))));
+    }
+
+    #[test]
+    fn a_copy_takes_the_place_of_one_that_was_not_sent() {
+        let mut once = OnceState::new(Uuid::ZERO);
+        let first = request(1, b"[]");
+        once.begin(ONCE);
+        once.resolve(request(2, b"[]"), ONCE, true);
+        let withdrawn = ForwardOutcome::Blocked(Index(1));
+        assert!(once.decide(&first, ONCE, &withdrawn).is_none());
+        let waiting = once.take_waiting_for(ONCE);
+        assert_eq!(waiting.len(), 1);
+        assert!(once.take_waiting().is_empty());
+        let next = once.resolve(request(3, b"[]"), ONCE, true);
+        assert!(matches!(next, Resolved::New(_)), "the source judges it");
+    }
+}
