@@ -45,9 +45,9 @@ pub fn run(line: CommandLine) {
         .then(|| save(&line))
         .transpose()
         .unwrap_or_else(|error| program::fatal_error("failed to create temporary file", &error));
-    // The names are read before the process leaves the start directory and before any database is
-    // opened, so probes of `/ready` see from the first moment which databases are still being
-    // opened.
+    // Relative file names are valid only until the process leaves the start directory. The names
+    // must also be known before any database is opened: from then on `/readyz` lists the databases
+    // that are still being opened.
     let names = line.metrics_listen.is_some().then(|| database_names(&line));
     // Relative file names refer to the start directory, which a daemon leaves.
     let tls = if line.daemon.is_detached() {

@@ -244,8 +244,8 @@ impl<'a> Composer<'a> {
             let schema = table.column(id);
             write_datum(object.member(&*schema.name), value, schema, &self.names);
             has_written = true;
-            // A write of the same value goes along with other changes, but is no reason to send a
-            // transaction.
+            // A write of the unchanged value is sent together with other changes. Alone it causes
+            // no transaction.
             self.out.has_updates |= *value != column.base;
         }
         object.end();

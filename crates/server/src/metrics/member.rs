@@ -1,8 +1,7 @@
 //! The figures of one cluster member: its status as last published, and the counts of its thread.
 //!
-//! Written by the member's thread, read by the pages. Invariant: the thread publishes at most every
-//! [`PUBLISH_MS`], and wakes to publish a change, so the pages show a state that is no older than
-//! that.
+//! Written by the member's thread, read by the pages. Invariant: the thread publishes a change
+//! within [`PUBLISH_MS`], and not more often than that. So the pages show a state at most that old.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};

@@ -83,8 +83,8 @@ impl CommitNotice {
 
     /// A follower has answered a heartbeat at this tick: repeats the commit index, if that is due.
     pub(crate) fn repeat(&mut self, cx: &mut Context, to: Sid, tick: u64) {
-        // Until this leader has committed an entry of its own term, the index is no mark for a
-        // follower.
+        // A follower may use the index as its mark only once this leader has committed an entry of
+        // its own term.
         let commit = cx.node.commit();
         let is_own = cx.node.term_of(commit) == Some(cx.node.term());
         if !cx.node.is_leader() || !is_own {
