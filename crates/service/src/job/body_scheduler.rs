@@ -10,10 +10,10 @@
 //! So a body that is short compared with all others is finished after twice its own slices, however
 //! many and however long the others are. No body starves: every second slice goes to the oldest. So
 //! each body waits for at most twice the work requested before it, as if bodies were written in
-//! order of arrival at half the speed. (A round robin that starts with new bodies would need no estimate,
-//! but a body of two slices would wait for one slice of every other body. Always choosing the
-//! smallest would starve long bodies while short ones keep coming.) The number of rows estimates
-//! the time: a wrong estimate affects only the order.
+//! order of arrival at half the speed. (A round robin that starts with new bodies would need no
+//! estimate, but a body of two slices would wait for one slice of every other body. Always choosing
+//! the smallest would starve long bodies while short ones keep coming.) The number of rows
+//! estimates the time: a wrong estimate affects only the order.
 //!
 //! Updates that no session waits for yet ([`Job::PrecomputedUpdate`]) are written when there is
 //! nothing else to write. When their commit is released and sessions wait, the same body is
