@@ -9,7 +9,7 @@ BUILD = cargo build --release $(PROGRAMS)
 # What has been built is run from here, never by `cargo run`, which would build it in its own way.
 RELEASE = $${CARGO_TARGET_DIR:-target}/release
 
-.PHONY: run cluster test check lines reference check-deep check-deny check-advisories check-rust-version check-portable check-interleavings check-miri check-threads check-c-threads check-seeds setup python wheels c man docs book deb container guard guard-accept bench bench-ovn bench-clients check-python check-services check-reference-testsuite bench-python bench-c bench-allocators
+.PHONY: run cluster test check lines reference check-deep check-deny check-advisories check-rust-version check-portable check-interleavings check-miri check-threads check-c-threads check-seeds setup python wheels c man docs book deb release container guard guard-accept bench bench-ovn bench-clients check-python check-services check-reference-testsuite bench-python bench-c bench-allocators
 
 # In continuous integration every build is the first one. The files for incremental builds would take an eighth more CPU time and four times the disk.
 ifdef CI
@@ -165,10 +165,15 @@ deb:
 	cargo build --profile bindings -p corvid-capi
 	$(RELEASE)/corvid-xtask deb --bin-dir $(RELEASE) --library $(BINDINGS)/libcorvid_c.a target/deb
 
+# Every file of a release, with checksums, in target/release-files; STEPS="source sbom" makes those only. RELEASING.md has the rest.
+release:
+	packaging/release/make-files $(STEPS)
+
 # An image, by podman or docker. Podman keeps the health check only in the format of docker.
 CONTAINER ?= podman
+IMAGE ?= corvid
 container:
-	$(CONTAINER) build $(if $(findstring podman,$(CONTAINER)),--format docker) -t corvid -f packaging/container/Containerfile .
+	$(CONTAINER) build $(if $(findstring podman,$(CONTAINER)),--format docker) -t $(IMAGE) -f packaging/container/Containerfile .
 
 # Instructions of the hot paths beside the checked-in figures; and taking the present ones over, to be committed.
 guard:

@@ -294,7 +294,11 @@ fn detached_daemon(place: &Home) {
     let pid = place.pid().unwrap();
     assert_eq!(
         place.answer(&["version"]),
-        "testd (Open vSwitch) 3.7.0\nCorvid 0.1.0\n"
+        concat!(
+            "testd (Open vSwitch) 3.7.0\nCorvid ",
+            env!("CARGO_PKG_VERSION"),
+            "\n"
+        )
     );
     assert_eq!(
         std::fs::read_link(format!("/proc/{pid}/cwd")).unwrap(),
@@ -496,7 +500,11 @@ fn second_daemon(place: &Home) {
     );
     assert_eq!(
         place.answer(&["version"]),
-        "testd (Open vSwitch) 3.7.0\nCorvid 0.1.0\n"
+        concat!(
+            "testd (Open vSwitch) 3.7.0\nCorvid ",
+            env!("CARGO_PKG_VERSION"),
+            "\n"
+        )
     );
     let missing = place.daemon(&["--pidfile=/nonexistent/x.pid", "-vconsole:off"]);
     let expected = "testd: /nonexistent/x.pid.tmp: create failed (No such file or directory)\n";
@@ -546,7 +554,11 @@ fn hidden_owner(place: &Home) {
     assert_eq!(std::fs::read(&path).unwrap(), before);
     assert_eq!(
         place.answer(&["version"]),
-        "testd (Open vSwitch) 3.7.0\nCorvid 0.1.0\n"
+        concat!(
+            "testd (Open vSwitch) 3.7.0\nCorvid ",
+            env!("CARGO_PKG_VERSION"),
+            "\n"
+        )
     );
 }
 
@@ -573,7 +585,11 @@ fn replaced_pidfile(place: &Home) {
     assert_eq!(std::fs::read(&control).unwrap(), b"of somebody else");
     assert_eq!(
         place.answer(&["version"]),
-        "testd (Open vSwitch) 3.7.0\nCorvid 0.1.0\n"
+        concat!(
+            "testd (Open vSwitch) 3.7.0\nCorvid ",
+            env!("CARGO_PKG_VERSION"),
+            "\n"
+        )
     );
 }
 

@@ -36,12 +36,13 @@ const UNIT: &str = "corvid-ovsdb-server@.service";
 
 /// The files and folders of the repository that are in the package. They are below
 /// [`DOCUMENTS_DIR`] at the same relative paths, so that links between them work.
-const DOCUMENTS: [&str; 9] = [
+const DOCUMENTS: [&str; 10] = [
     "README.md",
     "ARCHITECTURE.md",
     "CHANGELOG.md",
     "CONTRIBUTING.md",
     "LICENSE",
+    "RELEASING.md",
     "ROADMAP.md",
     "SECURITY.md",
     "docs",

@@ -12,6 +12,7 @@ const DOCUMENTS: &[&str] = &[
     "ARCHITECTURE.md",
     "CHANGELOG.md",
     "CONTRIBUTING.md",
+    "RELEASING.md",
     "ROADMAP.md",
     "SECURITY.md",
     "docs/README.md",

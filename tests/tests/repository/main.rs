@@ -15,5 +15,6 @@ mod links;
 mod makefile;
 mod output;
 mod parts;
+mod release;
 mod tables;
 mod words;

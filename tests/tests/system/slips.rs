@@ -190,6 +190,15 @@ fn versions_name_corvid_after_the_line_that_scripts_parse() {
     let versions: Vec<&str> = parsed.lines().collect();
     assert_eq!(versions.len(), 2, "{parsed}");
     assert_eq!(versions[0], versions[1]);
+    // The installed script stops a daemon gracefully only if it finds its version new enough.
+    let library = "/usr/share/openvswitch/scripts/ovs-lib";
+    if std::path::Path::new(library).is_file() {
+        let version = versions[0];
+        let compare =
+            format!(". {library}; version_geq {version} 2.5.90 && ! version_geq {version} 100");
+        let status = Command::new("sh").args(["-c", &compare]).status();
+        assert!(status.expect("a shell").success(), "{parsed}");
+    }
     let log = server.log();
     assert!(
         log.contains(&format!("|ovsdb_server|INFO|{corvid}\n")),

@@ -320,6 +320,10 @@ fn wrong_command_lines_are_explained() {
     assert_eq!(sandbox.ok(&["help"]), help);
     assert_eq!(
         sandbox.ok(&["-V"]),
-        "ovsdb-tool (Open vSwitch) 3.7.0\nCorvid 0.1.0\n"
+        concat!(
+            "ovsdb-tool (Open vSwitch) 3.7.0\nCorvid ",
+            env!("CARGO_PKG_VERSION"),
+            "\n"
+        )
     );
 }
