@@ -16,8 +16,9 @@ use mio::{Interest, Registry, Token};
 
 use crate::error::Error;
 
-/// The time limit for a reply, in seconds. A server that loses a request, as the reference sometimes
-/// does when its cluster changes leaders, fails the workload instead of stopping the benchmark.
+/// The time limit for a reply, in seconds. A server that loses a request, as the reference
+/// sometimes does when its cluster changes leaders, fails the workload instead of stopping the
+/// benchmark.
 pub(crate) const REPLY_TIMEOUT_S: u64 = 120;
 
 /// The address of a server.

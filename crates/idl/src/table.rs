@@ -1,8 +1,8 @@
 //! The rows of one table: by UUID, by slot, and in the order of its indexes.
 //!
 //! Invariant: every row is in every index, at the position of its current contents. So a caller
-//! names the columns before it changes a row, and indexes that do not use them are not touched. Every change of a
-//! row gives its slot a version that the table has never had.
+//! names the columns before it changes a row, and indexes that do not use them are not touched.
+//! Every change of a row gives its slot a version that the table has never had.
 
 use std::hash::BuildHasher;
 

@@ -175,7 +175,7 @@ fn with_key_at<R>(row: *const corvid_idl_row, work: impl FnOnce(&KeyRow) -> R) -
     }
     let key = keys().as_ref()?.get(&address)?.clone();
     let outcome = work.take().map(|work| work(&key));
-    // The former key may be the last count of its replica, so it goes after the borrow.
+    // The previous key may be the last count of its replica, so it goes after the borrow.
     let former = RECENT.try_with(|recent| {
         let mut recent = recent.try_borrow_mut().ok()?;
         recent.replace((address, epoch, key))

@@ -70,7 +70,7 @@ mod tests {
         assert_eq!(rows.get(3, ann), Some(row(8)));
         assert_eq!(rows.get(3, bob), None, "the core has another row there");
         assert_eq!(rows.get(0, Uuid([0; 16])), None, "an empty slot");
-        // The core reuses the slot; then the former row's struct is taken out.
+        // The core reuses the slot; then the previous row's struct is taken out.
         rows.insert(3, bob, row(16));
         rows.remove(3, row(8));
         assert_eq!(rows.get(3, bob), Some(row(16)));

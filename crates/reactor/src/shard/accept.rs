@@ -232,7 +232,7 @@ fn log_too_many(listener: &str, client: &str, connections_max: usize) {
         &LIMIT,
         Module::OvsdbJsonrpcServer,
         format_args!(
-            "{listener}: {client} is sent away, for the limit of {connections_max} sessions is reached"
+            "{listener}: {client} refused: the limit of {connections_max} sessions is reached"
         ),
     );
 }

@@ -105,7 +105,7 @@ mod tests {
         };
         fails("9476", "HOST:PORT");
         fails("127.0.0.1:http", "\"http\" is not a port number");
-        fails("127.0.0.1:65536", "no port number");
+        fails("127.0.0.1:65536", "not a port number");
         fails("::1:80", "brackets");
         fails("[1.2.3.4]:80", "not an IPv6 address");
         fails("unix:", "expected a file name");

@@ -1,8 +1,8 @@
 //! Measurements on a member's thread.
 //!
-//! Invariant: while metrics are off, each measuring point costs one branch, and an idle thread is not
-//! woken. Proposals are timed in commit order: the proposals of one leadership are committed in the
-//! order in which they were made.
+//! Invariant: while metrics are off, each measuring point costs one branch, and an idle thread is
+//! not woken. Proposals are timed in commit order: the proposals of one leadership are committed in
+//! the order in which they were made.
 
 use std::collections::VecDeque;
 use std::sync::atomic::Ordering;
@@ -78,8 +78,9 @@ impl Meter {
         }
     }
 
-    /// Publishes the state after a turn of the thread, if it is due. This also happens while metrics
-    /// are off, so that the first `/readyz` after they are switched on shows the present state.
+    /// Publishes the state after a turn of the thread, if it is due. This also happens while
+    /// metrics are off, so that the first `/readyz` after they are switched on shows the present
+    /// state.
     pub(super) fn publish(&mut self, now_ms: u64, member: &Member, peers: &Peers) {
         self.is_stale = self.due_ms() > now_ms;
         if !self.is_stale {
