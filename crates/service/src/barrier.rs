@@ -1,10 +1,10 @@
 //! Barriers: which inputs wait, for what, and whether anything is under way.
 //!
 //! An input that replaces the database or its file waits until nothing is pending, and every input
-//! after it waits too. A question of the kind "is anything under way?" has one derived answer: each
-//! part reports its own state ([`Activity`]), and [`UnderWay::prevents`] says of each state which
-//! questions it answers with no. A part takes itself apart to report, so a new field does not
-//! compile before somebody has decided what it means; nor does a new state.
+//! after it waits too. Each part reports its own activity ([`Activity`]). A [`Question`],
+//! such as whether all sessions are idle, is answered from these reports: [`UnderWay::prevents`]
+//! says which activity makes the answer "no". A part reports by destructuring itself, so a new
+//! field, or a new kind of activity, does not compile until its meaning for barriers is decided.
 //!
 //! Invariant: inputs at the barrier are executed in the order in which they came, before all later
 //! ones.

@@ -12,10 +12,10 @@
 //! 2. [`pump`]: one database's batches. Decides which inputs are executed together, by the database
 //!    thread or inline by a shard, and yields all outputs as one ordered list.
 //! 3. [`database`]: executes the transaction on speculative state (`transactions.rs`). The
-//!    transaction may block (`crate::executor`), or commit: that writes a record (`file.rs`) and queues
-//!    the reply (`crate::replies`). The reply is released once the record is stored (`release.rs`); if
-//!    it cannot be stored, the commit is undone (`executor/undo.rs`). Sessions then get updates
-//!    (`subscriptions.rs`).
+//!    transaction may block (`crate::executor`), or commit: that writes a record (`file.rs`) and
+//!    queues the reply (`crate::replies`). The reply is released once the record is stored
+//!    (`release.rs`), and sessions get updates (`subscriptions.rs`). If the record cannot be
+//!    stored, the commit is undone (`executor/undo.rs`).
 //! 4. [`storage`]: the rows of a new file, and when a file is compacted; `corvid_log::storage`
 //!    writes the records.
 //! 5. [`job`]: long work on other threads: initial contents, long results, conversions,
