@@ -37,8 +37,8 @@
 //! - [`relay`]: a relay's conversation with its source.
 //! - `upstream`: the part of a database that follows another server; members of clusters and relays
 //!   share it.
-//! - `barrier`, `environment`, `executor`, `observers`, `replies`: the parts of a database that know
-//!   nothing of the others.
+//! - `barrier`, `environment`, `executor`, `observers`, `replies`: the parts of a database that
+//!   know nothing of the others.
 //! - `tape`: values that no input contains, recorded and played back.
 //! - [`relayed_client`]: the client of a relay, as the relay describes it to its source.
 //! - [`remote_rows`], [`remote_status`]: remotes that rows configure, and the status written back
