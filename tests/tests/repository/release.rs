@@ -353,7 +353,7 @@ fn versions_agree() {
 /// Returns whether a text contains the version as a number of its own, not as a part of an address
 /// or of a longer number.
 fn names_version(text: &str, version: &str) -> bool {
-    let is_part = |byte: Option<&u8>| byte.is_some_and(|it| it.is_ascii_digit());
+    let is_part = |byte: Option<&u8>| byte.is_some_and(u8::is_ascii_digit);
     text.match_indices(version).any(|(at, _)| {
         let (before, after) = (
             &text.as_bytes()[..at],
