@@ -268,7 +268,7 @@ fn a_member_whose_file_is_older_than_its_promises_stops_with_advice() {
             is_file(&cluster, victim, "lost")
                 && cluster
                     .status(victim)
-                    .is_ok_and(|text| text.contains("Status: failed: this member had stored"))
+                    .is_ok_and(|text| text.contains("Status: failed: this member has acknowledged"))
         })
         .expect("in time");
     let row = cluster.row(victim).expect("a row");

@@ -235,7 +235,7 @@ const EXPLAINED: [(&str, &[&str]); 4] = [
         "ovsdb-client",
         &[
             "Rows get new UUIDs",
-            "not outlive a restart",
+            "not survive a restart",
             "Warning: dropping a column",
             "set_db_change_aware",
             "RFC 4180",

@@ -29,7 +29,7 @@ fn a_member_that_is_down_is_told_of_once_by_every_other() {
     let leader = cluster.await_leader();
     cluster.run(40_000);
     for of in (1..=3).map(sid) {
-        assert_eq!(lines(&cluster, of, Level::Warn, "has not been heard of"), 0);
+        assert_eq!(lines(&cluster, of, Level::Warn, "has been silent for"), 0);
         for peer in (1..=3).map(sid) {
             assert!(silent_ms(&cluster, of, peer) < 2000, "{of} of {peer}");
         }
@@ -43,7 +43,7 @@ fn a_member_that_is_down_is_told_of_once_by_every_other() {
     cluster.run(20_000);
     for of in &others {
         assert_eq!(
-            lines(&cluster, *of, Level::Warn, "has not been heard of"),
+            lines(&cluster, *of, Level::Warn, "has been silent for"),
             0
         );
         assert!((19_000..21_500).contains(&silent_ms(&cluster, *of, dead)));
@@ -51,7 +51,7 @@ fn a_member_that_is_down_is_told_of_once_by_every_other() {
     cluster.run(1_800_000);
     for of in &others {
         assert_eq!(
-            lines(&cluster, *of, Level::Warn, "has not been heard of"),
+            lines(&cluster, *of, Level::Warn, "has been silent for"),
             1
         );
         assert!(silent_ms(&cluster, *of, dead) > 1_800_000);
@@ -77,7 +77,7 @@ fn a_leader_tells_of_a_member_that_is_connected_and_silent() {
     cluster.cuts.insert((silent, leader));
     cluster.run(40_000);
     assert_eq!(
-        lines(&cluster, leader, Level::Warn, "has not been heard of"),
+        lines(&cluster, leader, Level::Warn, "has been silent for"),
         1
     );
     cluster.cuts.clear();

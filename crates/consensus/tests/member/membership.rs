@@ -409,7 +409,7 @@ fn strangers_fill_no_table() {
         lines.iter().filter(|(_, line)| line.contains(text)).count()
     };
     assert_eq!(lines(&cluster, "(too many servers are being added)"), 36);
-    let refused = "Let only members reach this port";
+    let refused = "Restrict access to this port to members";
     for number in 1..=4000 {
         // Servers that come and go leave nothing behind in memory.
         cluster.input(leader, Input::PeerUp(stranger(1 << 24 | number)));

@@ -170,7 +170,7 @@ fn refused(name: &str, bytes: &[u8]) -> String {
     assert_eq!(fs::read(directory.path("a.db")).expect("readable"), bytes);
     assert_eq!(directory.copies().len(), 0);
     let log = directory.log();
-    let advice = "restore a backup, or write what can still be read to a new file with \"ovsdb-tool salvage a.db NEW\"";
+    let advice = "restore a backup, or recover the readable rows into a new file with \"ovsdb-tool salvage a.db NEW\"";
     assert!(log.contains(advice), "{log}");
     log
 }
