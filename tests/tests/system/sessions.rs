@@ -87,7 +87,7 @@ fn sessions_are_listed_with_what_they_do() {
         ("change_aware", "false"),
         ("locks", "1"),
         ("requests", "0"),
-        ("backlog", "0"),
+        ("backlog_bytes", "0"),
         ("last_request", "transact"),
     ] {
         assert_eq!(first[name], value, "{name}");

@@ -56,7 +56,7 @@ fn a_cut_off_or_damaged_recording_is_reported_with_its_batch() {
             Err(damage) => assert!(
                 damage.contains("cut off")
                     || damage.contains("ends before")
-                    || damage.contains("no recording"),
+                    || damage.contains("not a recording"),
                 "{length}: {damage}"
             ),
             Ok(Outcome {
