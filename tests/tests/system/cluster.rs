@@ -34,8 +34,13 @@ fn check_files(cluster: &Cluster, members: &[usize]) {
             .expect("started");
         let said = String::from_utf8_lossy(&output.stdout).into_owned()
             + &String::from_utf8_lossy(&output.stderr);
+        // A new leader may replace entries that a dead one wrote and never committed. The tools
+        // report that, and it is not a fault unless the file's server led at that time.
+        let is_fault = |line: &str| {
+            !line.contains(" truncates log from ") || line.contains("while server is leader")
+        };
         assert!(
-            output.status.success() && said.is_empty(),
+            output.status.success() && !said.lines().any(is_fault),
             "{}: {said}",
             program.display()
         );
@@ -266,7 +271,12 @@ fn a_leader_that_crashes_between_log_and_peers_loses_nothing_that_was_acknowledg
     assert!(outcome.is_err(), "{outcome:?}");
     let others = others(leader);
     cluster.leader_among(&others).expect("a new leader");
-    assert!(cluster.member(leader).has_ended());
+    // The others elect a leader within milliseconds, perhaps before the system has reaped the dead.
+    let deadline = std::time::Instant::now() + std::time::Duration::from_secs(60);
+    while !cluster.member(leader).has_ended() {
+        assert!(std::time::Instant::now() < deadline, "it has not ended");
+        std::thread::sleep(std::time::Duration::from_millis(5));
+    }
     let said = cluster.member(leader).said();
     assert!(
         said.contains("Raft test: crash after sending append_request."),

@@ -42,18 +42,12 @@ fn a_member_that_is_down_is_told_of_once_by_every_other() {
     cluster.crash(dead);
     cluster.run(20_000);
     for of in &others {
-        assert_eq!(
-            lines(&cluster, *of, Level::Warn, "has been silent for"),
-            0
-        );
+        assert_eq!(lines(&cluster, *of, Level::Warn, "has been silent for"), 0);
         assert!((19_000..21_500).contains(&silent_ms(&cluster, *of, dead)));
     }
     cluster.run(1_800_000);
     for of in &others {
-        assert_eq!(
-            lines(&cluster, *of, Level::Warn, "has been silent for"),
-            1
-        );
+        assert_eq!(lines(&cluster, *of, Level::Warn, "has been silent for"), 1);
         assert!(silent_ms(&cluster, *of, dead) > 1_800_000);
     }
     cluster.start(dead);
