@@ -15,7 +15,7 @@ fn check(schema: &Schema, code: &str) {
         let place = packed.find("constTABLE:").expect("a number");
         let number = format!("constTABLE:TableId=TableId({});", id.0);
         assert!(packed[place..].starts_with(&number), "{}", table.name);
-        let row = packed.find("///Changesofrows").expect("an end");
+        let row = packed.find("///Changestorows").expect("an end");
         for (column_id, column) in table.iter() {
             let constant = format!("ColumnId({}),\"{}\"", column_id.0, column.name);
             let is_there = packed[..row].contains(&constant);
