@@ -1,7 +1,8 @@
 # What to do with this repository. Everything else is cargo.
 
-# Every command that builds programs names all of them. Cargo decides on the features of a library by what is built together, so a command that
-# named fewer would build most libraries once more, in another way. `tests/tests/repository/makefile.rs` holds the commands to it.
+# Every command that builds programs names all of them. Cargo decides on the features of a library
+# by what is built together, so a command that named fewer would build most libraries once more, in
+# another way. `tests/tests/repository/makefile.rs` holds the commands to it.
 PROGRAMS = -p corvid-server -p corvid-tools -p corvid-idlc
 
 BUILD = cargo build --release $(PROGRAMS)
@@ -11,7 +12,8 @@ RELEASE = $${CARGO_TARGET_DIR:-target}/release
 
 .PHONY: run cluster test check lines reference check-deep check-deny check-advisories check-rust-version check-portable check-interleavings check-miri check-threads check-c-threads check-seeds setup python wheels c man docs book deb release container guard guard-accept bench bench-ovn bench-clients check-python check-services check-reference-testsuite bench-python bench-c bench-allocators
 
-# In continuous integration every build is the first one. The files for incremental builds would take an eighth more CPU time and four times the disk.
+# In continuous integration every build is the first one. The files for incremental builds would
+# take an eighth more CPU time and four times the disk.
 ifdef CI
 export CARGO_INCREMENTAL = 0
 endif
@@ -21,7 +23,8 @@ run:
 	$(BUILD)
 	OVS_RUNDIR=$${OVS_RUNDIR:-$(CURDIR)/target/run} $(RELEASE)/corvid-demo
 
-# Builds, starts a cluster of three members on this machine, kills the leader and shows that nothing is lost; Ctrl-C ends all members.
+# Builds, starts a cluster of three members on this machine, kills the leader and shows that nothing
+# is lost; Ctrl-C ends all members.
 cluster:
 	$(BUILD)
 	OVS_RUNDIR=$${OVS_RUNDIR:-$(CURDIR)/target/run} $(RELEASE)/corvid-demo --cluster
@@ -30,8 +33,9 @@ cluster:
 setup:
 	tests/setup/all.sh
 
-# Everything: form, lints, build, and all tests against the programs just built. What the tests need is installed while Rust compiles; the
-# tests run, several programs at a time, while Rust compiles the other tests. The guard runs beside them: it counts instructions, not time.
+# Everything: form, lints, build, and all tests against the programs just built. What the tests need
+# is installed while Rust compiles; the tests run, several programs at a time, while Rust compiles
+# the other tests. The guard runs beside them: it counts instructions, not time.
 test:
 	tests/setup/begin.sh
 	cargo fmt --all --check
@@ -41,8 +45,9 @@ test:
 	tests/setup/finish.sh
 	$(RELEASE)/corvid-xtask test --beside "$(RELEASE)/corvid-guard check"
 
-# What to run after an edit: form, lints, unit tests, whole servers in virtual time, the checks of the repository, and the scripted cases
-# against our programs in the profile of the tests. Needs no root and no packages; the scripted cases skip the reference where it is not installed.
+# What to run after an edit: form, lints, unit tests, whole servers in virtual time, the checks of
+# the repository, and the scripted cases against our programs in the profile of the tests. Needs no
+# root and no packages; the scripted cases skip the reference where it is not installed.
 check:
 	cargo fmt --all --check
 	cargo clippy --workspace --all-targets -- -D warnings
@@ -55,7 +60,8 @@ lines:
 	$(BUILD) -p corvid-xtask
 	$(RELEASE)/corvid-xtask lines .
 
-# Writes options, commands, settings and metrics of docs/reference from the tables in the code; a test fails while they are stale.
+# Writes options, commands, settings and metrics of docs/reference from the tables in the code; a
+# test fails while they are stale.
 reference:
 	$(BUILD) -p corvid-xtask
 	$(RELEASE)/corvid-xtask reference .
@@ -63,7 +69,8 @@ reference:
 # More proofs, which take long or need tools beside stable Rust. Each is a command of its own.
 check-deep: check-deny check-rust-version check-portable check-interleavings check-miri check-threads check-seeds check-advisories
 
-# Licences, sources and duplicates of libraries: needs cargo-deny. deny.toml explains each exception.
+# Licences, sources and duplicates of libraries: needs cargo-deny. deny.toml explains each
+# exception.
 check-deny:
 	cargo deny check licenses bans sources
 
@@ -75,26 +82,31 @@ check-advisories:
 check-rust-version:
 	cargo +$$(sed -n 's/^rust-version = "\(.*\)"/\1/p' Cargo.toml) check --workspace --all-targets --target-dir target/oldest
 
-# Everything about JSON with the scanner for processors without its vector instructions, of which `make test` compares the two scanners alone.
+# Everything about JSON with the scanner for processors without its vector instructions, of which
+# `make test` compares the two scanners alone.
 check-portable:
 	cargo test -p corvid-json --features portable-scan --target-dir target/portable
 
-# Undefined behaviour in the crates with unsafe code that is pure: needs a nightly toolchain with miri.
+# Undefined behaviour in the crates with unsafe code that is pure: needs a nightly toolchain with
+# miri.
 check-miri:
 	MIRIFLAGS=-Zmiri-disable-isolation cargo +nightly miri test -p corvid-json -p corvid-data -p corvid-engine --lib --target-dir target/miri
 
-# Data races of a server with many shards, by ThreadSanitizer: needs a nightly toolchain with rust-src.
+# Data races of a server with many shards, by ThreadSanitizer: needs a nightly toolchain with
+# rust-src.
 check-threads:
 	RUSTFLAGS=-Zsanitizer=thread cargo +nightly test -Zbuild-std --target $$(rustc -vV | sed -n 's/^host: //p') --target-dir target/threads \
 		-p corvid-server --no-default-features --lib -- shards holder
 
-# Data races of the library for C, by ThreadSanitizer on both sides: needs a nightly toolchain with rust-src.
+# Data races of the library for C, by ThreadSanitizer on both sides: needs a nightly toolchain with
+# rust-src.
 check-c-threads:
 	RUSTFLAGS=-Zsanitizer=thread cargo +nightly build -Zbuild-std --target $$(rustc -vV | sed -n 's/^host: //p') --target-dir target/threads -p corvid-capi
 	CORVID_C_THREADS=$(CURDIR)/target/threads/$$(rustc -vV | sed -n 's/^host: //p')/debug/libcorvid_c.a \
 		cargo test -p corvid-tests --test system c::threads_share_a_client
 
-# Every interleaving of threads at a mailbox, at a shard's queue and in the pipeline that opens files (`crates/reactor/src/interleavings.rs`).
+# Every interleaving of threads at a mailbox, at a shard's queue and in the pipeline that opens
+# files (`crates/reactor/src/interleavings.rs`).
 check-interleavings:
 	RUSTFLAGS="--cfg interleavings" cargo test --release --target-dir target/interleavings -p corvid-reactor --lib interleavings
 
@@ -103,7 +115,8 @@ check-seeds:
 	CORVID_CASES=20000 cargo test -p corvid-sim --test sim crashes
 	CORVID_CASES=1000 cargo test -p corvid-sim --test sim clients
 
-# Builds the Python packages corvid-ovsdb, ovs and corvid-ovs, installs them into a virtual environment in target/python, and leaves wheels in target/wheels.
+# Builds the Python packages corvid-ovsdb, ovs and corvid-ovs, installs them into a virtual
+# environment in target/python, and leaves wheels in target/wheels.
 PYTHON ?= python3
 python:
 	$(PYTHON) -m venv target/python
@@ -116,8 +129,9 @@ python:
 	target/python/bin/pip install --quiet --force-reinstall --no-deps --no-index --find-links target/wheels corvid-ovsdb ovs corvid-ovs
 	@echo 'Try: target/python/bin/python -c "import corvid; help(corvid)"'
 
-# Wheels of corvid-ovsdb for other machines, the wheels of ovs and corvid-ovs and the source distribution, below target/wheels. zig, from PyPI, links them, so that they run with
-# glibc 2.17 or musl 1.2 and later.
+# Wheels of corvid-ovsdb for other machines, the wheels of ovs and corvid-ovs and the source
+# distribution, below target/wheels. zig, from PyPI, links them, so that they run with glibc 2.17 or
+# musl 1.2 and later.
 WHEELS ?= x86_64-unknown-linux-gnu aarch64-unknown-linux-gnu x86_64-unknown-linux-musl aarch64-unknown-linux-musl
 wheels:
 	$(PYTHON) -m venv target/python
@@ -133,15 +147,17 @@ wheels:
 	cp -rL crates/python/ovs crates/python/corvid-ovs target/python/drop-in
 	. tests/setup/retry.sh; retry target/python/bin/pip wheel --quiet --no-deps --wheel-dir target/wheels target/python/drop-in/*
 
-# Manual pages, and with completions too, from the tables of options and commands, below target/docs.
+# Manual pages, and with completions too, from the tables of options and commands, below
+# target/docs.
 man:
 	$(BUILD) -p corvid-xtask
 	$(RELEASE)/corvid-xtask man target/docs/man
 docs: man
 	$(RELEASE)/corvid-xtask completions target/docs
 
-# The documents as a site with search, in target/book: by mdBook, which is built once, into target/tools. It shows pages below one folder only,
-# so the documents at the root are copied next to docs. SUMMARY.md lies above docs there, where its links need the folder's name.
+# The documents as a site with search, in target/book: by mdBook, which is built once, into
+# target/tools. It shows pages below one folder only, so the documents at the root are copied next
+# to docs. SUMMARY.md lies above docs there, where its links need the folder's name.
 MDBOOK = 0.5.4
 book:
 	cargo install --locked --root target/tools --no-default-features --features search --version $(MDBOOK) mdbook
@@ -152,7 +168,8 @@ book:
 		sed -e 's,](,](docs/,' -e 's,](docs/\.\./,](,' src/docs/SUMMARY.md >src/SUMMARY.md && rm src/docs/SUMMARY.md
 	target/tools/bin/mdbook build target/book-src
 
-# The library for C, as it is installed below a prefix, in target/c: needs a C compiler, which links it.
+# The library for C, as it is installed below a prefix, in target/c: needs a C compiler, which links
+# it.
 BINDINGS = $${CARGO_TARGET_DIR:-target}/bindings
 c:
 	$(BUILD) -p corvid-xtask
@@ -165,7 +182,8 @@ deb:
 	cargo build --profile bindings -p corvid-capi
 	$(RELEASE)/corvid-xtask deb --bin-dir $(RELEASE) --library $(BINDINGS)/libcorvid_c.a target/deb
 
-# Every file of a release, with checksums, in target/release-files; STEPS="source sbom" makes those only. RELEASING.md has the rest.
+# Every file of a release, with checksums, in target/release-files; STEPS="source sbom" makes those
+# only. RELEASING.md has the rest.
 release:
 	packaging/release/make-files $(STEPS)
 
@@ -175,7 +193,8 @@ IMAGE ?= corvid
 container:
 	$(CONTAINER) build $(if $(findstring podman,$(CONTAINER)),--format docker) -t $(IMAGE) -f packaging/container/Containerfile .
 
-# Instructions of the hot paths beside the checked-in figures; and taking the present ones over, to be committed.
+# Instructions of the hot paths beside the checked-in figures; and taking the present ones over, to
+# be committed.
 guard:
 	$(BUILD) -p corvid-guard
 	$(RELEASE)/corvid-guard check
@@ -183,7 +202,8 @@ guard-accept:
 	$(BUILD) -p corvid-guard
 	$(RELEASE)/corvid-guard accept
 
-# Every workload on our server and on the reference, in turn: the table and the plots of docs/performance/results.md; then the clients. SCALE=full takes hours.
+# Every workload on our server and on the reference, in turn: the table and the plots of
+# docs/performance/results.md; then the clients. SCALE=full takes hours.
 SCALE ?= small
 ROUNDS ?= 1
 bench:
@@ -193,19 +213,22 @@ bench:
 		--scale $(SCALE) --rounds $(ROUNDS) --json $(RELEASE)/bench.json --plots docs/performance/plots
 	$(RELEASE)/corvid-bench clients $(RELEASE)/ovsdb-server --scale $(SCALE) --rounds $(ROUNDS)
 
-# OVN's compiler between two databases of one server, with hypervisors that watch, on our server and on the reference.
+# OVN's compiler between two databases of one server, with hypervisors that watch, on our server and
+# on the reference.
 bench-ovn:
 	$(BUILD)
 	cargo build --release -p corvid-bench
 	$(RELEASE)/corvid-bench ovn --scale $(SCALE) --rounds $(ROUNDS)
 
-# Our client library beside the reference's for C and for Python, over our server: the table of docs/performance/results.md, "Client".
+# Our client library beside the reference's for C and for Python, over our server: the table of
+# docs/performance/results.md, "Client".
 bench-clients:
 	$(BUILD)
 	cargo build --release -p corvid-bench
 	$(RELEASE)/corvid-bench clients $(RELEASE)/ovsdb-server --scale $(SCALE) --rounds $(ROUNDS)
 
-# The tests of the Python package with other interpreters: make check-python PYTHONS="python3.9 python3.13".
+# The tests of the Python package with other interpreters: make check-python PYTHONS="python3.9
+# python3.13".
 PYTHONS ?= python3
 check-python: python
 	$(BUILD)
@@ -217,28 +240,31 @@ check-python: python
 			OVSDB_IDLC_UNDER_TEST=$(CURDIR)/$(RELEASE)/ovsdb-idlc $$python -m unittest discover -t . -s tests ) || exit 1; \
 	done
 
-# Other people's tests on our `ovs` in place of the original, some minutes each and longer the first time: the unit tests of Neutron and ovsdbapp, from
-# PyPI; the reference's tests of its Python library, from the Debian package openvswitch-source.
+# Other people's tests on our `ovs` in place of the original, some minutes each and longer the first
+# time: the unit tests of Neutron and ovsdbapp, from PyPI; the reference's tests of its Python
+# library, from the Debian package openvswitch-source.
 check-services check-reference-testsuite: python
 	rm -rf target/python/site
 	for wheel in corvid_ovsdb ovs; do target/python/bin/python -m zipfile -e $$(ls -t target/wheels/$$wheel-[0-9]*.whl | head -n 1) target/python/site; done
 	tests/services/$(patsubst check-%,%,$@) target/services target/python/site
 
-# The Python package beside the reference's, in each interpreter of OVS_PYTHONS that has it: the table of docs/performance/results.md, "Python".
+# The Python package beside the reference's, in each interpreter of OVS_PYTHONS that has it: the
+# table of docs/performance/results.md, "Python".
 OVS_PYTHONS ?= debian=/usr/bin/python3
 bench-python: python
 	$(BUILD)
 	target/python/bin/python crates/python/bench/compare.py $(RELEASE)/ovsdb-server $(RELEASE)/ovsdb-tool \
 		/usr/share/ovn/ovn-nb.ovsschema corvid=target/python/bin/python corvid-ovs=target/python/bin/python $(OVS_PYTHONS)
 
-# The library for C beside the client for Rust, built alike: the table of docs/performance/results.md, "C".
+# The library for C beside the client for Rust, built alike: the table of
+# docs/performance/results.md, "C".
 bench-c:
 	$(BUILD)
 	cargo build --profile bindings -p corvid-capi -p corvid-examples
 	crates/capi/bench/compare.sh $(RELEASE) $(BINDINGS)
 
-# Duration and memory of both servers under four allocators: built in where ours has a feature for it, loaded before the server
-# elsewhere.
+# Duration and memory of both servers under four allocators: built in where ours has a feature for
+# it, loaded before the server elsewhere.
 bench-allocators:
 	tests/setup/allocators.sh
 	cargo build --release -p corvid-bench

@@ -214,6 +214,24 @@ impl Process {
             .is_none_or(|child| !matches!(child.try_wait(), Ok(None)))
     }
 
+    /// Waits for the process to end by itself.
+    ///
+    /// # Errors
+    /// It still runs after a minute: an error with what it has written.
+    pub fn await_end(&mut self) -> io::Result<()> {
+        let began = Instant::now();
+        while !self.has_ended() {
+            if began.elapsed() > LIMIT {
+                return Err(io::Error::other(format!(
+                    "it does not end\n{}",
+                    self.said()
+                )));
+            }
+            std::thread::sleep(Duration::from_millis(1));
+        }
+        Ok(())
+    }
+
     /// Returns the process id, or 0 if nothing runs.
     #[must_use]
     pub fn pid(&self) -> u32 {

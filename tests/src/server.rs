@@ -272,6 +272,14 @@ impl Server {
         self.process.has_ended()
     }
 
+    /// Waits for the process to end by itself.
+    ///
+    /// # Errors
+    /// As [`Process::await_end`].
+    pub fn await_end(&mut self) -> io::Result<()> {
+        self.process.await_end()
+    }
+
     /// Opens a new connection for the database protocol.
     ///
     /// # Errors

@@ -328,6 +328,33 @@ find_in_reused_places(void)
     zoo_keeper_index_destroy_row(key);
 }
 
+/* One key is used with the indexes of two replicas in turn, which have the same number but other columns. */
+static void
+one_key_for_two_replicas(const char *remote)
+{
+    struct corvid_idl *other = corvid_idl_create(remote, &zoo_idl_class, true, true);
+    const struct corvid_idl_index_column columns[] = {{&zoo_keeper_col_name, NULL, 0}};
+    struct corvid_idl_index *by_name = corvid_idl_index_create(other, columns, 1);
+    CHECK(by_name != NULL);
+    corvid_idl_get_initial_snapshot(other);
+    const struct zoo_keeper *ann = find("ann");
+    CHECK(ann != NULL);
+    struct zoo_keeper *key = zoo_keeper_index_init_row(by_age);
+    zoo_keeper_index_set_age(key, ann->age);
+    zoo_keeper_index_set_name(key, "ann");
+    for (int turn = 0; turn < 2; turn++) {
+        const struct zoo_keeper *found = zoo_keeper_index_find(by_age, key);
+        CHECK(found != NULL && found->age == ann->age);
+        CHECK(zoo_keeper_cursor_first_eq(by_age, key).row != NULL);
+        found = zoo_keeper_index_find(by_name, key);
+        CHECK(found != NULL && found != ann && !strcmp(found->name, "ann"));
+        CHECK(zoo_keeper_cursor_first_eq(by_name, key).row == &found->header_);
+    }
+    zoo_keeper_index_destroy_row(key);
+    CHECK(zoo_keeper_index_find(by_age, key) == NULL);
+    corvid_idl_destroy(other);
+}
+
 static void
 choose_rows(void)
 {
@@ -456,6 +483,7 @@ main(int argc, char *argv[])
     references_follow();
     walk_in_order();
     find_in_reused_places();
+    one_key_for_two_replicas(argv[2]);
     choose_rows();
     misuse();
 

@@ -4,7 +4,7 @@
 //! connection: [`crate::Idl::new`] consumes the [`Class`]. Only indexes may be added later
 //! ([`crate::Idl::add_index`]).
 //!
-//! Invariant: the replica's rows have a slot only for columns that can hold a value. Other columns
+//! Invariant: the replica's rows have a position only for columns that can hold a value. Other columns
 //! cost no memory.
 
 use corvid_data::{Arc, BaseType, ColumnId, Schema, TableId};
@@ -51,7 +51,7 @@ impl Mode {
         is_on_demand: false,
     };
 
-    /// Whether rows have a slot for the column.
+    /// Whether rows have a position for the column.
     pub(crate) fn is_stored(self) -> bool {
         self.is_monitored || self.is_on_demand
     }

@@ -78,6 +78,16 @@ class Reads(DropInTest):
         row.tags.append("of the program")
         self.assertEqual(row.tags, [])
 
+    def test_short_texts_are_kept_and_long_ones_are_not(self):
+        for name, is_kept in (("n" * 128, True), ("n" * 1000, False)):
+            with self.writer.transaction() as txn:
+                txn.insert("Cage", name=name, number=1)
+            found = lambda: [row for row in self.idl.tables["Cage"].rows.values() if row.name == name]
+            self.run_until(self.idl, found)
+            [row] = found()
+            self.assertEqual(row.name is row.name, is_kept)
+            self.assertEqual(row.name, name)
+
     def test_a_reconnection_brings_all_rows_anew(self):
         row = self.rows["c0"]
         before = self.values(row)

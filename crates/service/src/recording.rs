@@ -10,8 +10,8 @@
 //!              then the checksum of the deliveries
 //! ```
 //!
-//! Inputs are written whole (`crates/service/src/tape/input.rs`). Side values are the values that the
-//! database reads apart from its inputs, through its tape (`crates/service/src/tape.rs`): fresh
+//! Inputs are written whole (`crates/service/src/tape/input.rs`). Side values are the values that
+//! the database reads apart from its inputs, through its tape (`crates/service/src/tape.rs`): fresh
 //! UUIDs, the lock table, flags of sessions that shards change, the memory of replies, and whether
 //! another thread has written a body yet. Results of jobs are not written: a result depends only on
 //! its job, so [`Replay`] executes the job when the result is due.

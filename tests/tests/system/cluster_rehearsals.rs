@@ -30,20 +30,14 @@ fn clear(cluster: &Cluster, member: usize) {
 
 /// Waits until the member has ended with this text.
 fn await_crash(cluster: &mut Cluster, member: usize, text: &str) {
-    for _ in 0..6000 {
-        if cluster.member(member).has_ended() {
-            let said = cluster.member(member).said();
-            let line = format!("|EMER|Raft test: {text}\n");
-            assert!(said.contains(&line), "{said}");
-            assert!(
-                said.contains(&format!("ovsdb-server: Raft test: {text}\n")),
-                "{said}"
-            );
-            return;
-        }
-        std::thread::sleep(Duration::from_millis(10));
-    }
-    panic!("{text}: it goes on\n{}", cluster.said());
+    cluster.member(member).await_end().expect(text);
+    let said = cluster.member(member).said();
+    let line = format!("|EMER|Raft test: {text}\n");
+    assert!(said.contains(&line), "{said}");
+    assert!(
+        said.contains(&format!("ovsdb-server: Raft test: {text}\n")),
+        "{said}"
+    );
 }
 
 /// Restarts a crashed member, and waits until all members have exactly these rows.

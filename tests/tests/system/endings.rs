@@ -237,11 +237,7 @@ fn requests_that_wait_for_a_file_are_answered_when_the_server_exits() {
             let answer = asked.answer_or_end(&what);
             // Requests that the server has not read when it exits get no reply.
             assert!(answer.is_some() || !has_begun, "{what}");
-            let deadline = Instant::now() + LIMIT;
-            while !server.has_ended() {
-                assert!(Instant::now() < deadline, "{what}: the server does not end");
-                std::thread::sleep(Duration::from_millis(1));
-            }
+            server.await_end().expect(&what);
             assert_eq!(temporary_files(server.dir()), [""; 0], "{what}");
         }
     }

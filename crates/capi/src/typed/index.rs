@@ -75,8 +75,9 @@ impl Kind for Index {
 /// A key: its struct, and the columns that were set. The lock of the replica comes before that of
 /// the columns.
 struct KeyRow {
-    /// Kept for its memory, which the program points to.
-    _record: Mutex<Record>,
+    /// The memory that the program points to. `None` once the key is freed: threads may still have
+    /// the key at hand then, and a freed key must be small.
+    record: Mutex<Option<Record>>,
     cell: Arc<Cell>,
     table: usize,
     values: Mutex<KeyValues>,
@@ -110,22 +111,26 @@ impl KeyValues {
         }
     }
 
-    /// The key of the core for an index.
+    /// The key of the core for an index of the key's own replica.
     fn key(&mut self, state: &State, index: &Index) -> Result<&Key, Failure> {
-        if self.made.as_ref().is_none_or(|(of, _)| *of != index.number) {
-            let mut key = core(state)?.key(id_of(state, index)?);
-            let layout = &state.layout.tables[index.table];
-            let columns = &state.indexes[index.number].columns;
-            for (number, value) in &self.set {
-                let column = layout.columns[*number].column;
-                if columns.iter().any(|other| other.column == column) {
-                    key.set(column, taken(value.as_ref())?.clone());
-                }
+        let made = match self.made.take() {
+            Some((of, key)) if of == index.number => key,
+            _ => self.make(state, index)?,
+        };
+        Ok(&self.made.insert((index.number, made)).1)
+    }
+
+    /// Makes a key of the core for an index.
+    fn make(&self, state: &State, index: &Index) -> Result<Key, Failure> {
+        let mut key = core(state)?.key(id_of(state, index)?);
+        let layout = &state.layout.tables[index.table];
+        let columns = &state.indexes[index.number].columns;
+        for (number, value) in &self.set {
+            let column = layout.columns[*number].column;
+            if columns.iter().any(|other| other.column == column) {
+                key.set(column, taken(value.as_ref())?.clone());
             }
-            self.made = Some((index.number, key));
         }
-        let made = self.made.as_ref();
-        let (_, key) = made.ok_or_else(|| Failure::none("there is no key"))?;
         Ok(key)
     }
 }
@@ -277,7 +282,7 @@ pub extern "C" fn corvid_idl_index_init_row(index: *const corvid_idl_index) -> *
         })?;
         let row = record.row();
         let key = KeyRow {
-            _record: Mutex::new(record),
+            record: Mutex::new(Some(record)),
             cell: index.cell.clone(),
             table: index.table,
             values: Mutex::default(),
@@ -299,7 +304,17 @@ pub extern "C" fn corvid_idl_index_destroy_row(row: *const corvid_idl_row) {
         let key = keys().as_mut().and_then(|keys| keys.remove(&row.addr()));
         // Another key may get the address from now on.
         EPOCH.fetch_add(1, Release);
-        key.map(drop).ok_or_else(no_key)
+        let key = key.ok_or_else(no_key)?;
+        // Now, and not when the last thread lets the key go: the program's code frees the maps, and
+        // it may be unloaded by then.
+        let record = key
+            .record
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .take();
+        drop(record);
+        *key.values() = KeyValues::default();
+        Ok(())
     });
 }
 
@@ -409,26 +424,25 @@ fn with_key<R>(
     row: *const corvid_idl_row,
     work: impl FnOnce(&State, &Key) -> Result<R, Failure>,
 ) -> Result<R, Failure> {
-    let mut work = Some(work);
-    let mut work = |state: &State, key: &Key| match work.take() {
-        Some(work) => work(state, key),
-        None => Err(Failure::none("the key was used")),
-    };
+    if with_key_of_index(index, row, |_| ()).is_none() {
+        let values = values_of(index, row)?;
+        return index.cell.with(|state| {
+            let key = key_of(state, index, &values)?;
+            work(state, &key)
+        });
+    }
     let of_key = with_key_of_index(index, row, |key| {
         index.cell.with(|state| {
             let mut values = key.values();
-            let key = values.key(state, index)?;
-            work(state, key)
+            // Numbers of indexes tell only those of one replica apart, so a key that is used with
+            // another replica is made anew each time.
+            if !Arc::ptr_eq(&key.cell, &index.cell) {
+                return work(state, &values.make(state, index)?);
+            }
+            work(state, values.key(state, index)?)
         })
     });
-    if let Some(outcome) = of_key {
-        return outcome;
-    }
-    let values = values_of(index, row)?;
-    index.cell.with(|state| {
-        let key = key_of(state, index, &values)?;
-        work(state, &key)
-    })
+    of_key.unwrap_or_else(|| Err(no_key()))
 }
 
 fn no_key() -> Failure {
@@ -486,7 +500,7 @@ pub extern "C" fn corvid_idl_index_compare(
 }
 
 /// Stores a position, and returns the cursor that names it.
-fn shown(
+fn store_position(
     state: &State,
     handle: *mut corvid_idl_index,
     index: &Index,
@@ -527,7 +541,7 @@ fn cursor(
         let index = handle::get::<Index>(handle)?;
         let open = |state: &State, key: Option<&Key>| {
             let cursor = place(core(state)?, id_of(state, &index)?, key);
-            shown(state, handle, &index, cursor)
+            store_position(state, handle, &index, cursor)
         };
         made = if key.is_null() {
             index.cell.with(|state| open(state, None))?
@@ -610,7 +624,7 @@ fn advance(name: &'static str, cursor: *mut corvid_idl_cursor, is_equal: bool) {
             } else {
                 idl.cursor_next(&mut position);
             }
-            shown(state, held.index, &index, position)
+            store_position(state, held.index, &index, position)
         })?;
         pointer::Out::new(cursor, "cursor")?.set(next);
         Ok(())

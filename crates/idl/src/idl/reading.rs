@@ -58,8 +58,8 @@ impl Idl {
     }
 
     /// The slot of a row: a number below the most rows that its table has had at one time, which no
-    /// other present row of the table has. A deleted row gives its slot up, and gets another one if
-    /// its deletion is undone. Callers that keep something by slot compare the row's UUID.
+    /// other present row of the table has. A deleted row gives its slot up, and may get another one
+    /// if its deletion is undone. Callers that keep something by slot compare the row's UUID.
     #[must_use]
     pub fn slot(&self, row: RowId) -> Option<usize> {
         let slot = self.replica.table(row.table).slot(row.uuid)?;

@@ -7,7 +7,7 @@ use std::collections::BTreeSet;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use corvid::data::ColumnType;
-use corvid::{Column, ColumnId, Element, Misuse, RowVersion};
+use corvid::{Column, ColumnId, Datum, Element, Misuse, RowVersion};
 use pyo3::exceptions::{PyAssertionError, PyAttributeError};
 use pyo3::prelude::*;
 
@@ -20,6 +20,9 @@ use crate::value::Value;
 
 /// Python's hashes of integers are remainders of this prime.
 const HASH_MODULUS: u128 = (1 << 61) - 1;
+
+/// The longest text whose object a row keeps, bytes. Names, types and most matches are shorter.
+const KEPT_TEXT_BYTES_MAX: usize = 128;
 
 /// A row with the attributes of `ovs.db.idl.Row`.
 #[pyclass(frozen, subclass, extends = Row, module = "corvid._native")]
@@ -99,23 +102,21 @@ impl LiveRow {
             }
             // The version is that of the columns that the replica holds, and of no others.
             let is_versioned = !is_kept && is_immutable(column_type);
-            let is_held = |idl: &corvid::Idl| {
-                let view = idl.view(row.id);
-                view.is_some_and(|view| view.get(column).is_some())
-            };
-            let version = (is_versioned && is_held(idl)).then(|| idl.version(row.id));
-            match kept.or_else(|| idl.read(row.id, column)) {
-                Some(datum) => {
-                    let value = Value::new(idl, column_type, datum);
-                    Read::Value(value, version.flatten())
-                }
+            let view = is_versioned.then(|| idl.view(row.id)).flatten();
+            let held = view.and_then(|view| view.get(column)).cloned();
+            let version = held
+                .as_ref()
+                .filter(|datum| is_short(datum))
+                .and_then(|_| idl.version(row.id));
+            match kept.or(held).or_else(|| idl.read(row.id, column)) {
+                Some(datum) => Read::Value(Value::new(idl, column_type, datum), version),
                 None if idl.is_deleted_here(row.id) => Read::DeletedHere,
                 None => Read::Gone,
             }
         });
         let (value, version) = match (read, before) {
             (Read::AsBefore, Some((_, object))) => return Ok(object),
-            (Read::AsBefore, None) => return Err(LiveRow::no_attribute(name)),
+            (Read::AsBefore, None) => unreachable!("it is told of an object alone"),
             (Read::Value(value, version), _) => (value, version),
             (Read::DeletedHere, _) => {
                 return Err(PyAssertionError::new_err("the transaction deletes the row"));
@@ -300,6 +301,14 @@ impl LiveRow {
         let number = u128::from_be_bytes(slf.as_super().get().id.uuid.0);
         u64::try_from(number % HASH_MODULUS).unwrap_or_default()
     }
+}
+
+/// Whether an object is worth its memory: a long text would be held twice, by the core and by the
+/// row, for as long as the row is there.
+fn is_short(datum: &Datum) -> bool {
+    datum
+        .as_string()
+        .is_none_or(|text| text.as_str().len() <= KEPT_TEXT_BYTES_MAX)
 }
 
 /// Whether the objects of a column cannot be changed, and depend on no other row.

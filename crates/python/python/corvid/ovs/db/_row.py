@@ -55,9 +55,10 @@ class ColumnDefaultDict(dict):
 class Row(_native.LiveRow):
     """A row of a table. Its columns are attributes.
 
-    Reading a column makes a new ``list``, ``dict``, ``int``, ``float``, ``bool``, ``str`` or
-    ``uuid.UUID`` each time; references are rows. Assigning needs an open transaction of the row's
-    Idl. Inside it the row shows what was assigned.
+    Reading a set or a map makes a new ``list`` or ``dict`` each time. A column of one value is an
+    ``int``, ``float``, ``bool``, ``str`` or ``uuid.UUID``, perhaps the object of an earlier read.
+    References are rows. Assigning needs an open transaction of the row's Idl. Inside it the row
+    shows what was assigned.
     """
 
     __slots__ = ("_idl", "_table", "_persist_uuid")
