@@ -16,6 +16,7 @@
 //! | `raft:NAME`, one for each clustered database | `member/` |
 //! | `relay:NAME`, one for each relay | `relay/` |
 //! | `disk`, `rewrite`, for each database | `database/storage.rs` |
+//! | `close`, for all databases | `open_file.rs` of crate `disk` |
 //! | `jobs`, `contents`, `reaper`, for each database | `database/jobs.rs`, `database/reaper.rs` |
 //! | `open`, `load0` ..., for each file that is opened | `server/opening.rs` (its `Work`), `database/open.rs`, `database/open/` |
 //! | `backup`, `record`, `audit` | `database/backup.rs`, `database/recorder.rs`, `audit.rs` |

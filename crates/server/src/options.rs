@@ -135,11 +135,11 @@ fn specs() -> Vec<Spec<Id>> {
     specs.extend(tls_options::specs(Id::Tls));
     specs.extend([
         Spec::long("record", Arg::Optional, Id::Record)
-            .means("DIR", "record all inputs of every database in DIR (default: {rundir})")
+            .means("DIR", "record all inputs of every standalone database in DIR (default: {rundir})")
             .within(log_options::GROUP)
             .more(
                 "Each database is recorded in `NAME.recording`; the recording of the previous run is kept as `NAME.recording.old`. A recording \
-                 holds the complete database and every request, so protect it like the database.",
+                 holds the complete database and every request, so protect it like the database. Members of clusters and relays are not recorded.",
             ),
         Spec::long("max-recording-size", Arg::Required, Id::RecordSize)
             .in_full()
@@ -226,7 +226,7 @@ fn specs() -> Vec<Spec<Id>> {
             .more(
                 "ADDRESS is `HOST:PORT`, `[IPV6]:PORT`, `:PORT` for all addresses, or `unix:FILE`; with port 0 the server picks a free port and logs it. \
                  Scripts that start several servers with the same options give each database its own address: \
-                 `OVN_Northbound=127.0.0.1:9476,OVN_Southbound=127.0.0.1:9477`; a server takes the first entry that names one of its databases. \
+                 `OVN_Northbound=127.0.0.1:9641,OVN_Southbound=127.0.0.1:9642`; a server takes the first entry that names one of its databases. \
                  `unix:DIRECTORY/` is the socket `DATABASE.metrics.sock` in that directory. `ovsdb-server/set-setting metrics-listen` changes the address at run time. \
                  The pages have no authentication: choose an address that only permitted clients can reach. Without this option nothing is measured.",
             ),

@@ -183,7 +183,9 @@ impl Frontend {
             self.shard,
             "the number of a session tells its shard"
         );
-        let before = self.sessions.insert(session, Session::new(Arc::new(info)));
+        let mut opened = Session::new(Arc::new(info));
+        opened.is_closing = self.served.is_exiting();
+        let before = self.sessions.insert(session, opened);
         assert!(before.is_none(), "numbers of sessions are not used again");
     }
 
@@ -290,6 +292,9 @@ impl Frontend {
                     // The session closes when the database has gone. Until then it gets replies and
                     // sends no requests, so no reply calls the database unknown.
                     session.is_closing |= has_lost && !session.info.is_aware();
+                    // An exiting server gives pending replies, and no others: that a database is
+                    // unknown would be a wrong answer, after which clients try no other server.
+                    session.is_closing |= self.served.is_exiting();
                 }
                 self.pass_on_locks([]);
             }

@@ -19,6 +19,7 @@ pub struct ServedDatabases {
     /// Databases whose transactions may wait for other servers. For a cluster member, with the
     /// index that `_Server` shows; a relay has none.
     clustered: BTreeMap<DatabaseId, Option<AppliedIndex>>,
+    is_exiting: bool,
 }
 
 impl ServedDatabases {
@@ -82,6 +83,17 @@ impl ServedDatabases {
     #[must_use]
     pub fn is_clustered(&self, id: DatabaseId) -> bool {
         self.clustered.contains_key(&id)
+    }
+
+    /// Marks the list as that of a server that is exiting: its databases end one after the other.
+    pub fn set_exiting(&mut self) {
+        self.is_exiting = true;
+    }
+
+    /// Whether the server is exiting.
+    #[must_use]
+    pub fn is_exiting(&self) -> bool {
+        self.is_exiting
     }
 
     /// Removes a database; returns its number.

@@ -128,13 +128,14 @@ fn settings() -> String {
     let mut page = format!(
         "{HEAD}# Settings\n\n`ovsdb-server/list-settings` lists these settings, and `ovsdb-server/set-setting NAME VALUE` \
          changes one until the server exits. A setting has the name and the meaning of the [option](options.md) that \
-         sets it at the start. Each change is logged.\n\n| Setting | Value | Effect of a change |\n|---|---|---|\n"
+         sets it at the start. Each change is logged.\n\n| Setting | Value | Default | Effect of a change |\n|---|---|---|---|\n"
     );
     for setting in reference::settings() {
         page += &format!(
-            "| `{}` | {} | {} |\n",
+            "| `{}` | {} | {} | {} |\n",
             setting.name,
             setting.value,
+            setting.default,
             sentence(setting.effect)
         );
     }

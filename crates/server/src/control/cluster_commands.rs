@@ -6,6 +6,15 @@ use corvid_shell::unixctl::{Command, Registry};
 
 use crate::server::Server;
 
+/// The meaning of `cluster/failure-test`, with its scenarios (`member/failure.rs`).
+const FAILURE_TEST: &str = "provoke a failure in this process, for tests, or end that (clear): clear, stop-raft-rpc, \
+     dont-send-vote-request, delay-election, force-election, transfer-leadership, \
+     transfer-leadership-after-sending-append-request, transfer-leadership-after-starting-to-add, \
+     crash-before-sending-append-request, crash-after-sending-append-request, \
+     crash-before-sending-execute-command-request, crash-after-sending-execute-command-request, \
+     crash-before-sending-execute-command-reply, crash-after-sending-execute-command-reply, \
+     crash-after-receiving-append-request-update, crash-before-sending-install-snapshot-reply";
+
 /// Registers the commands.
 pub(crate) fn register(registry: &mut Registry<Server>) {
     registry.add([
@@ -49,7 +58,7 @@ pub(crate) fn register(registry: &mut Registry<Server>) {
                 server.command_member(&args[0], kick, replier);
             },
         ),
-        Command::deferred(
+        Command::<Server>::deferred(
             "cluster/change-election-timer",
             "DB TIME",
             2..=2,
@@ -60,7 +69,8 @@ pub(crate) fn register(registry: &mut Registry<Server>) {
                 let change = member::Command::ChangeElectionTimer(timer_ms);
                 server.command_member(&args[0], change, replier);
             },
-        ),
+        )
+        .shown("DB MS"),
         Command::deferred(
             "cluster/transfer-leadership",
             "DB [SERVER]",
@@ -75,18 +85,35 @@ pub(crate) fn register(registry: &mut Registry<Server>) {
             "cluster/set-backlog-threshold",
             "DB N_MSGS N_BYTES",
             3..=3,
-            "limit unsent messages to another member: number and bytes",
+            "limit unsent messages to another member: number (50 or more) and bytes (0: no limit)",
             |server, args| {
                 let outcome = server.set_backlog_limits(&args[0], &args[1], &args[2]);
                 outcome.map(|()| String::new())
             },
         ),
-        Command::new(
+        Command::<Server>::new(
             "cluster/failure-test",
             "FAILURE SCENARIO",
             1..=1,
-            "provoke a failure (for tests)",
+            FAILURE_TEST,
             |server, args| server.test_failure(&args[0]).map(str::to_owned),
-        ),
+        )
+        .shown("SCENARIO"),
     ]);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::FAILURE_TEST;
+    use crate::member::failure::Scenario;
+
+    #[test]
+    fn the_manual_names_scenarios_that_exist() {
+        let (_, names) = FAILURE_TEST.split_once("(clear): ").expect("a list");
+        let names: Vec<&str> = names.split(", ").collect();
+        assert_eq!(names.len(), 16);
+        for name in names {
+            assert!(Scenario::parse(name).is_some(), "{name}");
+        }
+    }
 }

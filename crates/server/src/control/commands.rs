@@ -22,7 +22,7 @@ pub(crate) fn register(registry: &mut Registry<Server>) {
             "ovsdb-server/add-db",
             "DB",
             1..=1,
-            "serve a database file",
+            "serve a database file, or relay:NAME:REMOTES",
             |server, args, replier| match by_hand(server) {
                 Ok(()) => server.add_database(&args[0], replier),
                 Err(error) => replier.reply(Err(error)),
@@ -141,13 +141,14 @@ pub(crate) fn register(registry: &mut Registry<Server>) {
                 outcome.map(|()| String::new())
             },
         ),
-        Command::deferred(
+        Command::<Server>::deferred(
             "ovsdb-server/compact",
             "",
             0..=1,
             "drop history from the file of DB, or of all databases",
             |server, args, replier| server.compact(args.first().map(String::as_str), replier),
-        ),
+        )
+        .shown("[DB]"),
         Command::deferred(
             "ovsdb-server/get-db-storage-status",
             "DB",

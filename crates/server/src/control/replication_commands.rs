@@ -12,7 +12,7 @@ use crate::server::Server;
 /// Registers the commands.
 pub(crate) fn register(registry: &mut Registry<Server>) {
     registry.add([
-        Command::new(
+        Command::<Server>::new(
             "ovsdb-server/set-active-ovsdb-server",
             "",
             1..=1,
@@ -22,7 +22,8 @@ pub(crate) fn register(registry: &mut Registry<Server>) {
                 server.set_sync_source(&args[0]);
                 Ok(String::new())
             },
-        ),
+        )
+        .shown("SERVER"),
         Command::new(
             "ovsdb-server/get-active-ovsdb-server",
             "",
@@ -52,7 +53,7 @@ pub(crate) fn register(registry: &mut Registry<Server>) {
                 }
             },
         ),
-        Command::new(
+        Command::<Server>::new(
             "ovsdb-server/set-active-ovsdb-server-probe-interval",
             "",
             1..=1,
@@ -63,30 +64,33 @@ pub(crate) fn register(registry: &mut Registry<Server>) {
                 server.set_sync_probe_interval(interval_ms.unwrap_or(0));
                 Ok(String::new())
             },
-        ),
-        Command::new(
+        )
+        .shown("MS"),
+        Command::<Server>::new(
             "ovsdb-server/set-relay-source-probe-interval",
             "",
             1..=1,
-            "set the probe interval of relay sources, in milliseconds",
+            "set the probe interval of relay sources, in milliseconds; 0: none",
             |server, args| {
                 by_hand(server)?;
                 server.set_relay_probe_interval(probe_interval(&args[0])?.into());
                 Ok(String::new())
             },
-        ),
-        Command::deferred(
+        )
+        .shown("MS"),
+        Command::<Server>::deferred(
             "ovsdb-server/set-sync-exclude-tables",
             "",
             0..=1,
-            "set the tables that are not copied",
+            "set the tables that are not copied; without an argument, copy all",
             |server, args, replier| {
                 if let Some(replier) = allowed(server, replier) {
                     let list = args.first().map_or("", String::as_str);
                     server.set_sync_excluded(list, replier);
                 }
             },
-        ),
+        )
+        .shown("[DB:TABLE,...]"),
         Command::new(
             "ovsdb-server/get-sync-exclude-tables",
             "",

@@ -29,6 +29,8 @@ pub struct Setting {
     pub name: &'static str,
     /// The form of its value.
     pub value: &'static str,
+    /// Its value without its option, a phrase.
+    pub default: &'static str,
     /// When and how a change takes effect, a phrase.
     pub effect: &'static str,
 }

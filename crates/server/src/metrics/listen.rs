@@ -2,7 +2,7 @@
 //! directory of sockets.
 //!
 //! Scripts such as `ovn-ctl` start several servers with the same options, and two servers cannot
-//! listen at one address. `OVN_Northbound=:9476,OVN_Southbound=:9477` gives each server its own
+//! listen at one address. `OVN_Northbound=:9641,OVN_Southbound=:9642` gives each server its own
 //! address, and `unix:/run/ovn/` gives each a socket `NAME.metrics.sock`. This file parses the
 //! option; it does not listen.
 

@@ -74,7 +74,15 @@ impl Server {
         let id = self.new_database_id();
         let row = member_row::insert(database, None, member.row());
         let absence = member.row().absence.unwrap_or(Absence::Joining);
-        let member = member.start(id, None, self.main.clone(), self.member_figures(database))?;
+        let figures = self.member_figures(database);
+        let member = match member.start(id, None, self.main.clone(), figures) {
+            Ok(member) => member,
+            Err(error) => {
+                // Figures without a member would count as one that is starting, for ever.
+                self.config.metrics.remove_database(database);
+                return Err(error);
+            }
+        };
         let joining = JoiningDatabase {
             id,
             name: name.to_owned(),
@@ -135,9 +143,13 @@ impl Server {
         self.has_clusters
     }
 
-    /// Whether a database of this name is served or joining.
+    /// Whether a database of this name is served, joining, or being removed. The end of a removal
+    /// deletes the row of `_Server` with its name, which must not be that of another database.
     pub(super) fn is_taken(&self, database: &str) -> bool {
-        self.databases.contains_key(database) || self.joining.contains_key(database)
+        let mut removals = self.pending.removals.values();
+        self.databases.contains_key(database)
+            || self.joining.contains_key(database)
+            || removals.any(|removal| removal.name == database)
     }
 
     /// Shows the newest state of a member in `_Server`.

@@ -5,6 +5,7 @@
 //! role has been sent to it. [`super::shutdown`] stops serving a database.
 
 use std::collections::HashMap;
+use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex, Weak};
 use std::thread::JoinHandle;
 
@@ -175,7 +176,7 @@ impl Server {
         let now = read_clock();
         let recorder = match options.model.can_be_recorded() {
             true => self.begin_recording(&schema.name),
-            false => None,
+            false => self.log_unrecorded(&schema.name),
         };
         let mut pump = if recorder.is_some() {
             let limits = PumpLimits::default();
@@ -291,6 +292,15 @@ impl Server {
         recorder.inspect_err(failed).ok()
     }
 
+    /// Logs that a database is not recorded, although `--record` asks for recordings.
+    fn log_unrecorded(&self, name: &str) -> Option<Recorder> {
+        if self.config.record.is_some() {
+            let text = format_args!("{name}: not recorded: only standalone databases are");
+            vlog::info(Module::OvsdbServer, text);
+        }
+        None
+    }
+
     pub(super) fn publish(&self) {
         // Locks are placed before the shards learn of the databases: a shard tells a new relay
         // about its sessions' lock claims at that moment.
@@ -306,6 +316,9 @@ impl Server {
                 None => directory.insert(name, served.id),
             }
             handles.insert(served.id, served.handle.clone());
+        }
+        if self.pending.is_exiting.load(Ordering::Relaxed) {
+            directory.set_exiting();
         }
         let directory = Arc::new(directory);
         for shard in self.shards.handles() {

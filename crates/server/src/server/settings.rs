@@ -29,51 +29,61 @@ pub(crate) const SETTINGS: [Setting; 10] = [
     Setting {
         name: AUDIT_EXCLUDE,
         value: "`DB:TABLE[:COLUMN],...`, or empty",
+        default: "empty",
         effect: "the whole list of tables and columns that the audit log omits; applies to later transactions",
     },
     Setting {
         name: AUDIT_LOG,
         value: "`on`, `off`, or an absolute file name",
+        default: "`none`: there is no audit log",
         effect: "turns the audit log on or off; a file name starts one on a server that has none",
     },
     Setting {
         name: LimitOption::Memory.name(),
         value: "bytes, or with suffix K, M or G",
+        default: "4G",
         effect: "applies to later requests",
     },
     Setting {
         name: LimitOption::Message.name(),
         value: "bytes, or with suffix K, M or G",
+        default: "1G",
         effect: "a client beyond the new limit is disconnected when it next sends",
     },
     Setting {
         name: LimitOption::Replies.name(),
         value: "bytes, or with suffix K, M or G",
+        default: "a quarter of `max-client-memory`",
         effect: "applies to later requests",
     },
     Setting {
         name: LimitOption::Backlog.name(),
         value: "bytes, or with suffix K, M or G",
+        default: "4G",
         effect: "a client beyond the new limit is disconnected when it is next sent something",
     },
     Setting {
         name: LimitOption::Sessions.name(),
         value: "a number",
+        default: "the limit of open files, less 256",
         effect: "applies to later connections; open sessions are kept, even if there are more",
     },
     Setting {
         name: METRICS_LISTEN,
         value: "an address as for `--metrics-listen`, or `none`",
+        default: "`none`",
         effect: "starts, moves or stops the pages; counters stand still while they are off",
     },
     Setting {
         name: SLOW_TRANSACTION,
         value: "milliseconds; 0 for none",
+        default: "1000",
         effect: "transactions that take at least this long are logged",
     },
     Setting {
         name: TRUSTED_RELAYS,
         value: "certificate names, separated by commas, or empty",
+        default: "empty",
         effect: "applies to sessions that begin later",
     },
 ];

@@ -130,51 +130,91 @@ fn watch(path: &PathBuf, last: usize) {
     }
 }
 
+/// A server of the database `D`, which has no rows, in a directory of its own.
+struct Started {
+    server: Server,
+    poll: mio::Poll,
+    socket: PathBuf,
+    _directory: Directory,
+}
+
+impl Started {
+    fn new(name: &str) -> Started {
+        let path = std::env::temp_dir().join(format!("corvid-{name}-{}", std::process::id()));
+        fs::create_dir(&path).expect("a directory of its own");
+        let directory = Directory(path);
+        let (file, socket) = (directory.0.join("d.db"), directory.0.join("socket"));
+        let mut bytes = Vec::new();
+        let mut record = Record::begin(&mut bytes, Magic::Standalone);
+        record.body().extend_from_slice(SCHEMA.as_bytes());
+        record.finish();
+        fs::write(&file, &bytes).expect("writable");
+
+        let poll = mio::Poll::new().expect("a poll");
+        let waker = Arc::new(mio::Waker::new(poll.registry(), mio::Token(0)).expect("a waker"));
+        let config = Config {
+            shards: 4,
+            column_diff: true,
+            data_conversion: false,
+            ..Config::default()
+        };
+        let mut server = Server::start(config, waker).expect("started");
+        let database = WantedDatabase {
+            entry: file.display().to_string(),
+            file: file.display().to_string(),
+            config: None,
+        };
+        let remote = format!("punix:{}", socket.display());
+        server.begin(Reconfiguration::new(
+            [database],
+            [(remote, RemoteOptions::default())],
+        ));
+        let mut started = Started {
+            server,
+            poll,
+            socket,
+            _directory: directory,
+        };
+        let mut outcome = None;
+        started.run_until("the file is being opened", |server| {
+            outcome = server.take_started();
+            outcome.is_some()
+        });
+        outcome.expect("an outcome").expect("served");
+        started.server.started(None);
+        started
+    }
+
+    /// Runs the main loop until something is true.
+    fn run_until(&mut self, what: &str, mut is_done: impl FnMut(&mut Server) -> bool) {
+        let mut events = mio::Events::with_capacity(8);
+        let deadline = Instant::now() + LIMIT;
+        self.server.run_events();
+        while !is_done(&mut self.server) {
+            assert!(Instant::now() < deadline, "{what}");
+            self.poll
+                .poll(&mut events, Some(Duration::from_millis(20)))
+                .expect("polled");
+            self.server.run_events();
+        }
+    }
+}
+
+#[test]
+fn the_name_of_a_database_is_taken_until_its_removal_has_ended() {
+    let mut started = Started::new("removal");
+    let server = &mut started.server;
+    assert!(server.is_taken("D"));
+    server.remove_database("D", "removed", None);
+    assert!(server.is_taken("D"), "the row of `_Server` is still there");
+    started.run_until("the removal does not end", |server| !server.is_taken("D"));
+    started.server.shut_down();
+}
+
 #[test]
 fn clients_of_several_shards_see_one_order() {
-    let path = std::env::temp_dir().join(format!("corvid-shards-{}", std::process::id()));
-    fs::create_dir(&path).expect("a directory of its own");
-    let directory = Directory(path);
-    let (file, socket) = (directory.0.join("d.db"), directory.0.join("socket"));
-    let mut bytes = Vec::new();
-    let mut record = Record::begin(&mut bytes, Magic::Standalone);
-    record.body().extend_from_slice(SCHEMA.as_bytes());
-    record.finish();
-    fs::write(&file, &bytes).expect("writable");
-
-    let mut poll = mio::Poll::new().expect("a poll");
-    let waker = Arc::new(mio::Waker::new(poll.registry(), mio::Token(0)).expect("a waker"));
-    let config = Config {
-        shards: 4,
-        column_diff: true,
-        data_conversion: false,
-        ..Config::default()
-    };
-    let mut server = Server::start(config, waker).expect("started");
-    let database = WantedDatabase {
-        entry: file.display().to_string(),
-        file: file.display().to_string(),
-        config: None,
-    };
-    let remote = format!("punix:{}", socket.display());
-    server.begin(Reconfiguration::new(
-        [database],
-        [(remote, RemoteOptions::default())],
-    ));
-    let mut events = mio::Events::with_capacity(8);
-    let deadline = Instant::now() + LIMIT;
-    let outcome = loop {
-        server.run_events();
-        if let Some(outcome) = server.take_started() {
-            break outcome;
-        }
-        assert!(Instant::now() < deadline, "the file is being opened");
-        poll.poll(&mut events, Some(Duration::from_millis(20)))
-            .expect("polled");
-    };
-    outcome.expect("served");
-    server.started(None);
-
+    let mut started = Started::new("shards");
+    let socket = started.socket.clone();
     let clients = std::thread::spawn(move || {
         let mut first = Client::connect(&socket);
         let rows: Vec<String> = (0..ROWS)
@@ -196,13 +236,7 @@ fn clients_of_several_shards_see_one_order() {
             thread.join().expect("no panic");
         }
     });
-    let deadline = Instant::now() + LIMIT;
-    while !clients.is_finished() {
-        assert!(Instant::now() < deadline, "the clients do not finish");
-        poll.poll(&mut events, Some(Duration::from_millis(20)))
-            .expect("polled");
-        server.run_events();
-    }
-    server.shut_down();
+    started.run_until("the clients do not finish", |_| clients.is_finished());
+    started.server.shut_down();
     clients.join().expect("no panic");
 }

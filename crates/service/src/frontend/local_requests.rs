@@ -377,6 +377,19 @@ mod tests {
     }
 
     #[test]
+    fn an_exiting_server_gives_pending_replies_and_calls_no_database_unknown() {
+        let mut frontend = frontend();
+        send(&mut frontend, TO_STANDALONE);
+        let mut ending = ServedDatabases::default();
+        ending.set_exiting();
+        frontend.message(0, ToShard::ServedDatabases(Arc::new(ending)));
+        send(&mut frontend, TO_CLUSTERED);
+        assert_eq!(sent(&mut frontend), 0);
+        complete(&mut frontend, STANDALONE, Completion::Request);
+        assert_eq!(sent(&mut frontend), 0, "{:?}", frontend.outputs.send);
+    }
+
+    #[test]
     fn echo_that_overtakes_a_request_comes_behind_updates() {
         let mut frontend = frontend();
         let monitor = Completion::MonitorAdded(Arc::from(&b"\"m\""[..]));

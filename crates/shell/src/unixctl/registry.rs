@@ -28,6 +28,8 @@ impl<C> Copy for Action<C> {}
 pub struct Command<C> {
     name: &'static str,
     usage: &'static str,
+    /// The arguments as the manual shows them, if `usage` does not name them.
+    shown: Option<&'static str>,
     arguments: RangeInclusive<usize>,
     meaning: &'static str,
     is_hidden: bool,
@@ -49,6 +51,7 @@ impl<C> Command<C> {
         Command {
             name,
             usage,
+            shown: None,
             arguments,
             meaning,
             is_hidden: false,
@@ -69,11 +72,20 @@ impl<C> Command<C> {
         Command {
             name,
             usage,
+            shown: None,
             arguments,
             meaning,
             is_hidden: false,
             action: Action::Deferred(handler),
         }
+    }
+
+    /// The same command, whose arguments the manual shows as `arguments`. `list-commands` keeps the
+    /// usage, which scripts may compare with the reference's.
+    #[must_use]
+    pub const fn shown(mut self, arguments: &'static str) -> Command<C> {
+        self.shown = Some(arguments);
+        self
     }
 
     /// The same command, omitted from the listing and the manual.
@@ -108,9 +120,13 @@ impl<C> Registry<C> {
     #[must_use]
     pub fn chapter(&self, title: &'static str) -> Chapter {
         let entry = |command: &Command<C>| Entry {
-            term: format!("{} {}", command.name, command.usage)
-                .trim_end()
-                .to_owned(),
+            term: format!(
+                "{} {}",
+                command.name,
+                command.shown.unwrap_or(command.usage)
+            )
+            .trim_end()
+            .to_owned(),
             meaning: command.meaning,
             detail: "",
         };

@@ -21,7 +21,8 @@ pub fn register<C: 'static>(registry: &mut Registry<C>) {
                     .map_err(|error| error.to_string())?;
                 Ok(String::new())
             },
-        ),
+        )
+        .shown("[SPEC | PATTERN:DESTINATION:PATTERN]..."),
         Command::new("vlog/list", "", 0..=0, "list logging levels", |_, _| {
             Ok(super::list())
         }),
@@ -38,14 +39,16 @@ pub fn register<C: 'static>(registry: &mut Registry<C>) {
             0..=usize::MAX,
             "limit the rate of repeated messages again",
             |_, args| set_limits(args, true),
-        ),
+        )
+        .shown("[MODULE]..."),
         Command::new(
             "vlog/disable-rate-limit",
             "[module]...",
             0..=usize::MAX,
             "log repeated messages however often they come",
             |_, args| set_limits(args, false),
-        ),
+        )
+        .shown("[MODULE]..."),
         Command::new(
             "vlog/reopen",
             "",
