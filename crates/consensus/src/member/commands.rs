@@ -105,18 +105,21 @@ impl Member {
         let Some(target) = self.roster.find(server) else {
             return Err("unknown server".to_owned());
         };
-        if target == self.cx.own() {
-            return self.start_leaving();
-        }
+        let is_own = target == self.cx.own();
         if self.roster.is_going(target) {
             return Err("unknown server".to_owned());
         }
         if self.leads() {
             let lease = &self.election.lease;
-            let refusal = self
-                .roster
-                .request_removal(&mut self.cx, lease, true, target, None);
+            let refusal = if is_own {
+                let checked = self.roster.check_removal(&self.cx, lease, target);
+                checked.err().map(|reason| (false, reason))
+            } else {
+                self.roster
+                    .request_removal(&mut self.cx, lease, true, target, None)
+            };
             return match refusal {
+                None if is_own => self.start_leaving(),
                 None => Ok("started removal".to_owned()),
                 Some((true, comment)) => Ok(comment),
                 Some((false, reason)) => Err(format!(
@@ -125,6 +128,9 @@ impl Member {
                     self.cx.cid_text()
                 )),
             };
+        }
+        if is_own {
+            return self.start_leaving();
         }
         let Some(leader) = self.cx.reachable_leader() else {
             return Err("failed to send removal request".to_owned());

@@ -332,19 +332,21 @@ impl Member {
             return;
         }
         let ends = (Some(from), target);
-        if target == self.cx.own() {
-            // This member was kicked through another member.
-            let comment = match self.start_leaving() {
-                Ok(_) => "in progress".to_owned(),
-                Err(error) => error,
-            };
-            let file = &mut self.disk.file;
-            return answer_removal(&mut self.cx, file, ends, false, &comment);
-        }
         let (lease, leads) = (&self.election.lease, self.leads());
-        let refusal = self
-            .roster
-            .request_removal(&mut self.cx, lease, leads, target, Some(from));
+        let refusal = if target == self.cx.own() && leads {
+            // This leader was kicked through another member.
+            let checked = self.roster.check_removal(&self.cx, lease, target);
+            match checked.and_then(|()| self.start_leaving()) {
+                Ok(_) => {
+                    let file = &mut self.disk.file;
+                    return answer_removal(&mut self.cx, file, ends, false, "in progress");
+                }
+                Err(reason) => Some((false, reason)),
+            }
+        } else {
+            self.roster
+                .request_removal(&mut self.cx, lease, leads, target, Some(from))
+        };
         if let Some((is_success, comment)) = refusal {
             let file = &mut self.disk.file;
             self.roster

@@ -148,6 +148,51 @@ fn a_removal_that_leaves_no_majority_alive_is_refused() {
 }
 
 #[test]
+fn a_leader_that_cannot_be_spared_is_not_kicked() {
+    let mut cluster = Cluster::new(3, 5);
+    let leader = cluster.await_leader();
+    cluster.run(1500);
+    let others: Vec<_> = (1..=3).map(sid).filter(|other| *other != leader).collect();
+    cluster.crash(others[0]);
+    cluster.run(500);
+    let reason = "failed (only 1 of the 2 remaining members would be alive and caught up, fewer than the 2 that must agree)";
+    let kick = || Command::Kick(leader.0.to_string());
+    let refusal = cluster.reply(leader, kick()).expect_err("a refusal");
+    assert!(
+        refusal.starts_with("request via unixctl to remove ") && refusal.ends_with(reason),
+        "{refusal}"
+    );
+    // Through another member: that one learns it from the leader.
+    let reply = cluster.reply(others[1], kick());
+    assert_eq!(reply, Ok("sent removal request to leader".to_owned()));
+    cluster.run(500);
+    let lines = &cluster.nodes[&others[1]].lines;
+    assert!(
+        lines.iter().any(|(_, line)| line.ends_with(reason)),
+        "{lines:#?}"
+    );
+    // A refused kick is over: the leader stays once it could be spared.
+    cluster.start(others[0]);
+    cluster.run(10_000);
+    assert_eq!(cluster.leader(), Some(leader));
+    for number in 1..=3 {
+        assert!(is_member(&cluster, number) && members(&cluster, number) == 3);
+    }
+    assert_eq!(cluster.reply(leader, kick()), Ok(String::new()));
+    cluster.run_until("leaving", 10_000, |cluster| cluster.nodes[&leader].has_left);
+}
+
+#[test]
+fn the_only_member_is_not_kicked() {
+    let mut cluster = Cluster::new(1, 5);
+    let leader = cluster.await_leader();
+    let kick = Command::Kick(leader.0.to_string());
+    let refusal = cluster.reply(leader, kick).expect_err("a refusal");
+    assert!(refusal.ends_with("failed (empty)"), "{refusal}");
+    assert!(is_member(&cluster, 1));
+}
+
+#[test]
 fn a_member_far_behind_gets_a_snapshot_in_chunks() {
     let mut cluster = Cluster::keeping(3, 6, KeptEntries::NONE);
     let leader = cluster.await_leader();

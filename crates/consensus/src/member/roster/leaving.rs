@@ -241,12 +241,7 @@ impl Roster {
         if !self.contains(target) {
             return Some((true, "already not in cluster".to_owned()));
         }
-        let going = self.list.removals.iter().map(|it| it.target);
-        let going: Vec<Sid> = going.chain([target]).collect();
-        if self.count() <= going.len() {
-            return no("empty");
-        }
-        if let Err(reason) = self.check_removals(cx, lease, &going) {
+        if let Err(reason) = self.check_removal(cx, lease, target) {
             return Some((false, reason));
         }
         self.list.removals.push_back(Removal {
@@ -267,6 +262,23 @@ impl Roster {
     /// Whether a server is being removed.
     pub(crate) fn is_going(&self, sid: Sid) -> bool {
         self.list.is_going(sid)
+    }
+
+    /// Checks that this member can be spared as well as those that are being removed. A leader that
+    /// is kicked asks this before it begins to leave: it gives up its leadership for that, and no
+    /// later refusal ends its request.
+    pub(crate) fn check_removal(
+        &self,
+        cx: &Context,
+        lease: &Lease,
+        target: Sid,
+    ) -> Result<(), String> {
+        let going = self.list.removals.iter().map(|it| it.target);
+        let going: Vec<Sid> = going.chain([target]).collect();
+        if self.count() <= going.len() {
+            return Err("empty".to_owned());
+        }
+        self.check_removals(cx, lease, &going)
     }
 
     /// Checks that the members that would remain without `going` include a working majority.
