@@ -202,7 +202,7 @@ impl Execution<'_, '_> {
         let is_writing = kind.is_writing();
         // Recorded before the execution: a later `wait` may block the transaction, and the outcome
         // of the next attempt depends on every operation up to that wait.
-        let depends_on_role = is_writing && self.requester.has_role();
+        let depends_on_role = kind.changes_rows() && self.requester.has_role();
         if depends_on_role || kind.effect() == Effect::Asserts {
             self.reads = ReadSet::Anything;
         } else if let Some(table) = operation.depends_on() {

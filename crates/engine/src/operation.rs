@@ -177,8 +177,16 @@ impl OperationKind {
         }
     }
 
+    /// Whether operations of this kind can change rows. `commit` cannot: a transaction of it alone
+    /// reads nothing and writes nothing.
+    #[must_use]
+    pub const fn changes_rows(self) -> bool {
+        matches!(self.effect(), Effect::Changes(_))
+    }
+
     /// Whether read-only sessions and databases refuse operations of this kind, even those that
-    /// would change nothing.
+    /// would change nothing, and relays leave them to their source. `commit` is one of them
+    /// (docs/spec/protocol.md 5.1, the column "writing kind").
     #[must_use]
     pub const fn is_writing(self) -> bool {
         matches!(self.effect(), Effect::Changes(_) | Effect::Commits)
@@ -268,5 +276,8 @@ mod tests {
         let writing = OperationKind::ALL.iter().filter(|kind| kind.is_writing());
         let names: Vec<&str> = writing.map(|kind| kind.name()).collect();
         assert_eq!(names, ["insert", "update", "mutate", "delete", "commit"]);
+        let changing = OperationKind::ALL.iter().filter(|kind| kind.changes_rows());
+        let names: Vec<&str> = changing.map(|kind| kind.name()).collect();
+        assert_eq!(names, ["insert", "update", "mutate", "delete"]);
     }
 }

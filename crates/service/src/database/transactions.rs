@@ -325,8 +325,8 @@ impl DatabaseService {
                 Origin::Client(request) => Some(request.params()),
                 _ => None,
             };
-            let may_write = text.is_none_or(|text| TransactionKind::of(text).may_write);
-            self.executor.once.came_to_nothing(id, may_write, &answer);
+            let may_change = text.is_none_or(|text| TransactionKind::of(text).may_change);
+            self.executor.once.came_to_nothing(id, may_change, &answer);
             if let Some(text) = text {
                 self.executor.once.bind(id, text);
             }

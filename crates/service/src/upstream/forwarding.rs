@@ -151,7 +151,7 @@ impl Forwarding {
         let kind = TransactionKind::of(request.params());
         // A `wait` that is unsatisfied here may be satisfied by what the session has in flight.
         let may_block = kind.may_wait && !outputs.outboxes.has_forwards(request.session);
-        kind.may_write && !may_block
+        kind.may_change && !may_block
     }
 
     /// Undoes a transaction that was tried here and changed something. False if it may stay.
@@ -182,7 +182,7 @@ impl Forwarding {
             database.undo(delta);
         }
         delta.is_some()
-            || (request.once.is_some() && TransactionKind::of(request.params()).may_write)
+            || (request.once.is_some() && TransactionKind::of(request.params()).may_change)
     }
 
     /// The session of an input that must wait until its transactions in flight are answered.
@@ -212,7 +212,7 @@ impl Forwarding {
         if self.is_relay() {
             return self.relays_at_once(request, environment);
         }
-        TransactionKind::of(request.params()).may_write
+        TransactionKind::of(request.params()).may_change
     }
 
     /// Forwards a request to the leader, now or when there is one.

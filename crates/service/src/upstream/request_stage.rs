@@ -114,9 +114,9 @@ impl Entry {
         (slot, self.request)
     }
 
-    fn may_write(&self) -> bool {
+    fn may_change(&self) -> bool {
         match self.request.method {
-            DatabaseMethod::Transact => TransactionKind::of(self.request.params()).may_write,
+            DatabaseMethod::Transact => TransactionKind::of(self.request.params()).may_change,
             DatabaseMethod::Convert => true,
             _ => false,
         }
@@ -137,7 +137,7 @@ impl Entry {
     pub(super) fn again(&self) -> Stage {
         // A blocked request or a write needs a leader. A read is answered from this server's own
         // state.
-        if self.request.blocked || self.may_write() {
+        if self.request.blocked || self.may_change() {
             Stage::Waiting
         } else {
             Stage::Local

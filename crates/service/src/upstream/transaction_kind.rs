@@ -12,13 +12,15 @@ use corvid_json::Reader;
 /// The effects that a transaction may have.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct TransactionKind {
-    /// The transaction may change rows.
-    pub(crate) may_write: bool,
+    /// The transaction may change rows. A `commit` changes none, so a follower answers a transaction
+    /// of it alone.
+    pub(crate) may_change: bool,
     /// The transaction may wait for a condition.
     pub(crate) may_wait: bool,
     /// The transaction asserts locks.
     pub(crate) asserts: bool,
-    /// The transaction has an operation that writes, or an unknown one.
+    /// The transaction has an operation of writing kind, `commit` among them, or an unknown one: a
+    /// relay leaves it to its source.
     pub(crate) is_for_source: bool,
     /// The transaction has a `wait` that may block: its timeout is not zero.
     pub(crate) may_block: bool,
@@ -67,17 +69,17 @@ impl TransactionKind {
             self.is_for_source = true;
             // An escape may spell a known name differently, so assume every effect.
             let is_spelled_otherwise = operation.contains(&b'\\');
-            self.may_write |= is_spelled_otherwise;
+            self.may_change |= is_spelled_otherwise;
             self.may_wait |= is_spelled_otherwise;
             self.asserts |= is_spelled_otherwise;
             return;
         };
         self.is_for_source |= kind.is_writing();
+        self.may_change |= kind.changes_rows();
         match kind.effect() {
-            Effect::Changes(_) => self.may_write = true,
             Effect::Waits => self.may_wait = true,
             Effect::Asserts => self.asserts = true,
-            Effect::Commits | Effect::Reads | Effect::Nothing => {}
+            Effect::Changes(_) | Effect::Commits | Effect::Reads | Effect::Nothing => {}
         }
     }
 }
@@ -123,7 +125,7 @@ mod tests {
 
     fn kind(operations: &str) -> (bool, bool, bool) {
         let kind = TransactionKind::of(format!("[\"D\",{operations}]").as_bytes());
-        (kind.may_write, kind.may_wait, kind.asserts)
+        (kind.may_change, kind.may_wait, kind.asserts)
     }
 
     #[test]
@@ -133,6 +135,8 @@ mod tests {
         let waits = r#"{"table":"T","op":"wait"},{"op":"assert"}"#;
         assert_eq!(kind(waits), (false, true, true));
         assert_eq!(kind(r#"{"row":{},"op":"mutate"}"#), (true, false, false));
+        let commits = r#"{"op":"commit","durable":true}"#;
+        assert_eq!(kind(commits), (false, false, false));
         assert_eq!(kind(r#"{"op":"\u0069nsert"}"#), (true, true, true));
         assert_eq!(kind("1,[],null"), (false, false, false));
     }

@@ -150,7 +150,7 @@ pub(in super::super) fn is_behind(request: &Request, outputs: &Outputs) -> bool 
 fn must_keep(request: &Request, outputs: &Outputs) -> bool {
     let is_for_leader = || {
         request.method == DatabaseMethod::Transact
-            && TransactionKind::of(request.params()).may_write
+            && TransactionKind::of(request.params()).may_change
     };
     !request.blocked && (is_behind(request, outputs) || is_for_leader())
 }
