@@ -1,7 +1,9 @@
 //! Measurements on a member's thread.
 //!
 //! Invariant: while metrics are off, each measuring point costs one branch, and an idle thread is
-//! not woken. Proposals are timed in commit order: the proposals of one leadership are committed in
+//! not woken. The state is published all the same, at most once per [`PUBLISH_MS`] and only after
+//! the thread has worked, so what is read right after metrics are switched on is not older than
+//! that. Proposals are timed in commit order: the proposals of one leadership are committed in
 //! the order in which they were made.
 
 use std::collections::VecDeque;
