@@ -2,7 +2,7 @@
 //!
 //! `simulate [SUBJECT] [--seeds N] [--from S] [--threads T]` runs many seeds of one simulation: the
 //! server, clients with two servers, members of clusters, or whole servers of clusters. With
-//! `--seed S [--trace]` it runs one seed. `simulate --replay DIR` replays recordings of a real
+//! `--seed S [--trace | --until STEP]` it runs one seed. `simulate --replay DIR` replays recordings of a real
 //! server. `simulate --relay-tree` runs the study of relays.
 
 use std::fmt::Debug;
@@ -17,12 +17,13 @@ use corvid_service::pump::Output;
 use corvid_service::recording::{Replay, ReplayEvent};
 use corvid_shell::output;
 use corvid_sim::relay_tree::{self, COSTS, Plan, plot};
-use corvid_sim::world::seeds::{Range, Runs, Simulation, Tracing, run_seed, run_seeds};
+use corvid_sim::world::seeds::{Range, Runs, Simulation, Tracing, run_seed, run_seeds, run_until};
 use corvid_sim::{clients, cluster, server, whole_cluster};
 
 const USAGE: &str = "\
 usage: simulate [SUBJECT] [--seeds N] [--from S] [--threads T]   run N seeds (2000), beginning with S (0), on T threads (one a core)
        simulate [SUBJECT] --seed S [--trace]                     run one seed; --trace prints a line for each event
+       simulate [SUBJECT] --seed S --until STEP                  the same, and stop after the event with that number
        simulate --replay DIR                                     replay the recordings of a server in DIR
        simulate --relay-tree [--tree-clients N] [--seed S] [--out FILE]   study many clients (10000) below a tree of relays
 SUBJECT is --clients, clients beside two servers; --cluster, the members of a cluster; --whole-clusters, whole servers of a cluster with
@@ -56,6 +57,8 @@ struct Options {
     threads: Option<usize>,
     seed: Option<u64>,
     is_traced: bool,
+    /// The number of the last event.
+    until: Option<u64>,
     /// The directory of the recordings.
     replay: Option<String>,
     is_relay_tree: bool,
@@ -73,6 +76,7 @@ fn parse() -> Option<Options> {
         threads: None,
         seed: None,
         is_traced: false,
+        until: None,
         replay: None,
         is_relay_tree: false,
         tree_clients: 10_000,
@@ -90,6 +94,7 @@ fn parse() -> Option<Options> {
             "--threads" => options.threads = Some(words.next()?.parse().ok()?),
             "--seed" => options.seed = Some(words.next()?.parse().ok()?),
             "--trace" => options.is_traced = true,
+            "--until" => options.until = Some(words.next()?.parse().ok()?),
             "--relay-tree" => options.is_relay_tree = true,
             "--tree-clients" => options.tree_clients = words.next()?.parse().ok()?,
             "--out" => options.out = Some(words.next()?),
@@ -97,7 +102,8 @@ fn parse() -> Option<Options> {
             _ => return None,
         }
     }
-    Some(options)
+    // An event has a number within the run of one seed.
+    (options.until.is_none() || options.seed.is_some()).then_some(options)
 }
 
 fn main() -> ExitCode {
@@ -265,6 +271,22 @@ fn brief(shown: &str) -> String {
 }
 
 fn simulate<P: Simulation + Debug>(options: &Options) -> ExitCode {
+    if let (Some(seed), Some(until)) = (options.seed, options.until) {
+        return match run_until::<P>(seed, until) {
+            Ok(Some(summary)) => {
+                output::report(format_args!("{summary:?}"));
+                ExitCode::SUCCESS
+            }
+            Ok(None) => {
+                output::report(format_args!("stopped after event {until}"));
+                ExitCode::SUCCESS
+            }
+            Err(failure) => {
+                output::error_line(failure);
+                ExitCode::FAILURE
+            }
+        };
+    }
     if let Some(seed) = options.seed {
         let tracing = match options.is_traced {
             true => Tracing::Printed,

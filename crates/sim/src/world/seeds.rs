@@ -10,6 +10,7 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use crate::world::dice;
+use crate::world::trace::Stopped;
 pub use crate::world::trace::Tracing;
 
 /// Number of failures after which a test ends and shows them.
@@ -56,6 +57,25 @@ impl std::fmt::Display for Failure {
 /// The failure.
 pub fn run_seed<P: Simulation>(seed: u64, tracing: Tracing) -> Result<P, Failure> {
     let outcome = catch_unwind(|| P::run(seed, tracing));
+    outcome_of(seed, outcome)
+}
+
+/// Runs one seed and prints its trace, up to the line with the number `last`. `None`: the run was
+/// ended after that line.
+///
+/// # Errors
+/// The failure, if it comes first.
+pub fn run_until<P: Simulation>(seed: u64, last: u64) -> Result<Option<P>, Failure> {
+    match catch_unwind(|| P::run(seed, Tracing::PrintedUntil(last))) {
+        Err(panic) if panic.is::<Stopped>() => Ok(None),
+        outcome => outcome_of(seed, outcome).map(Some),
+    }
+}
+
+fn outcome_of<P: Simulation>(
+    seed: u64,
+    outcome: std::thread::Result<Result<P, String>>,
+) -> Result<P, Failure> {
     let outcome = outcome.unwrap_or_else(|panic| {
         let text = panic.downcast_ref::<String>().map(String::as_str);
         let text = text.or_else(|| panic.downcast_ref::<&str>().copied());
@@ -219,5 +239,41 @@ impl Seeds {
             assert_ne!(before, Some(two), "seed {seed} and the one before it");
             before = Some(one);
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::world::trace::Trace;
+
+    /// A run with as many lines as its seed, then a failure if the seed is odd. Its value is the
+    /// hash of the trace.
+    #[derive(Debug, Default, PartialEq)]
+    struct Lines(u64);
+
+    impl Simulation for Lines {
+        const OPTION: &'static str = "--lines ";
+
+        fn run(seed: u64, tracing: Tracing) -> Result<Lines, String> {
+            let trace = Trace::new(tracing);
+            for line in 1..=seed {
+                trace.line(format_args!("line {line}"));
+            }
+            assert!(seed.is_multiple_of(2), "odd");
+            Ok(Lines(trace.hash()))
+        }
+
+        fn add(&mut self, _: &Lines) {}
+    }
+
+    #[test]
+    fn a_run_is_ended_after_the_line_that_was_asked_for() {
+        assert_eq!(run_until::<Lines>(7, 3).expect("no failure"), None);
+        // All of it is the same as without an end.
+        let whole = run_seed::<Lines>(8, Tracing::Hashed).expect("no failure");
+        assert_eq!(run_until::<Lines>(8, 8).expect("no failure"), Some(whole));
+        let failure = run_until::<Lines>(7, 7).expect_err("a failure");
+        assert!(failure.problem.starts_with("panicked: "), "{failure}");
     }
 }

@@ -5,6 +5,7 @@
 //! time.
 
 use std::fmt;
+use std::panic::resume_unwind;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 const OFFSET_BASIS: u64 = 0xcbf2_9ce4_8422_2325;
@@ -15,7 +16,13 @@ struct Lines {
     hash: u64,
     count: u64,
     is_printed: bool,
+    /// The last line of the run; `None` if it runs to its end.
+    last: Option<u64>,
 }
+
+/// The payload of the unwinding that ends a run after its last line.
+#[derive(Debug)]
+pub(super) struct Stopped;
 
 /// How a run treats its events.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -26,6 +33,8 @@ pub enum Tracing {
     Hashed,
     /// Also print the lines to standard output.
     Printed,
+    /// The same, and end the run after the line with this number.
+    PrintedUntil(u64),
 }
 
 /// A trace, shared by all parts that add to it; `None` if no lines are produced.
@@ -37,11 +46,16 @@ impl Trace {
     #[must_use]
     pub fn new(tracing: Tracing) -> Trace {
         let is_made = tracing != Tracing::None;
+        let last = match tracing {
+            Tracing::PrintedUntil(last) => Some(last),
+            Tracing::None | Tracing::Hashed | Tracing::Printed => None,
+        };
         Trace(is_made.then(|| {
             Arc::new(Mutex::new(Lines {
                 hash: OFFSET_BASIS,
                 count: 0,
-                is_printed: tracing == Tracing::Printed,
+                is_printed: tracing == Tracing::Printed || last.is_some(),
+                last,
             }))
         }))
     }
@@ -51,11 +65,17 @@ impl Trace {
         Some(lines.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
-    /// Adds a line.
+    /// Adds a line. A run that has its last line ends here instead, so that the details of the last
+    /// line are still printed: [`run_until`](super::seeds::run_until) catches the unwinding.
     pub fn line(&self, text: fmt::Arguments<'_>) {
         let Some(mut lines) = self.lines() else {
             return;
         };
+        if lines.last == Some(lines.count) {
+            drop(lines);
+            // Unlike a panic it prints nothing.
+            resume_unwind(Box::new(Stopped));
+        }
         lines.count += 1;
         let text = text.to_string();
         for byte in text.bytes().chain([b'\n']) {
