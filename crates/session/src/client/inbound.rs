@@ -20,6 +20,12 @@ use crate::server_db;
 impl Client {
     /// Handles one message.
     pub(super) fn message(&mut self, frame: &[u8]) {
+        // The contents of an abandoned server may be the reason why it was abandoned. Its link takes
+        // no further message from it.
+        assert!(
+            self.state != State::Retry,
+            "an abandoned server is not heard"
+        );
         self.show_message(Direction::Received, frame);
         let message = match Message::parse(frame) {
             Ok(message) => message,
@@ -49,10 +55,6 @@ impl Client {
         else {
             return;
         };
-        // The contents of an abandoned server may be the reason why it is being abandoned.
-        if self.state == State::Retry && !matches!(purpose, Purpose::User | Purpose::Courtesy) {
-            return;
-        }
         match (purpose, answer) {
             (Purpose::User, answer) => {
                 let outcome = match answer {
@@ -158,7 +160,7 @@ impl Client {
         reader.begin_array().map_err(broken)?;
         let id = element(&mut reader)?;
         if is_monitor(id, server_db::NAME) {
-            if version == 2 && self.has_server_monitor && self.state != State::Retry {
+            if version == 2 && self.has_server_monitor {
                 expect_element(&mut reader)?;
                 if self.apply_server_updates(&mut reader) {
                     self.judge_again();
@@ -206,7 +208,7 @@ impl Client {
         let is_data = is_monitor(id, &database);
         let is_server = is_monitor(id, server_db::NAME);
         let has_data_monitor = matches!(self.state, State::DataMonitor | State::Monitoring);
-        if self.state == State::Retry || !(is_data && has_data_monitor || is_server) {
+        if !(is_data && has_data_monitor || is_server) {
             return Ok(());
         }
         let other = if is_data {
