@@ -15,7 +15,7 @@
 
 use std::collections::BTreeMap;
 
-use corvid_log::cluster::{Index, Servers, Sid};
+use corvid_log::cluster::{Index, Sid};
 use corvid_rpc::Level;
 
 use super::context::Context;
@@ -133,9 +133,7 @@ impl Attention {
         }
         self.next_ms = cx.now_ms + LOOK_MS;
         self.look_at_own_log(cx, election, own);
-        let list = roster.servers().into_iter().flat_map(Servers::iter);
-        let own = cx.own();
-        let others: Vec<Sid> = list.map(|(sid, _)| sid).filter(|sid| *sid != own).collect();
+        let others: Vec<Sid> = roster.others(cx.own()).collect();
         self.peers.retain(|sid, _| others.contains(sid));
         for sid in others {
             self.look_at_peer(cx, election, roster, sending.confirmed(sid), sid);

@@ -7,6 +7,7 @@ use corvid_log::cluster::{ELECTION_TIMER_MAX_MS, ELECTION_TIMER_MIN_MS};
 use corvid_rpc::Level;
 
 use super::disk::records::Records;
+use super::roster::leaving::Requested;
 use super::{Command, CommandToken, Member, Output, Rehearsal};
 use crate::message::PeerMessage;
 
@@ -105,31 +106,26 @@ impl Member {
         let Some(target) = self.roster.find(server) else {
             return Err("unknown server".to_owned());
         };
-        let is_own = target == self.cx.own();
         if self.roster.is_going(target) {
             return Err("unknown server".to_owned());
         }
         if self.leads() {
             let lease = &self.election.lease;
-            let refusal = if is_own {
-                let checked = self.roster.check_removal(&self.cx, lease, target);
-                checked.err().map(|reason| (false, reason))
-            } else {
-                self.roster
-                    .request_removal(&mut self.cx, lease, true, target, None)
-            };
-            return match refusal {
-                None if is_own => self.start_leaving(),
-                None => Ok("started removal".to_owned()),
-                Some((true, comment)) => Ok(comment),
-                Some((false, reason)) => Err(format!(
+            let requested = self
+                .roster
+                .request_removal(&mut self.cx, lease, true, target, None);
+            return match requested {
+                Requested::Begun => Ok("started removal".to_owned()),
+                Requested::Leave => self.start_leaving(),
+                Requested::Ended(true, comment) => Ok(comment),
+                Requested::Ended(false, reason) => Err(format!(
                     "request via unixctl to remove {} from cluster {} failed ({reason})",
                     self.roster.name_of(target),
                     self.cx.cid_text()
                 )),
             };
         }
-        if is_own {
+        if target == self.cx.own() {
             return self.start_leaving();
         }
         let Some(leader) = self.cx.reachable_leader() else {

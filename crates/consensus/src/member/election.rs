@@ -19,7 +19,7 @@ pub(crate) mod ticker;
 pub(crate) mod transfer;
 pub(crate) mod view;
 
-use corvid_log::cluster::{Servers, Sid, Term};
+use corvid_log::cluster::{Sid, Term};
 use corvid_rpc::Level;
 
 use super::context::Context;
@@ -103,8 +103,8 @@ impl Election {
         // The lease is checked after the algorithm's own tick, so a leadership that this tick began
         // or ended is judged by its new state.
         let leads = was_leader && cx.node.is_leader();
-        let voters = roster.servers().into_iter().flat_map(Servers::iter);
-        if self.lease.tick(leads, voters.map(|(sid, _)| sid)) {
+        let voters = roster.members().map(|(sid, _)| sid);
+        if self.lease.tick(leads, voters) {
             let (term, timer_ms) = (cx.node.term(), self.timer_ms());
             let text = format!(
                 "term {term}: no majority of the servers has answered for {timer_ms} ms, so this server steps down"

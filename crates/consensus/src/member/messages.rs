@@ -12,7 +12,7 @@ use corvid_rpc::Level;
 use super::disk::rewrite::{self, Made};
 use super::failure::Failure;
 use super::forwarding::followers::Sent;
-use super::roster::leaving::answer_removal;
+use super::roster::leaving::Requested;
 use super::snapshots::search::{self, Answer, Span};
 use super::snapshots::serving::{Request, Stock};
 use super::{Member, Output, Repeated, remarks};
@@ -333,25 +333,23 @@ impl Member {
         }
         let ends = (Some(from), target);
         let (lease, leads) = (&self.election.lease, self.leads());
-        let refusal = if target == self.cx.own() && leads {
-            // This leader was kicked through another member.
-            let checked = self.roster.check_removal(&self.cx, lease, target);
-            match checked.and_then(|()| self.start_leaving()) {
+        let requested = self
+            .roster
+            .request_removal(&mut self.cx, lease, leads, target, Some(from));
+        let (is_success, comment) = match requested {
+            Requested::Begun => return,
+            Requested::Leave => match self.start_leaving() {
                 Ok(_) => {
                     let file = &mut self.disk.file;
-                    return answer_removal(&mut self.cx, file, ends, false, "in progress");
+                    return self.roster.answer_own_removal(&mut self.cx, file, from);
                 }
-                Err(reason) => Some((false, reason)),
-            }
-        } else {
-            self.roster
-                .request_removal(&mut self.cx, lease, leads, target, Some(from))
+                Err(reason) => (false, reason),
+            },
+            Requested::Ended(is_success, comment) => (is_success, comment),
         };
-        if let Some((is_success, comment)) = refusal {
-            let file = &mut self.disk.file;
-            self.roster
-                .end_removal(&mut self.cx, file, ends, is_success, &comment);
-        }
+        let file = &mut self.disk.file;
+        self.roster
+            .end_removal(&mut self.cx, file, ends, is_success, &comment);
     }
 
     /// Handles the question of a member that has installed a snapshot and looks for entries.

@@ -18,8 +18,6 @@ pub(crate) mod joining;
 pub(crate) mod leaving;
 pub(crate) mod membership;
 
-use std::collections::BTreeSet;
-
 use corvid_log::cluster::{Eid, Index, Servers, Sid};
 use corvid_rpc::Level;
 
@@ -85,9 +83,16 @@ impl Roster {
         joining.min(leaving)
     }
 
-    /// The last committed list.
-    pub(crate) fn servers(&self) -> Option<&Servers> {
-        self.list.servers()
+    /// The servers of the last committed list, with their addresses: the voters.
+    pub(crate) fn members(&self) -> impl Iterator<Item = (Sid, &str)> {
+        self.list.servers().into_iter().flat_map(Servers::iter)
+    }
+
+    /// The members other than this one.
+    pub(crate) fn others(&self, own: Sid) -> impl Iterator<Item = Sid> {
+        self.members()
+            .map(|(sid, _)| sid)
+            .filter(move |sid| *sid != own)
     }
 
     /// The list as of an entry.
@@ -101,11 +106,6 @@ impl Roster {
 
     pub(crate) fn count(&self) -> usize {
         self.list.count()
-    }
-
-    /// Ids of the last committed list.
-    pub(crate) fn sids(&self) -> BTreeSet<Sid> {
-        self.list.sids()
     }
 
     /// Number of members that must agree.
@@ -146,8 +146,7 @@ impl Roster {
 
     /// The members, and the servers that are being added, with the phase of each.
     pub(crate) fn phases(&self) -> impl Iterator<Item = (Sid, &str, Phase)> {
-        let members = self.servers().into_iter().flat_map(Servers::iter);
-        let members = members.map(|(sid, address)| {
+        let members = self.members().map(|(sid, address)| {
             let phase = if self.list.is_going(sid) {
                 Phase::Removing
             } else {

@@ -60,8 +60,8 @@ impl Succession {
         cx.log(Level::Info, text);
         cx.node.leader_is_gone();
         let own = cx.own();
-        let before = roster.sids().into_iter();
-        let before = before.filter(|other| *other < own && cx.peers.is_up(*other));
+        let others = roster.others(own);
+        let before = others.filter(|other| *other < own && cx.peers.is_up(*other));
         let rank = before.count() as u64;
         let next_ms = cx.now_ms + rank * STEP_MS + ticker.random(SPREAD_MS);
         Succession {

@@ -73,14 +73,10 @@ pub(crate) fn hand_over(cx: &mut Context, roster: &Roster, ticker: &mut Ticker) 
 /// The most up-to-date connected member: preferably with the most entries, and at least with
 /// everything committed. Ties are broken at random.
 pub(crate) fn successor(cx: &Context, roster: &Roster, ticker: &mut Ticker) -> Option<Sid> {
-    let own = cx.own();
     let commit = cx.node.commit();
     let mut best: Option<((bool, Index), Sid)> = None;
-    let up: Vec<Sid> = roster
-        .sids()
-        .into_iter()
-        .filter(|sid| *sid != own && cx.peers.takes_part(*sid))
-        .collect();
+    let others = roster.others(cx.own());
+    let up: Vec<Sid> = others.filter(|sid| cx.peers.takes_part(*sid)).collect();
     let start = usize::try_from(ticker.random(up.len() as u64)).unwrap_or(0);
     for at in 0..up.len() {
         let sid = up[(start + at) % up.len()];

@@ -4,8 +4,8 @@
 //! Invariant: connections are requested once for each change of the wanted ones. Every turn
 //! compares.
 
+use corvid_log::cluster::Sid;
 use corvid_log::cluster::ids::nickname;
-use corvid_log::cluster::{Servers, Sid};
 
 use super::Roster;
 use crate::member::Output;
@@ -49,8 +49,7 @@ impl Roster {
         own: Sid,
         own_address: &'a str,
     ) -> impl Iterator<Item = (Option<Sid>, &'a str)> {
-        let servers = self.servers().into_iter().flat_map(Servers::iter);
-        let others = servers.filter(move |(sid, _)| *sid != own);
+        let others = self.members().filter(move |(sid, _)| *sid != own);
         let joiners = self.list.joiners.iter();
         let joiners = joiners.map(|(sid, joiner)| (*sid, joiner.address.as_str()));
         let named = others.chain(joiners);
@@ -66,8 +65,7 @@ impl Roster {
 
     /// Whether another member, or a joining server, has this address.
     fn is_named(&self, own: Sid, address: &str) -> bool {
-        let servers = self.servers().into_iter().flat_map(Servers::iter);
-        let mut others = servers.filter(|(sid, _)| *sid != own);
+        let mut others = self.members().filter(|(sid, _)| *sid != own);
         let mut joiners = self.list.joiners.values();
         others.any(|(_, known)| known == address) || joiners.any(|joiner| joiner.address == address)
     }

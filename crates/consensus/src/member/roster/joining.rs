@@ -243,8 +243,8 @@ impl Roster {
     }
 
     pub(crate) fn answer_joiner(&self, cx: &mut Context, to: Sid, is_success: bool, comment: &str) {
-        let servers = self.servers().into_iter().flat_map(Servers::iter);
-        let remote_addresses = servers.map(|(_, address)| address.to_owned()).collect();
+        let members = self.members();
+        let remote_addresses = members.map(|(_, address)| address.to_owned()).collect();
         let message = PeerMessage::AddServerReply {
             is_success,
             comment: comment.to_owned(),

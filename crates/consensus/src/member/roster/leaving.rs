@@ -53,6 +53,17 @@ impl Departing {
     }
 }
 
+/// What becomes of a request for a removal.
+#[derive(Debug)]
+pub(crate) enum Requested {
+    /// It is under way; its end is logged and told to its requester.
+    Begun,
+    /// This leader itself can be spared. It must leave.
+    Leave,
+    /// It has ended: success and comment.
+    Ended(bool, String),
+}
+
 /// The leaving member's side.
 impl Roster {
     /// Starts leaving; the request follows in the next [`Roster::leaving_time`].
@@ -97,7 +108,7 @@ impl Roster {
             Level::Info,
             "sending remove request (joining=false, leaving=true)".to_owned(),
         );
-        for sid in self.sids() {
+        for sid in self.others(own) {
             let message = PeerMessage::RemoveServer { server_id: own };
             cx.send(sid, message);
         }
@@ -207,8 +218,7 @@ impl Roster {
 
 /// The removing leader's side.
 impl Roster {
-    /// Requests a removal. Returns success and comment of an immediate answer; `None` if the
-    /// removal is in progress. `leads`: this member's database leads.
+    /// Requests a removal, perhaps of this leader itself. `leads`: this member's database leads.
     pub(crate) fn request_removal(
         &mut self,
         cx: &mut Context,
@@ -216,8 +226,8 @@ impl Roster {
         leads: bool,
         target: Sid,
         requester: Option<Sid>,
-    ) -> Option<(bool, String)> {
-        let no = |comment: &str| Some((false, comment.to_owned()));
+    ) -> Requested {
+        let no = |comment: &str| Requested::Ended(false, comment.to_owned());
         if !leads {
             return no("not leader");
         }
@@ -239,10 +249,15 @@ impl Roster {
             return no("in progress");
         }
         if !self.contains(target) {
-            return Some((true, "already not in cluster".to_owned()));
+            return Requested::Ended(true, "already not in cluster".to_owned());
         }
         if let Err(reason) = self.check_removal(cx, lease, target) {
-            return Some((false, reason));
+            return Requested::Ended(false, reason);
+        }
+        // It gives up its leadership to leave, and no later refusal ends its request. So it is
+        // checked before.
+        if target == cx.own() {
+            return Requested::Leave;
         }
         self.list.removals.push_back(Removal {
             target,
@@ -256,7 +271,7 @@ impl Roster {
             self.list.removals.len(),
             self.count()
         );
-        None
+        Requested::Begun
     }
 
     /// Whether a server is being removed.
@@ -264,15 +279,8 @@ impl Roster {
         self.list.is_going(sid)
     }
 
-    /// Checks that this member can be spared as well as those that are being removed. A leader that
-    /// is kicked asks this before it begins to leave: it gives up its leadership for that, and no
-    /// later refusal ends its request.
-    pub(crate) fn check_removal(
-        &self,
-        cx: &Context,
-        lease: &Lease,
-        target: Sid,
-    ) -> Result<(), String> {
+    /// Checks that a member can be spared as well as those that are being removed.
+    fn check_removal(&self, cx: &Context, lease: &Lease, target: Sid) -> Result<(), String> {
         let going = self.list.removals.iter().map(|it| it.target);
         let going: Vec<Sid> = going.chain([target]).collect();
         if self.count() <= going.len() {
@@ -283,8 +291,8 @@ impl Roster {
 
     /// Checks that the members that would remain without `going` include a working majority.
     fn check_removals(&self, cx: &Context, lease: &Lease, going: &[Sid]) -> Result<(), String> {
-        let mut remaining = self.sids();
-        remaining.retain(|sid| !going.contains(sid));
+        let members = self.members().map(|(sid, _)| sid);
+        let remaining: Vec<Sid> = members.filter(|sid| !going.contains(sid)).collect();
         let quorum = remaining.len() / 2 + 1;
         let fit = remaining
             .iter()
@@ -312,7 +320,7 @@ impl Roster {
             return;
         }
         self.watch_joiners(cx, timer_ms);
-        let Some(servers) = self.servers().cloned() else {
+        let Some(servers) = self.list.servers().cloned() else {
             return;
         };
         if !self.propose_joiner(cx, &servers) {
@@ -400,6 +408,12 @@ impl Roster {
         answer_removal(cx, file, (requester, target), is_success, comment);
     }
 
+    /// This leader begins to leave, because another member asked for that: its answer.
+    pub(crate) fn answer_own_removal(&self, cx: &mut Context, file: &mut LogFile, requester: Sid) {
+        let ends = (Some(requester), cx.own());
+        answer_removal(cx, file, ends, false, "in progress");
+    }
+
     /// A server that is not a member stands for election or asks for a snapshot: it was removed
     /// while it was down. Returns whether it was told so.
     pub(crate) fn tell_not_member(
@@ -434,7 +448,7 @@ impl Roster {
 }
 
 /// Tells the requester about a removal, and the removed server itself.
-pub(crate) fn answer_removal(
+fn answer_removal(
     cx: &mut Context,
     file: &mut LogFile,
     (requester, target): (Option<Sid>, Sid),

@@ -101,7 +101,7 @@ impl Search {
     }
 
     fn ask_all(&self, cx: &mut Context, roster: &Roster) {
-        for sid in roster.sids() {
+        for sid in roster.others(cx.own()) {
             self.ask(cx, roster, sid);
         }
     }
@@ -178,10 +178,8 @@ impl Search {
             return;
         };
         let rounds = if has_leader { question.rounds } else { 0 };
-        let others = roster.sids().into_iter();
-        let mut awaited = others.filter(|sid| {
-            *sid != cx.own()
-                && !question.answered.contains(sid)
+        let mut awaited = roster.others(cx.own()).filter(|sid| {
+            !question.answered.contains(sid)
                 && (rounds < ROUNDS || cx.peers.is_up(*sid))
                 && rounds < ROUNDS_MAX
         });
