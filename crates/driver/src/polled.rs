@@ -31,6 +31,7 @@ use corvid_data::Uuid;
 use corvid_data::members::is_id;
 use corvid_idl::{Class, Idl, Misuse, TableCondition};
 use corvid_net::clock;
+use corvid_net::fork::Home;
 use corvid_net::random::Random;
 use corvid_net::readiness::Wanted;
 use corvid_net::stream::Resolve;
@@ -56,6 +57,8 @@ pub struct Client {
     idl: Idl,
     transport: Transport,
     random: Random,
+    /// The process for which transactions get ids; `None` before the first run.
+    numbered_in: Option<Home>,
     credentials: Option<Arc<Credentials>>,
     /// Whether the client keeps trying to connect forever.
     is_persistent: bool,
@@ -140,6 +143,7 @@ impl Client {
             idl,
             transport: Transport::new(Resolve::Later),
             random,
+            numbered_in: None,
             credentials: None,
             is_persistent: true,
             had_lock: false,
@@ -304,6 +308,7 @@ impl Client {
 
     fn work(&mut self, ends_at_change: bool) -> Result<bool, Misuse> {
         self.check_process()?;
+        self.number_transactions();
         let seqno = self.idl.change_seqno();
         // The program must see each loss of its lock, even if the next message or connection brings
         // the lock back. If a call since the last run lost the lock, this run reads nothing:
@@ -342,6 +347,21 @@ impl Client {
         self.log_forwarder.drain(&mut self.idl);
         self.tell_outage();
         Ok(self.idl.change_seqno() != seqno)
+    }
+
+    /// Gives the session ids for transactions that no other process draws: a forked child may have
+    /// a copy of the client, created before the fork.
+    fn number_transactions(&mut self) {
+        if self.numbered_in.is_some_and(Home::is_this_process) {
+            return;
+        }
+        // Without random bytes, transactions have no ids: their outcome is unknown after a lost
+        // connection.
+        if let Ok(key) = self.random.bytes() {
+            let key = u128::from_ne_bytes(key);
+            self.idl.session().set_transaction_ids(key);
+            self.numbered_in = Some(Home::this_process());
+        }
     }
 
     /// Logs the obstacle that keeps the client from its contents, for a program that is waiting for

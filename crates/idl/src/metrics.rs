@@ -73,6 +73,7 @@ impl Metrics {
             ("messages_received", session.messages_received),
             ("resyncs_full", session.resyncs_full),
             ("resyncs_fast", session.resyncs_fast),
+            ("transactions_repeated", session.transactions_repeated),
             ("updates_applied", self.updates_applied),
             ("updates_refused", self.updates_refused),
             ("rows_inserted", self.rows_inserted),

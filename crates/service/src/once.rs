@@ -25,6 +25,8 @@ use std::hash::BuildHasher;
 use bytes::Bytes;
 use corvid_data::{TrustedKeys, Uuid};
 use corvid_json::{Kind, Reader};
+pub use corvid_session::once::{announce, is_announced, transaction_id};
+pub(crate) use corvid_session::once::{EXECUTION_AT, judges_clients};
 use sha1::{Digest, Sha1};
 
 use crate::relayed_client::RelayedClient;
@@ -40,55 +42,6 @@ pub(crate) const RESULT_BYTES_MAX: usize = 64 << 10;
 
 /// The error of a transaction of which it is unknown whether it was executed.
 pub(crate) const CANCELED: &[u8] = b"\"canceled\"";
-
-/// The bits of a server id by which a server announces that it supports `transact_once`.
-const MARK: [(usize, u8); 3] = [
-    // Version 8 (RFC 9562): the server chooses the meaning of the other bits.
-    (6, 0x8c),
-    // The variant of all UUIDs, and bits that distinguish ours from other UUIDs of version 8.
-    (8, 0xb7),
-    (9, 0x1d),
-];
-/// The byte that tells how much the server supports; each level includes the ones below.
-const LEVEL_AT: usize = 7;
-/// The server supports `transact_once` with three parameters.
-const LEVEL_ONCE: u8 = 1;
-/// The server also checks the roles of a relay's client, the fourth parameter.
-const LEVEL_CLIENT: u8 = 2;
-
-/// `id` with the bits that announce what this server supports.
-#[must_use]
-pub fn announce(mut id: Uuid) -> Uuid {
-    for (at, byte) in MARK {
-        id.0[at] = byte;
-    }
-    id.0[LEVEL_AT] = LEVEL_CLIENT;
-    id
-}
-
-/// Whether the server with this id supports `transact_once`.
-#[must_use]
-pub fn is_announced(id: Uuid) -> bool {
-    let is_marked = MARK.iter().all(|(at, byte)| id.0[*at] == *byte);
-    is_marked && (LEVEL_ONCE..=LEVEL_CLIENT).contains(&id.0[LEVEL_AT])
-}
-
-/// Whether the server with this id checks the roles of a relay's client.
-#[must_use]
-pub(crate) fn judges_clients(id: Uuid) -> bool {
-    is_announced(id) && id.0[LEVEL_AT] >= LEVEL_CLIENT
-}
-
-/// The bytes of a commit's id that distinguish executions of one transaction; byte 6 has the UUID's
-/// version. They are zero in a client's id.
-const EXECUTION_AT: [usize; 3] = [4, 5, 7];
-
-/// Makes the id of a transaction from random bytes.
-#[must_use]
-pub fn transaction_id(mut random: Uuid) -> Uuid {
-    EXECUTION_AT.into_iter().for_each(|at| random.0[at] = 0);
-    random
-}
 
 /// A transaction as its commits show it: a hash of its id, which cannot be inverted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -473,19 +426,6 @@ mod tests {
 
     fn result(length: usize) -> OnceOutcome {
         OnceOutcome::Result(Some(vec![b'x'; length].into()))
-    }
-
-    #[test]
-    fn ids_announce_and_random_ids_do_not() {
-        let random = Uuid::parse(b"d7a3bf0c-5e0c-4b2a-9b63-0d8ad7a2ce10").expect("a UUID");
-        let announced = announce(random);
-        assert!(is_announced(announced) && !is_announced(random));
-        assert_eq!(
-            announced.to_string(),
-            "d7a3bf0c-5e0c-8c02-b71d-0d8ad7a2ce10"
-        );
-        let earlier = Uuid::parse(b"d7a3bf0c-5e0c-8c01-b71d-0d8ad7a2ce10").expect("a UUID");
-        assert!(is_announced(earlier) && !judges_clients(earlier) && judges_clients(announced));
     }
 
     #[test]

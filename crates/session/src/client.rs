@@ -26,6 +26,7 @@ mod handshake;
 mod inbound;
 mod lagging;
 mod lost_relay;
+mod repeatable;
 mod traffic;
 
 use std::collections::{BTreeMap, VecDeque};
@@ -51,6 +52,7 @@ use crate::refused_clause::RefusedClause;
 use crate::server_db::{ServerDb, ServerRequirements, ServerStatus};
 use lagging::Lagging;
 use lost_relay::LostRelay;
+use repeatable::Repeatable;
 
 /// Messages handled per call; the rest are handled by the next call, which is due at once.
 pub const MESSAGES_MAX: usize = 50;
@@ -146,6 +148,8 @@ pub struct Client {
     state: State,
     next_id: u64,
     pending: BTreeMap<u64, Purpose>,
+    /// Transactions that can be sent again.
+    repeatable: Repeatable,
     outputs: VecDeque<Output>,
     events: VecDeque<Event>,
     server_db: Option<ServerDb>,
@@ -209,6 +213,7 @@ impl Client {
             state: State::Down,
             next_id: 1,
             pending: BTreeMap::new(),
+            repeatable: Repeatable::default(),
             outputs: VecDeque::new(),
             events: VecDeque::new(),
             server_db: None,
@@ -544,8 +549,14 @@ impl Client {
             .then(|| RequestId(self.request(method, params, Purpose::User)))
     }
 
-    /// Sends a transaction; `operations` is a comma-separated list of JSON values.
+    /// Sends a transaction; `operations` is a comma-separated list of JSON values. Returns `None`,
+    /// and sends nothing, unless the contents are current. With
+    /// [`Client::set_transaction_ids`], a server that supports it executes the transaction once,
+    /// and its reply arrives although the connection was lost meanwhile.
     pub fn transact(&mut self, operations: &[u8]) -> Option<RequestId> {
+        if !self.is_monitoring() {
+            return None;
+        }
         let mut params = Vec::with_capacity(operations.len() + self.options.database.len() + 8);
         params.push(b'[');
         write::string(&mut params, self.options.database.as_bytes());
@@ -554,11 +565,12 @@ impl Client {
             params.extend_from_slice(operations);
         }
         params.push(b']');
-        self.send_request("transact", &params)
+        Some(self.send_transaction(params))
     }
 
     /// Asks the server to cancel a request if it is still blocked; its answer arrives anyway.
     pub fn cancel_request(&mut self, id: RequestId) {
+        self.cancel_transaction(id.0);
         if self.pending.get(&id.0) == Some(&Purpose::User) {
             let mut text = Vec::new();
             message::write_notification(&mut text, "cancel", format!("[{}]", id.0).as_bytes());
@@ -566,8 +578,10 @@ impl Client {
         }
     }
 
-    /// Drops the answer to a request, which is executed nevertheless.
+    /// Drops the answer to a request, which is executed nevertheless. A transaction that waits to be
+    /// sent again is not sent.
     pub fn forget_request(&mut self, id: RequestId) {
+        self.forget_transaction(id.0);
         if self.pending.get(&id.0) == Some(&Purpose::User) {
             self.pending.remove(&id.0);
         }
@@ -650,6 +664,8 @@ impl Client {
             self.link.is_good(now_ms);
             self.send_conditions();
         }
+        // Before the caller can send another transaction.
+        self.send_again();
         loop {
             // Logged before the next remote is tried: later messages carry its name.
             self.log_connection();
@@ -667,6 +683,10 @@ impl Client {
                 }
                 Demand::Probe => self.send(message::PROBE.to_vec()),
             }
+        }
+        if !self.link.is_alive() {
+            // The last attempt has just ended: no server can be asked.
+            self.send_again();
         }
         self.log_connection();
     }
@@ -711,9 +731,10 @@ impl Client {
         } else if is_attempt_over {
             self.metrics.failures += 1;
         }
-        // No reply can arrive any more, so the outcome of these requests is unknown.
+        // No reply can arrive any more, so the outcome of these requests is unknown. Transactions
+        // with ids wait for the next connection.
         for (id, purpose) in std::mem::take(&mut self.pending) {
-            if purpose == Purpose::User {
+            if purpose == Purpose::User && !self.keeps_lost(id, now_ms) {
                 self.events.push_back(Event::Reply {
                     id: RequestId(id),
                     outcome: Outcome::Lost,
@@ -774,12 +795,17 @@ impl Client {
     fn request(&mut self, method: &str, params: &[u8], purpose: Purpose) -> u64 {
         let id = self.next_id;
         self.next_id += 1;
+        self.send_request_as(id, method, params, purpose);
+        id
+    }
+
+    /// Sends a request under this id.
+    fn send_request_as(&mut self, id: u64, method: &str, params: &[u8], purpose: Purpose) {
         let mut text = Vec::with_capacity(params.len() + method.len() + 48);
         message::write_request(&mut text, method, params, id.to_string().as_bytes());
         let before = self.pending.insert(id, purpose);
         assert!(before.is_none(), "an answer belongs to one request");
         self.send(text);
-        id
     }
 
     /// Ignores the answers to these requests.

@@ -54,7 +54,8 @@ pub enum Outcome {
     Result(Vec<u8>),
     /// The error as JSON.
     Error(Vec<u8>),
-    /// The connection ended; the request may have been executed or not.
+    /// The connection ended, and no server could tell the outcome; the request may have been
+    /// executed or not.
     Lost,
 }
 
@@ -63,7 +64,8 @@ pub enum Outcome {
 pub enum Event {
     /// A connection was established.
     Connected,
-    /// The connection has ended. Requests in flight are then reported as [`Outcome::Lost`].
+    /// The connection has ended. Requests in flight are then reported as [`Outcome::Lost`], except
+    /// transactions that the session sends again.
     Disconnected,
     /// The server has ended the monitor but the connection stays: the contents are requested again.
     /// Until they arrive, the changes on which the answers to requests depend are not reported.

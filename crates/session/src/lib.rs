@@ -23,6 +23,7 @@
 //! | choose what is monitored | [`Interest`], [`Condition`] |
 //! | apply updates | [`Update`], [`RowChange`] |
 //! | read updates by other rules | [`update::read_updates`] |
+//! | have transactions executed once | [`Client::set_transaction_ids`], [`once`] |
 //! | see why there is no server | [`LastError`], [`Failure`] |
 
 pub mod client;
@@ -35,6 +36,7 @@ mod link;
 mod lock;
 pub mod log_message;
 pub mod metrics;
+pub mod once;
 pub mod plan;
 pub mod prng;
 mod refused_clause;

@@ -78,6 +78,13 @@ pub enum LogMessage {
         /// The error as JSON.
         error: String,
     },
+    /// The session sends transactions again whose connection was lost before their replies.
+    SendingAgain {
+        /// Name of the database.
+        database: String,
+        /// How many.
+        count: usize,
+    },
     /// The server refused the client's lock request.
     LockRefused {
         /// Name of the lock.
@@ -94,6 +101,7 @@ impl LogMessage {
         match self {
             LogMessage::Connection { event, .. } => event.level(),
             LogMessage::Traffic { .. } => Level::Debug,
+            LogMessage::SendingAgain { .. } => Level::Info,
             LogMessage::Leaving { failure, .. } => match failure {
                 Failure::Malformed(_) | Failure::Inconsistent(_) | Failure::Refused { .. } => {
                     Level::Warn
@@ -164,6 +172,17 @@ impl Display for LogMessage {
                 f,
                 "server refused new conditions for {database} database, so the previous ones stay in force: {error}"
             ),
+            LogMessage::SendingAgain { database, count } => {
+                let noun = if *count == 1 {
+                    "transaction"
+                } else {
+                    "transactions"
+                };
+                write!(
+                    f,
+                    "{database} database: the connection was lost before the reply; sending {count} {noun} again, to be executed once"
+                )
+            }
             LogMessage::LockRefused { name, error } => {
                 write!(f, "server refused lock {name}: {error}")
             }

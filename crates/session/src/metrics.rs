@@ -28,4 +28,6 @@ pub struct SessionMetrics {
     pub resyncs_full: u64,
     /// Replies with only the changes since the last connection.
     pub resyncs_fast: u64,
+    /// Transactions sent again after a lost connection.
+    pub transactions_repeated: u64,
 }

@@ -185,6 +185,12 @@ impl Outcomes {
             // then.
             let known = forward.once.and_then(|once| once.after);
             let after = known.map(|after| after.0);
+            // It may have been executed through another relay, and this source cannot tell.
+            if known.is_some() && once_at.is_none() {
+                decided.push((forward.id, canceled(last)));
+                self.waiting.pop_front();
+                continue;
+            }
             let form = Form::of(forward, once_at, after, judges_clients);
             let Some(request) = client.send_request(form.method, &form.params) else {
                 break;
@@ -374,7 +380,7 @@ impl<'f> Form<'f> {
             let client = Some(&*for_source.client);
             return Form {
                 method: "transact_once",
-                params: once_params(id, after, &forward.params, client).into(),
+                params: once::params(id, after, &forward.params, client).into(),
                 is_guarded: false,
             };
         }
@@ -382,7 +388,7 @@ impl<'f> Form<'f> {
         let params = guarded.map_or(&forward.params, |guarded| &guarded.params);
         let (method, params) = match once_at {
             Some(_) => {
-                let params = once_params(Some(forward.id.0), after, params, None);
+                let params = once::params(Some(forward.id.0), after, params, None);
                 ("transact_once", params.into())
             }
             None => ("transact", Cow::Borrowed(&**params)),
@@ -393,24 +399,6 @@ impl<'f> Form<'f> {
             is_guarded: guarded.is_some(),
         }
     }
-}
-
-/// The `params` of `transact_once`.
-fn once_params(
-    id: Option<Uuid>,
-    after: Option<Uuid>,
-    params: &[u8],
-    client: Option<&[u8]>,
-) -> Vec<u8> {
-    let text = |id: Option<Uuid>| id.map_or("null".to_owned(), |id| format!("\"{id}\""));
-    let head = format!("[{},{},", text(id), text(after.filter(|_| id.is_some())));
-    let mut out = [head.as_bytes(), params].concat();
-    if let Some(client) = client {
-        out.push(b',');
-        out.extend_from_slice(client);
-    }
-    out.push(b']');
-    out
 }
 
 /// The `result` of a transaction without the results of its guards. A guard that failed becomes the

@@ -293,9 +293,17 @@ impl Forwarding {
         // At the source the relay's session owns the locks of all its clients: an `assert` is
         // judged here, and once more now, because the request may have waited.
         if self.is_relay() && asserts && !owns_asserted(request, parts.environment) {
-            self.fail_assertion(number, steps, parts);
-            return true;
+            if !is_sent_again(request) {
+                self.fail_assertion(number, steps, parts);
+                return true;
+            }
+            // It may have been executed when its client owned the lock over another connection.
+            // The source is asked for the outcome, and executes nothing: no commit has this id.
+            self.in_flight.only_ask(number);
         }
+        let Some(request) = self.in_flight.request(number) else {
+            return false;
+        };
         match compose_forward(request, asserts, self.is_relay(), parts) {
             Ok((forward, locks)) => {
                 self.in_flight.forwarded(number, forward.id, locks);
@@ -458,6 +466,11 @@ fn compose_forward(
         return Err(WireError::new(Tag::ResourcesExhausted, why.to_string()));
     }
     Ok((forward, locks))
+}
+
+/// Whether the client of a relay has sent this transaction before, over another connection.
+pub(super) fn is_sent_again(request: &Request) -> bool {
+    request.once.is_some_and(|once| once.after.is_some())
 }
 
 /// Whether a transaction of a relay's session may go to the source as far as its locks are

@@ -15,7 +15,7 @@ use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
 
 use bytes::Bytes;
 use corvid_consensus::database::{Finding, ForwardOutcome};
-use corvid_data::TrustedKeys;
+use corvid_data::{TrustedKeys, Uuid};
 use corvid_log::cluster::{Eid, Index, Term};
 use corvid_monitor::SessionId;
 
@@ -347,6 +347,15 @@ impl InFlight {
         Some(&self.entries.get(&number)?.request)
     }
 
+    /// The other server is only asked for the outcome of a waiting transaction with an id, and
+    /// executes nothing.
+    pub(crate) fn only_ask(&mut self, number: Number) {
+        let entry = self.entries.get_mut(&number);
+        if let Some(once) = entry.and_then(|entry| entry.request.once.as_mut()) {
+            once.after = Some(Uuid::ZERO);
+        }
+    }
+
     /// A waiting request has been forwarded under this id.
     pub(crate) fn forwarded(&mut self, number: Number, id: Eid, locks: Vec<String>) {
         let Some(entry) = self.entries.get_mut(&number) else {
@@ -649,8 +658,6 @@ fn cost(request: &Request) -> usize {
 #[cfg(test)]
 mod tests {
     use std::sync::Arc;
-
-    use corvid_data::Uuid;
 
     use super::*;
     use crate::message::SessionInfo;

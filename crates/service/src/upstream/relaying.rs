@@ -12,6 +12,9 @@
 //! | no source can be reached | its errors are known now; otherwise its client would wait for them |
 //! | it asserts a lock that its session does not own | at the source the relay's session may own it, for another client |
 //!
+//! A transaction that its client sends again (`transact_once`) is not tried, unless the client is
+//! read-only: the contents here may include its own effect, so only the source can judge it.
+//!
 //! A trial that fails is the answer, unless only the commit failed: the relay may be behind, so the
 //! source decides about references and indexes. A trial sees what the relay has, so it waits until
 //! the earlier transactions of its session are answered; all others follow each other without
@@ -25,7 +28,7 @@ use corvid_monitor::SessionId;
 
 use super::Parts;
 use super::execution::execute_for;
-use super::forwarding::{Forwarding, owns_asserted};
+use super::forwarding::{Forwarding, is_sent_again, owns_asserted};
 use super::identity::identity_of;
 use super::in_flight::Number;
 use super::request_stage::Stage;
@@ -65,7 +68,11 @@ impl Forwarding {
     /// Whether a transaction is for the source, and is not tried here.
     pub(super) fn relays_at_once(&self, request: &Request, environment: &Environment) -> bool {
         let kind = TransactionKind::of(request.params());
-        kind.is_for_source && !self.must_try(request, kind, environment)
+        // A trial would judge a transaction by contents that may include its own effect: a `wait`
+        // that was satisfied then may not be now. Only the source knows. A client that may not
+        // write has written nothing.
+        let may_have_happened = is_sent_again(request) && !request.is_read_only();
+        kind.is_for_source && (may_have_happened || !self.must_try(request, kind, environment))
     }
 
     fn must_try(

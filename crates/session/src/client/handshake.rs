@@ -39,7 +39,7 @@ impl Client {
             Purpose::ServerSchema,
         );
         if is_new {
-            if self.options.asks_server_id {
+            if self.options.asks_server_id || self.repeatable.has_ids() {
                 self.request("get_server_id", b"[]", Purpose::ServerId);
             }
             self.request_lock();

@@ -12,7 +12,7 @@ use corvid_rpc::wire_log::Direction;
 use super::contents::uuid;
 use super::handshake::{method, monitor_id};
 use super::{Client, Purpose, State};
-use crate::event::{Event, Outcome, RequestId};
+use crate::event::{Event, RequestId};
 use crate::failure::Failure;
 use crate::log_message::LogMessage;
 use crate::server_db;
@@ -57,10 +57,7 @@ impl Client {
         };
         match (purpose, answer) {
             (Purpose::User, answer) => {
-                let outcome = match answer {
-                    Ok(result) => Outcome::Result(result.to_vec()),
-                    Err(error) => Outcome::Error(error.to_vec()),
-                };
+                let outcome = self.outcome(id, answer);
                 let id = RequestId(id);
                 self.events.push_back(Event::Reply { id, outcome });
             }

@@ -6,6 +6,7 @@ mod errors;
 mod handshake;
 mod link;
 mod locks;
+mod once;
 mod play;
 mod requests;
 mod servers;
