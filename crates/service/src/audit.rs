@@ -20,6 +20,7 @@ use corvid_log::cluster::Sid;
 use corvid_monitor::SessionId;
 
 use crate::message::SessionInfo;
+use crate::once::recorded::clients_comment;
 pub use exclusions::{Excluded, Exclusions};
 
 /// Rows per record; a larger transaction has several records.
@@ -275,7 +276,7 @@ impl Entry {
             for (name, value) in outcome {
                 object = object.string(name, value);
             }
-            object = with_comment(object, &delta.comment);
+            object = with_comment(object, clients_comment(&delta.comment));
             if parts > 1 {
                 write::integer(object.member("part"), number as i64 + 1);
                 write::integer(object.member("parts"), parts as i64);

@@ -44,6 +44,7 @@ use crate::job::JobResult;
 use crate::locks::Locks;
 use crate::message::{Completion, Control, DatabaseId, Event, Now, ToDatabase};
 use crate::observers::Observers;
+use crate::once::RecordedCommits;
 use crate::replies::{PendingQueue, Reason, inputs_as_garbage};
 use crate::schema_epoch::SchemaEpochs;
 use crate::storage::{FileState, Growth};
@@ -64,6 +65,8 @@ pub struct Options {
     pub column_diff: bool,
     /// Keep a transaction history for `monitor_cond_since`.
     pub history: bool,
+    /// The last commits that the records of the file name.
+    pub recorded: RecordedCommits,
 }
 
 /// The state machine of one served database.
@@ -101,6 +104,7 @@ impl DatabaseService {
             file,
             column_diff,
             history: keeps_history,
+            recorded,
         } = options;
         let mut environment = Environment::new(locks, epochs, uuids);
         let shares_history = model.shares_history();
@@ -121,7 +125,7 @@ impl DatabaseService {
             database,
             environment,
             subscriptions: Subscriptions::new(monitors, keeps_history),
-            executor: Executor::new(last_txn),
+            executor: Executor::new(last_txn, &recorded),
             pending: PendingQueue::default(),
             file: DatabaseFile::new(growth, column_diff),
             barrier_queue: BarrierQueue::default(),

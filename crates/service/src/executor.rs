@@ -22,6 +22,7 @@ use crate::barrier::{Activity, UnderWay};
 use crate::client_memory::{self, Retained};
 use crate::environment::Environment;
 use crate::message::Request;
+use crate::once::RecordedCommits;
 use crate::replies::SELECT_STEPS_MAX;
 use crate::session_limits;
 use triggers::{Trigger, Triggers, trigger_bytes};
@@ -40,11 +41,11 @@ pub(crate) struct Executor {
 }
 
 impl Executor {
-    /// Of a database whose last commit is this one.
-    pub(crate) fn new(last: Uuid) -> Executor {
+    /// Of a database whose last commit is this one, after those that its file names.
+    pub(crate) fn new(last: Uuid, recorded: &RecordedCommits) -> Executor {
         Executor {
             triggers: Triggers::default(),
-            once: OnceState::new(last),
+            once: OnceState::restored(last, recorded),
             next_seqno: 0,
             select_steps_max: SELECT_STEPS_MAX,
         }

@@ -19,6 +19,8 @@
 //! names, a transaction whose key is that of a remembered commit is never executed. Memory is
 //! bounded by `IDS_MAX` and `RESULTS_BYTES_MAX`.
 
+pub(crate) mod recorded;
+
 use std::collections::{BTreeMap, HashSet, VecDeque};
 use std::hash::BuildHasher;
 
@@ -30,6 +32,8 @@ pub(crate) use corvid_session::once::{EXECUTION_AT, judges_clients};
 use sha1::{Digest, Sha1};
 
 use crate::relayed_client::RelayedClient;
+use recorded::{COMPACTED_MAX, RecordedCommit};
+pub use recorded::RecordedCommits;
 
 /// Commits that are remembered: 16 bytes each, and about 30 after the first `transact_once`.
 const IDS_MAX: usize = 1 << 18;
@@ -224,6 +228,48 @@ impl OnceTable {
         }
     }
 
+    /// The table of a database whose last commit is this one, after those that its file names.
+    pub(crate) fn restored(last: Uuid, recorded: &RecordedCommits) -> OnceTable {
+        let mut table = OnceTable::new(last);
+        for commit in recorded.iter() {
+            // Before `last`, with which this server's own history begins.
+            table.commits.insert(table.commits.len() - 1, commit.id);
+            if let Some(result) = &commit.result {
+                let outcome = OnceOutcome::Result(Some(result.clone()));
+                table.remember(Key::of_commit(commit.id), outcome);
+            }
+        }
+        while table.commits.len() > IDS_MAX {
+            table.commits.pop_front();
+        }
+        if table.commits.len() > 1 {
+            table.make_known();
+        }
+        table
+    }
+
+    /// The last commits, for a new file in place of the records that name them. All of them, not
+    /// only those with ids: a client that sends a transaction again may name any.
+    pub(crate) fn recorded(&self) -> RecordedCommits {
+        // No client has ever sent a transaction with an id.
+        if self.known.is_none() {
+            return RecordedCommits::default();
+        }
+        let excess = self.commits.len().saturating_sub(COMPACTED_MAX);
+        let commits = self.commits.iter().skip(excess);
+        let commits = commits.filter(|id| **id != Uuid::ZERO).map(|id| {
+            let outcome = self.outcomes.get(&Key::of_commit(*id));
+            let result = match outcome.map(|remembered| &remembered.outcome) {
+                Some(OnceOutcome::Result(result)) => result.clone(),
+                _ => None,
+            };
+            RecordedCommit { id: *id, result }
+        });
+        let mut recorded = RecordedCommits::default();
+        recorded.extend(commits.collect());
+        recorded
+    }
+
     /// The id of the commit if the transaction is executed now, by the leader of this term or by a
     /// database without one (`None`).
     pub(crate) fn commit_id(&self, transaction: Uuid, term: Option<u64>) -> Uuid {
@@ -255,18 +301,25 @@ impl OnceTable {
         known.is_some_and(|known| known != hash(text))
     }
 
+    /// Makes the fingerprints of the commits, unless they are there.
+    fn make_known(&mut self) {
+        let commits = &self.commits;
+        self.known.get_or_insert_with(|| {
+            let keys = commits.iter().map(|commit| Key::of_commit(*commit));
+            keys.map(Key::fingerprint).collect()
+        });
+    }
+
     /// Decides whether a transaction was executed.
     pub(crate) fn judge(&mut self, once: Once) -> Verdict<'_> {
+        self.make_known();
         let key = Key::of(once.id);
         if let Some(remembered) = self.outcomes.get(&key) {
             return Verdict::Executed(&remembered.outcome);
         }
-        let commits = &self.commits;
-        let known = self.known.get_or_insert_with(|| {
-            let keys = commits.iter().map(|commit| Key::of_commit(*commit));
-            keys.map(Key::fingerprint).collect()
-        });
-        if known.contains(&key.fingerprint()) {
+        let known = self.known.as_ref();
+        let is_known = |key: Key| known.is_some_and(|known| known.contains(&key.fingerprint()));
+        if is_known(key) {
             return Verdict::Executed(&OnceOutcome::Result(None));
         }
         // The transaction's commit is not remembered. It was not executed if the commit that its
@@ -275,7 +328,7 @@ impl OnceTable {
             None => Verdict::New,
             // Without a history, all commits have this id.
             Some(Uuid::ZERO) => Verdict::Unknown,
-            Some(after) if known.contains(&Key::of_commit(after).fingerprint()) => Verdict::New,
+            Some(after) if is_known(Key::of_commit(after)) => Verdict::New,
             Some(_) => Verdict::Unknown,
         }
     }

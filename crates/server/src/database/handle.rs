@@ -123,6 +123,7 @@ pub(crate) mod tests {
             file: None,
             column_diff: true,
             history: true,
+            recorded: corvid_service::once::RecordedCommits::default(),
         };
         let uuids = Box::new(RandomUuids::new().unwrap());
         let locks = Arc::default();

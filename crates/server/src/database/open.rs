@@ -12,6 +12,7 @@ use corvid_log::storage::FileSize;
 use corvid_log::{DiskFile, Ending, Fault, Magic, Source};
 use corvid_net::random::{PseudoRandom, Random};
 use corvid_net::{errno, os_name};
+use corvid_service::once::RecordedCommits;
 use corvid_service::storage::FileState;
 use corvid_service::storage::loading::Loaded;
 
@@ -89,6 +90,8 @@ pub(crate) struct OpenedFile {
     pub(crate) file: LogFile,
     /// The file's number of records and its size.
     pub(crate) state: FileState,
+    /// The last commits that the file's records name.
+    pub(crate) recorded: RecordedCommits,
     /// The copy that was made because the file ends in damage.
     pub(crate) salvage_copy: Option<PathBuf>,
 }
@@ -184,6 +187,7 @@ pub(crate) fn open(
     file.set_end(extent.good_end());
     Ok(Opened::Standalone(Box::new(OpenedFile {
         database: loaded.database,
+        recorded: loaded.recorded,
         file,
         salvage_copy,
         state: FileState {

@@ -202,7 +202,7 @@ impl Server {
         };
         let row = match opened {
             Opened::Standalone(opened) => {
-                let backing = Backing::File(opened.file, opened.state);
+                let backing = Backing::File(opened.file, opened.state, opened.recorded);
                 let row = self.serve(&request.absolute, opened.database, backing, replication);
                 if let Some(copy) = opened.salvage_copy {
                     self.config.metrics.set_salvage_copy(&name, copy);

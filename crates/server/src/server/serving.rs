@@ -17,6 +17,7 @@ use corvid_net::{errno, os_name};
 use corvid_reactor::mailbox::{MailSender, Mailbox};
 use corvid_service::applied_index::AppliedIndex;
 use corvid_service::message::{DatabaseId, ToDatabase};
+use corvid_service::once::RecordedCommits;
 use corvid_service::pump::Limits as PumpLimits;
 use corvid_service::replication::SourceId;
 use corvid_service::served_databases::ServedDatabases;
@@ -46,8 +47,8 @@ use crate::shard::ShardMessage;
 pub(super) enum Backing {
     /// Nowhere: `_Server`.
     Memory,
-    /// A separate file.
-    File(LogFile, FileState),
+    /// A separate file, whose records name these commits.
+    File(LogFile, FileState, RecordedCommits),
     /// The file of its member. The contents include these entries: the last applied one, and the
     /// last one with data.
     Member(Box<PreparedMember>, Index, Eid),
@@ -114,13 +115,15 @@ impl Server {
         };
         let is_server_db = matches!(backing, Backing::Memory);
         let mut file = None;
+        let mut recorded = RecordedCommits::default();
         let mut member = None;
         let mut joined = None;
         // Only a member has an applied index: a relay shows none.
         let mut applied = None;
         let model = match backing {
             Backing::Memory => Model::server_db(),
-            Backing::File(of_database, state) => {
+            Backing::File(of_database, state, of_file) => {
+                recorded = of_file;
                 file = Some((of_database, state));
                 Model::standalone()
             }
@@ -150,6 +153,7 @@ impl Server {
             file: file.as_ref().map(|(_, state)| *state),
             column_diff: self.config.column_diff,
             history: !is_server_db && self.keeps_history,
+            recorded,
         };
         let mailbox = Mailbox::new();
         let sender = Arc::new(mailbox.sender());

@@ -141,7 +141,7 @@ impl DatabaseService {
         let snapshot = || {
             // The new file holds what is stored, and nothing that may still be undone.
             assert!(self.pending.is_empty(), "compaction waits at the barrier");
-            self.database.snapshot()
+            (self.database.snapshot(), self.executor.once.recorded())
         };
         let answer = self.file.compact(now, token, snapshot);
         self.outputs.events.extend(answer);

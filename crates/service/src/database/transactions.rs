@@ -276,6 +276,7 @@ impl DatabaseService {
                 if tally.error == Some(Tag::ResourcesExhausted) && !tally.has_failed_at_commit {
                     self.environment.memory().refuse();
                 }
+                let delta = self.name_in_record(delta, request.once, &answer);
                 let committed = delta.clone();
                 let origin = Origin::Client(request);
                 // Retries of blocked transactions, which the caller makes, have later replies.
@@ -306,6 +307,25 @@ impl DatabaseService {
                 None
             }
         }
+    }
+
+    /// Has the record of a commit name it, if its client may send the transaction again: a restarted
+    /// server finds the id and the result there.
+    fn name_in_record(
+        &self,
+        mut delta: Option<Arc<Delta>>,
+        once: Option<once::Once>,
+        answer: &Answer,
+    ) -> Option<Arc<Delta>> {
+        if let Some(delta) = &mut delta
+            && matches!(self.model.stored_by(self.file.exists()), StoredBy::Log)
+        {
+            let commit = once.map(|once| self.executor.once.recorded_commit(once.id, answer));
+            if commit.is_some() || !delta.comment.is_empty() {
+                once::recorded::complete_comment(&mut Arc::make_mut(delta).comment, commit);
+            }
+        }
+        delta
     }
 
     /// Queues a reply, which waits for the record of its commit, and requests the record to be

@@ -17,7 +17,10 @@ use corvid_data::{Tag, Uuid, WireError};
 use corvid_monitor::SessionId;
 
 use crate::message::Request;
-use crate::once::{Key, Once, OnceOutcome, OnceTable, RESULT_BYTES_MAX, Verdict};
+use crate::once::recorded::RecordedCommit;
+use crate::once::{
+    Key, Once, OnceOutcome, OnceTable, RESULT_BYTES_MAX, RecordedCommits, Verdict,
+};
 use crate::replies::{Answer, Pending};
 
 /// The transactions with ids.
@@ -38,6 +41,34 @@ impl OnceState {
             table: OnceTable::new(last),
             forwarded: BTreeMap::new(),
             tentative: BTreeSet::new(),
+        }
+    }
+
+    /// Of a database whose last commit is this one, after those that its file names.
+    pub(crate) fn restored(last: Uuid, recorded: &RecordedCommits) -> OnceState {
+        OnceState {
+            table: OnceTable::restored(last, recorded),
+            ..OnceState::new(last)
+        }
+    }
+
+    /// The last commits, for a new file.
+    pub(crate) fn recorded(&self) -> RecordedCommits {
+        self.table.recorded()
+    }
+
+    /// The commit of a transaction that its client may send again, as its record names it. It is
+    /// executed now, by a database of its own.
+    pub(crate) fn recorded_commit(&self, id: Uuid, answer: &Answer) -> RecordedCommit {
+        let result = match answer {
+            Answer::Result(result) if result.len() <= RESULT_BYTES_MAX => {
+                Some(Bytes::copy_from_slice(result))
+            }
+            _ => None,
+        };
+        RecordedCommit {
+            id: self.commit_id(id, None),
+            result,
         }
     }
 

@@ -10,6 +10,7 @@ use corvid_json::Value;
 use super::Limits;
 use crate::codec::{Damage, Reader, Recordable, Writer, recorded};
 use crate::message::{DatabaseId, Now};
+use crate::once::RecordedCommits;
 use crate::storage::FileState;
 use crate::tape::Tape;
 use crate::{Model, Options};
@@ -30,6 +31,8 @@ struct Settings {
     file: Option<FileState>,
     column_diff: bool,
     history: bool,
+    /// The comment that names the last commits; empty without any.
+    recorded: String,
     limits: Limits,
 }
 
@@ -40,6 +43,7 @@ recorded!(Settings {
     file,
     column_diff,
     history,
+    recorded,
     limits
 });
 recorded!(Now { mono_ms, wall_ms });
@@ -77,6 +81,7 @@ fn write(out: &mut Writer<'_>, now: Now, options: &Options, limits: &Limits, dat
         file: options.file,
         column_diff: options.column_diff,
         history: options.history,
+        recorded: options.recorded.to_comment().unwrap_or_default(),
         limits: *limits,
     };
     settings.write(out);
@@ -110,6 +115,7 @@ pub(crate) fn read(payload: &[u8]) -> Result<Head, Damage> {
         file: settings.file,
         column_diff: settings.column_diff,
         history: settings.history,
+        recorded: RecordedCommits::of_comment(&settings.recorded),
     };
     let json = Value::parse(from.bytes()?).map_err(|error| Damage(error.to_string()))?;
     let schema = Schema::from_json(&json).map_err(|error| Damage(error.to_string()))?;

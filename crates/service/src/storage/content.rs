@@ -1,18 +1,24 @@
-//! The content of a new file: a schema and one record with all rows of a snapshot.
+//! The content of a new file: a schema, one record with all rows of a snapshot, and one that names
+//! the last commits.
 //!
 //! Invariant: the snapshot is frozen. The rows stay the same however long writing takes, while the
 //! database goes on committing. Made by compaction and conversion; written on a rewrite thread.
 
 use corvid_engine::Snapshot;
+use corvid_json::ObjectWriter;
 use corvid_log::storage::FileContent;
-use corvid_log::{DiskError, Stamp, write_schema, write_snapshot};
+use corvid_log::{DiskError, Magic, Record, Stamp, write_schema, write_snapshot};
+
+use crate::once::RecordedCommits;
 
 /// Everything that a rewrite thread needs to write a new file.
 #[derive(Debug)]
 pub struct Content {
     /// The rows.
     pub snapshot: Snapshot,
-    /// `_comment` of their record.
+    /// The last commits in these rows, named by a record of their own.
+    pub recorded: RecordedCommits,
+    /// `_comment` of the record of the rows.
     pub comment: &'static str,
     /// `_date` of their record, ms since the Unix epoch.
     pub date_ms: i64,
@@ -49,6 +55,16 @@ impl FileContent for Content {
             with_defaults: false,
         };
         write_snapshot(schema, &stamp, |table| self.snapshot.rows(table), sink)?;
-        Ok(())
+        let Some(comment) = self.recorded.to_comment() else {
+            return Ok(());
+        };
+        let mut out = Vec::new();
+        let mut record = Record::begin(&mut out, Magic::Standalone);
+        ObjectWriter::new(record.body())
+            .string("_comment", comment.as_bytes())
+            .integer("_date", self.date_ms)
+            .end();
+        record.finish();
+        sink(&out)
     }
 }

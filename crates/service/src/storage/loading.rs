@@ -13,6 +13,8 @@ use corvid_engine::{BulkLoad, Database, Prepared, RowBuilder};
 use corvid_log::feed::{Decoded, Records};
 use corvid_log::{Cause, Damage, Extent, Feed, Job, ReadError, Source};
 
+use crate::once::RecordedCommits;
+
 /// Number of records whose rows are prefetched together before they are applied.
 const LOOK_AHEAD: usize = 8;
 
@@ -25,6 +27,8 @@ pub struct Loaded {
     pub extent: Extent,
     /// Why loading stopped before the end of the log; `None` if it did not.
     pub damage: Option<Damage>,
+    /// The last commits that the good records name.
+    pub recorded: RecordedCommits,
 }
 
 /// A long record cannot be applied in pieces: the log must be read again in whole records
@@ -35,8 +39,8 @@ pub struct Irregular;
 /// The outcome of one job.
 #[derive(Debug)]
 pub enum Outcome {
-    /// Decoded transactions, in order.
-    Transactions(Decoded<Prepared>),
+    /// Decoded transactions, in order, each with the commits that its record names.
+    Transactions(Decoded<(Prepared, RecordedCommits)>),
     /// A long record begins; its rows follow.
     Fill,
     /// Rows of the long record.
@@ -80,7 +84,8 @@ impl Decoder {
             Job::Records(records) => {
                 let guesses = self.guesses.load(Ordering::Relaxed);
                 let decoded = records.decode(&self.schema, |recorded| {
-                    self.rows.prepare(recorded, guesses, versions)
+                    let named = RecordedCommits::of(&recorded);
+                    (self.rows.prepare(recorded, guesses, versions), named)
                 });
                 reuse(records);
                 Outcome::Transactions(decoded)
@@ -117,6 +122,7 @@ impl Loaded {
             database,
             extent,
             damage: None,
+            recorded: RecordedCommits::default(),
         }
     }
 
@@ -171,21 +177,24 @@ impl Loaded {
     fn apply_transactions(
         &mut self,
         decoder: &Decoder,
-        decoded: Decoded<Prepared>,
+        decoded: Decoded<(Prepared, RecordedCommits)>,
         uuids: &mut dyn UuidSource,
     ) -> Option<Cause> {
         let count = decoded.transactions.len();
         let mut mistakes = 0;
         let mut transactions = decoded.transactions.into_iter();
-        while let Some((prepared, end)) = transactions.next() {
+        while let Some(((prepared, named), end)) = transactions.next() {
             let rest = transactions.as_slice();
             if rest.len().is_multiple_of(LOOK_AHEAD) {
                 let next = rest.iter().take(LOOK_AHEAD);
-                mistakes += self.database.prefetch(next.map(|(prepared, _)| prepared));
+                mistakes += self.database.prefetch(next.map(|((prepared, _), _)| prepared));
             }
             match self.database.load_prepared(prepared, uuids) {
                 // Only now: the extent never includes a record that was rejected.
-                Ok(()) => self.extent.accept(end),
+                Ok(()) => {
+                    self.extent.accept(end);
+                    self.recorded.append(named);
+                }
                 Err(error) => return Some(Cause::rejected(error)),
             }
         }

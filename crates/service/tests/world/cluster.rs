@@ -164,6 +164,7 @@ impl Cluster {
                 file: None,
                 column_diff: true,
                 history: false,
+                recorded: Default::default(),
             };
             let uuids = Box::new(Numbered(number as u64 + 1, 0));
             let locks = Arc::new(Mutex::new(Locks::new()));

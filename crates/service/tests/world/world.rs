@@ -281,6 +281,7 @@ impl World {
             file: disk.as_ref().map(Disk::state),
             column_diff: true,
             history: !is_server_db,
+            recorded: Default::default(),
         };
         let uuids = Box::new(Counter(self.uuid_base + u64::from(id.0) * 1_000_000));
         let (locks, epochs) = (self.locks.clone(), self.epochs.clone());

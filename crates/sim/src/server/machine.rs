@@ -28,7 +28,7 @@ use corvid_service::message::{
     Control, ControlAnswer, DatabaseId, Event, Piece, SessionInfo, SourceRequest, ToDatabase,
     ToShard,
 };
-use corvid_service::once::announce;
+use corvid_service::once::{RecordedCommits, announce};
 use corvid_service::pump::{Holder, Limits, Output};
 use corvid_service::replication::{Role, SourceEvent, SourceId, SourceOrder};
 use corvid_service::schema_epoch::SchemaEpochs;
@@ -174,6 +174,7 @@ struct Content {
     model: Model,
     file: Option<(Storage, FileState)>,
     history: bool,
+    recorded: RecordedCommits,
     /// Its row in `_Server` and the index in the row, if its member decides them.
     row: Option<(ServerRow, AppliedIndex)>,
 }
@@ -238,6 +239,7 @@ impl Machine {
             model: Model::standalone(),
             file: Some((storage, opened.state)),
             history,
+            recorded: opened.recorded,
             row: None,
         };
         Machine::assemble(now, seed, disk, served)
@@ -326,6 +328,7 @@ impl Machine {
             file: None,
             column_diff: true,
             history: false,
+            recorded: RecordedCommits::default(),
         };
         machine.begin_database(now, options, server);
         machine
@@ -341,6 +344,7 @@ impl Machine {
             file,
             column_diff: true,
             history: content.history,
+            recorded: content.recorded,
         };
         self.begin_database(now, options, content.database);
     }

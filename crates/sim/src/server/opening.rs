@@ -9,6 +9,7 @@ use corvid_engine::Database;
 use corvid_log::load::Cause;
 use corvid_log::salvage::{self, Bytes};
 use corvid_log::{Damage, DiskFile, Ending, Load, Magic, ReadError, Rot, Source, ending};
+use corvid_service::once::RecordedCommits;
 use corvid_service::storage::FileState;
 
 use crate::world::disk::Handle;
@@ -17,6 +18,8 @@ use crate::world::disk::Handle;
 pub(crate) struct Opened {
     pub(crate) database: Database,
     pub(crate) state: FileState,
+    /// The last commits that the records name.
+    pub(crate) recorded: RecordedCommits,
     /// The damage that follows the good part.
     pub(crate) damage: Option<Damage>,
     /// Number of whole records after the damage. The server saves a salvage copy before it cuts
@@ -79,13 +82,16 @@ pub(crate) fn open(
     let source = || FileSource { file, offset: 0 };
     let mut load = Load::open(source()).map_err(refusal)?;
     let mut database = Database::new(load.schema().clone(), seed);
+    let mut recorded = RecordedCommits::default();
     let damage = loop {
         match load.next_transaction() {
             Ok(None) => break None,
-            Ok(Some(recorded)) => {
-                if let Err(error) = database.apply_recorded(recorded, uuids) {
+            Ok(Some(transaction)) => {
+                let named = RecordedCommits::of(&transaction);
+                if let Err(error) = database.apply_recorded(transaction, uuids) {
                     break Some(load.reject(error));
                 }
+                recorded.append(named);
             }
             Err(damage) => break Some(damage),
         }
@@ -117,6 +123,7 @@ pub(crate) fn open(
     Ok(Opened {
         database,
         state,
+        recorded,
         damage,
         records_behind,
     })

@@ -15,6 +15,7 @@ use super::super::Now;
 use super::DatabaseFile;
 use crate::barrier::{Activity, UnderWay};
 use crate::message::Event;
+use crate::once::RecordedCommits;
 use crate::storage::Content;
 
 /// The purpose of a new file.
@@ -110,7 +111,7 @@ impl DatabaseFile {
         &mut self,
         now: Now,
         token: Option<u64>,
-        snapshot: impl FnOnce() -> Snapshot,
+        snapshot: impl FnOnce() -> (Snapshot, RecordedCommits),
     ) -> Option<Event> {
         if self.growth.is_none() {
             return Some(Event::compacted(token, Ok(())));
@@ -120,8 +121,10 @@ impl DatabaseFile {
             return None;
         }
         let tokens = std::mem::take(&mut self.rewrites.wanted);
+        let (snapshot, recorded) = snapshot();
         let content = Content {
-            snapshot: snapshot(),
+            snapshot,
+            recorded,
             comment: "compacting database online",
             date_ms: now.wall_ms,
             is_diff: self.is_diff,
@@ -137,6 +140,8 @@ impl DatabaseFile {
         self.give_up_compaction();
         let content = Content {
             snapshot,
+            // A restarted server cannot tell what became of transactions before the conversion.
+            recorded: RecordedCommits::default(),
             comment: "converted by ovsdb-server",
             date_ms: now.wall_ms,
             is_diff: self.is_diff,

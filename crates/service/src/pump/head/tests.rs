@@ -19,6 +19,7 @@ fn the_first_frame_has_the_bytes_of_the_format_and_is_read_back() {
         file: Some(FileState { records: 3, size }),
         column_diff: true,
         history: false,
+        recorded: Default::default(),
     };
     let limits = Limits {
         batch_max: 5,

@@ -69,6 +69,7 @@ impl Served {
             file: None,
             column_diff: true,
             history: true,
+            recorded: Default::default(),
         };
         let (locks, uuids) = (Arc::default(), Box::new(Counter(0)));
         let (now, database) = (Now::default(), Database::new(schema, HashSeed::FIXED));
