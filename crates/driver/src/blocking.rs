@@ -151,13 +151,14 @@ impl Client {
         Ok(status)
     }
 
-    /// Calls `make` to build a transaction, and commits it. After a failed verification or a lost
-    /// connection it calls `make` again, on the replica's new contents, so `make` must tolerate
+    /// Calls `make` to build a transaction, and commits it. After a failed verification, and if the
+    /// outcome is unknown after a lost connection, it calls `make` again, on the replica's new contents, so `make` must tolerate
     /// several calls. An error from `make` aborts the transaction and ends the call. That error is
     /// [`Misuse`] or the program's own type: see [`Abort`].
     ///
-    /// If the connection was lost, the server may have committed the transaction. `make` notices
-    /// that if it reads the rows before it changes them.
+    /// After a lost connection, a server of Corvid tells the outcome of the transaction. If no
+    /// server can tell, `make` is called again although the transaction may have been committed.
+    /// `make` notices that if it reads the rows before it changes them.
     ///
     /// # Errors
     /// The errors of `make`, unchanged. [`Error::Refused`] if the server refuses the transaction,

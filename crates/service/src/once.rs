@@ -248,11 +248,16 @@ impl OnceTable {
         table
     }
 
+    /// Whether a client has sent a transaction with an id, to this server or to one that had its
+    /// file before.
+    pub(crate) fn has_ids(&self) -> bool {
+        self.known.is_some()
+    }
+
     /// The last commits, for a new file in place of the records that name them. All of them, not
     /// only those with ids: a client that sends a transaction again may name any.
     pub(crate) fn recorded(&self) -> RecordedCommits {
-        // No client has ever sent a transaction with an id.
-        if self.known.is_none() {
+        if !self.has_ids() {
             return RecordedCommits::default();
         }
         let excess = self.commits.len().saturating_sub(COMPACTED_MAX);

@@ -129,8 +129,9 @@ class Client(Database):
         """Calls ``change`` with an open transaction and commits; does it again from the new
         contents as long as that loses races.
 
-        Returns what ``change`` has returned. When the connection was lost, nobody knows whether the
-        first attempt was committed: ``change`` should look at the contents before it changes them.
+        Returns what ``change`` has returned. After a lost connection a server of Corvid tells the
+        outcome of the first attempt. If no server can tell, ``change`` is called again, and should
+        look at the contents before it changes them.
         """
         deadline = Deadline(timeout)
         while True:

@@ -176,6 +176,7 @@ impl DatabaseService {
             self.end_backup();
             if let Role::Backup(following) = role {
                 let name = self.database.schema().name.to_string();
+                self.executor.once.begin_backup();
                 self.model
                     .begin_backup(Box::new(Backup::new(&name, *following)));
                 if self.conversions.current.is_some() {

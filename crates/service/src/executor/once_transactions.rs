@@ -17,7 +17,7 @@ use corvid_data::{Tag, Uuid, WireError};
 use corvid_monitor::SessionId;
 
 use crate::message::Request;
-use crate::once::recorded::RecordedCommit;
+use crate::once::recorded::{END_LINE, RecordedCommit};
 use crate::once::{
     Key, Once, OnceOutcome, OnceTable, RESULT_BYTES_MAX, RecordedCommits, Verdict,
 };
@@ -32,6 +32,8 @@ pub(crate) struct OnceState {
     /// Those without a commit whose first reply waits for the records of earlier ones. Bounded by
     /// the pending replies.
     tentative: BTreeSet<Uuid>,
+    /// The file may name commits of this database from before it became a backup.
+    has_foreign_lines: bool,
 }
 
 impl OnceState {
@@ -41,6 +43,7 @@ impl OnceState {
             table: OnceTable::new(last),
             forwarded: BTreeMap::new(),
             tentative: BTreeSet::new(),
+            has_foreign_lines: false,
         }
     }
 
@@ -50,6 +53,22 @@ impl OnceState {
             table: OnceTable::restored(last, recorded),
             ..OnceState::new(last)
         }
+    }
+
+    /// The database becomes a backup. Its source's commits have no ids here, so what is known of
+    /// earlier ones proves nothing any more: a transaction that the source executes, and that its
+    /// client sends again after a fail-over, would be executed a second time.
+    pub(crate) fn begin_backup(&mut self) {
+        self.has_foreign_lines |= self.table.has_ids();
+        if let Some(last) = self.table.last() {
+            self.restart(last);
+        }
+    }
+
+    /// The comment for the record of a commit of the source: a restarted server must not rely on
+    /// the lines before it either.
+    pub(crate) fn replicated_comment(&self) -> Option<String> {
+        self.has_foreign_lines.then(|| END_LINE.to_owned())
     }
 
     /// The last commits, for a new file.

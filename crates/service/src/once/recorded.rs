@@ -11,6 +11,9 @@
 //! corvid: txn=6731fef6-0000-4a00-9c66-2f0d8e5b7a11                           a long one, or no id
 //! ```
 //!
+//! A backup's commits have no ids of its own. If its file has lines of an earlier time, the records
+//! of these commits end them (`corvid: txn=none`).
+//!
 //! Invariant: the lines of a file are those of its last commits with ids, without a gap up to its
 //! end. So a commit that is in the file and is followed by no line of a transaction proves that the
 //! transaction was not executed after it, as in memory. A line that a client wrote as its own
@@ -30,6 +33,8 @@ const PREFIX: &str = "corvid: txn=";
 const RESULT_BYTES_MAX: usize = 4096;
 /// Commits of which a compaction writes lines.
 pub(super) const COMPACTED_MAX: usize = 10_000;
+/// The comment of a record after which the lines before it prove nothing.
+pub(crate) const END_LINE: &str = "corvid: txn=none";
 /// The comment line of the record without rows, before the commits.
 const HEADING: &str = "corvid: the last commits before this file was written";
 
@@ -189,6 +194,8 @@ pub(crate) fn of_record(comment: Option<&str>, has_rows: bool) -> Vec<RecordedCo
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct RecordedCommits {
     commits: VecDeque<RecordedCommit>,
+    /// A record says that no earlier commit counts.
+    ends_earlier: bool,
 }
 
 impl RecordedCommits {
@@ -204,13 +211,18 @@ impl RecordedCommits {
     #[must_use]
     pub fn of(transaction: &Recorded) -> RecordedCommits {
         let has_rows = !transaction.rows.is_empty();
+        let comment = transaction.comment.as_deref();
         RecordedCommits {
-            commits: of_record(transaction.comment.as_deref(), has_rows).into(),
+            commits: of_record(comment, has_rows).into(),
+            ends_earlier: comment == Some(END_LINE),
         }
     }
 
     /// Adds commits that follow the ones so far.
     pub fn append(&mut self, later: RecordedCommits) {
+        if later.ends_earlier {
+            self.commits.clear();
+        }
         self.extend(later.commits.into());
     }
 
@@ -236,6 +248,7 @@ impl RecordedCommits {
     pub(crate) fn of_comment(comment: &str) -> RecordedCommits {
         RecordedCommits {
             commits: of_record(Some(comment), false).into(),
+            ends_earlier: false,
         }
     }
 }
@@ -302,6 +315,19 @@ mod tests {
         ] {
             assert_eq!(of_record(Some(odd), true), [], "{odd}");
         }
+    }
+
+    #[test]
+    fn commits_of_a_source_end_the_lines_before_them() {
+        let mut commits = RecordedCommits::default();
+        commits.extend(vec![commit(1, None)]);
+        let replicated = Recorded {
+            comment: Some(END_LINE.to_owned()),
+            ..Recorded::default()
+        };
+        commits.append(RecordedCommits::of(&replicated));
+        commits.extend(vec![commit(2, None)]);
+        assert_eq!(commits.to_comment().map(|text| text.lines().count()), Some(2));
     }
 
     #[test]

@@ -67,6 +67,11 @@ impl SimClient {
             idl.set_resync(Resync::Reload);
         }
         let session = idl.session();
+        // The others are as clients of the reference.
+        if dice.chance(80) {
+            let key = u128::from(dice.draw()) << 64 | u128::from(dice.draw());
+            session.set_transaction_ids(key);
+        }
         let probe_ms = *dice.pick(&[0, 1000, 5000]);
         session.set_probe_interval(Some(probe_ms));
         let both = HOSTS.join(",");

@@ -17,6 +17,7 @@ use std::io::Write;
 use corvid_data::{Schema, TableSchema};
 use corvid_shell::output::Output;
 
+use crate::client::selection::Servers;
 use crate::client::session::Session;
 use crate::client::settings::Settings;
 use crate::command;
@@ -31,6 +32,8 @@ pub(crate) struct Invocation<'a> {
     pub database: String,
     /// The words after server and database.
     pub args: &'a [String],
+    /// The servers, to connect again.
+    pub servers: &'a Servers<'a>,
 }
 
 /// A function that runs a command over a connection.

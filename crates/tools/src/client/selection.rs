@@ -26,23 +26,28 @@ pub(crate) fn run(command: &Command, settings: &Settings, words: &[String]) -> R
         Action::Connection(run) | Action::Database(run) => run,
     };
     let (list, words) = server(command, words);
-    let (mut session, database, words) = match list.remotes.as_slice() {
-        [server] if list.cluster_id.is_none() => {
-            let mut session = Session::open(server, &settings.credentials)?;
+    let mut servers = Servers {
+        list,
+        database: None,
+        settings,
+    };
+    let (mut session, database, words) = match servers.only() {
+        Some(_) => {
+            let mut session = servers.connect(None)?;
             let (database, words) = match command.action {
                 Action::Database(_) => database(command, &mut session, words)?,
                 _ => (String::new(), words),
             };
             (session, database, words)
         }
-        _ => {
+        None => {
             let (database, words) = explicit_database(command, words)?;
             let in_transaction = match command.name {
                 "transact" | "query" => words.first().and_then(|text| transact::database(text)),
                 _ => None,
             };
-            let wanted = database.or(in_transaction.as_deref());
-            let session = leader::connect(&list, wanted, settings)?;
+            servers.database = database.map(str::to_owned).or(in_transaction);
+            let session = servers.connect(None)?;
             (session, database.unwrap_or_default().to_owned(), words)
         }
     };
@@ -53,8 +58,43 @@ pub(crate) fn run(command: &Command, settings: &Settings, words: &[String]) -> R
             settings,
             database,
             args: words,
+            servers: &servers,
         },
     )
+}
+
+/// The servers of a command line.
+#[derive(Debug)]
+pub(crate) struct Servers<'a> {
+    list: RemoteList,
+    /// The database that one of several servers must serve.
+    database: Option<String>,
+    settings: &'a Settings,
+}
+
+impl Servers<'_> {
+    /// The server, if there is one, which need not be suitable.
+    fn only(&self) -> Option<&str> {
+        match self.list.remotes.as_slice() {
+            [server] if self.list.cluster_id.is_none() => Some(server),
+            _ => None,
+        }
+    }
+
+    /// Connects to the only server, or to the first suitable one. With a deadline (monotonic ms),
+    /// requests over the connection end there too.
+    ///
+    /// # Errors
+    /// No server can be used.
+    pub(crate) fn connect(&self, deadline_ms: Option<u64>) -> Result<Session, Failure> {
+        match self.only() {
+            Some(server) => {
+                Session::open_until(server, &self.settings.credentials, deadline_ms)
+            }
+            None => leader::connect(&self.list, self.database.as_deref(), self.settings)
+                .map(|session| session.until(deadline_ms)),
+        }
+    }
 }
 
 fn check_count(command: &Command, words: &[String]) -> Result<(), Failure> {

@@ -48,19 +48,12 @@ pub(crate) enum Incoming {
 }
 
 impl Session {
-    /// Connects to a server, or waits for one to connect if the method is passive.
+    /// Connects to a server, or waits for one to connect if the method is passive. With a time
+    /// (monotonic ms), connecting and later every request time out there.
     ///
     /// # Errors
-    /// The connection fails: `failed to connect to "SERVER" (REASON)`.
-    pub(crate) fn open(server: &str, credentials: &Arc<Credentials>) -> Result<Session, Failure> {
-        Session::open_until(server, credentials, None)
-    }
-
-    /// As [`Session::open`], with a time (monotonic ms) at which connecting, and later every
-    /// request, times out.
-    ///
-    /// # Errors
-    /// As for [`Session::open`]; the reason after a missed deadline is `timed out`.
+    /// The connection fails: `failed to connect to "SERVER" (REASON)`. The reason after a missed
+    /// deadline is `timed out`.
     pub(crate) fn open_until(
         server: &str,
         credentials: &Arc<Credentials>,
@@ -100,6 +93,15 @@ impl Session {
             connection,
             next_id: 0,
             deadline_ms: None,
+        }
+    }
+
+    /// The same session, whose requests time out at this time (monotonic ms).
+    #[must_use]
+    pub(crate) fn until(self, deadline_ms: Option<u64>) -> Session {
+        Session {
+            deadline_ms,
+            ..self
         }
     }
 

@@ -1,5 +1,7 @@
 //! `transact` and `query`: execute one transaction on a server.
 
+mod once;
+
 use bstr::BString;
 use corvid_json::{Object, Value};
 
@@ -13,7 +15,7 @@ pub(crate) fn transact(session: &mut Session, invocation: &Invocation<'_>) -> Re
         session.set_aware(Some(true))?;
     }
     invocation.settings.detach_now();
-    let result = session.call("transact", &params)?;
+    let result = once::execute(session, &params, invocation)?;
     print(&result, invocation)
 }
 
