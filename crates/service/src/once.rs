@@ -27,13 +27,13 @@ use std::hash::BuildHasher;
 use bytes::Bytes;
 use corvid_data::{TrustedKeys, Uuid};
 use corvid_json::{Kind, Reader};
-pub use corvid_session::once::{announce, is_announced, transaction_id};
 pub(crate) use corvid_session::once::{EXECUTION_AT, judges_clients};
+pub use corvid_session::once::{announce, is_announced, transaction_id};
 use sha1::{Digest, Sha1};
 
 use crate::relayed_client::RelayedClient;
-use recorded::{COMPACTED_MAX, RecordedCommit};
 pub use recorded::RecordedCommits;
+use recorded::{COMPACTED_MAX, RecordedCommit};
 
 /// Commits that are remembered: 16 bytes each, and about 30 after the first `transact_once`.
 const IDS_MAX: usize = 1 << 18;

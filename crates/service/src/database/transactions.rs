@@ -183,11 +183,7 @@ impl DatabaseService {
     ///
     /// # Errors
     /// It does not fit the present rows; nothing changes then.
-    pub(super) fn replicate(
-        &mut self,
-        now: Now,
-        mut recorded: Recorded,
-    ) -> Result<(), WireError> {
+    pub(super) fn replicate(&mut self, now: Now, mut recorded: Recorded) -> Result<(), WireError> {
         recorded.comment = self.executor.once.replicated_comment().or(recorded.comment);
         let delta = Arc::new(
             self.database

@@ -18,9 +18,7 @@ use corvid_monitor::SessionId;
 
 use crate::message::Request;
 use crate::once::recorded::{END_LINE, RecordedCommit};
-use crate::once::{
-    Key, Once, OnceOutcome, OnceTable, RESULT_BYTES_MAX, RecordedCommits, Verdict,
-};
+use crate::once::{Key, Once, OnceOutcome, OnceTable, RESULT_BYTES_MAX, RecordedCommits, Verdict};
 use crate::replies::{Answer, Pending};
 
 /// The transactions with ids.

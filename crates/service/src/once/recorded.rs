@@ -327,7 +327,10 @@ mod tests {
         };
         commits.append(RecordedCommits::of(&replicated));
         commits.extend(vec![commit(2, None)]);
-        assert_eq!(commits.to_comment().map(|text| text.lines().count()), Some(2));
+        assert_eq!(
+            commits.to_comment().map(|text| text.lines().count()),
+            Some(2)
+        );
     }
 
     #[test]

@@ -4,8 +4,8 @@
 //! waiting (no monitored source) ---> sent ---> answered: the source's reply, unchanged
 //!    |                ^                |---> connection lost: "canceled"; may have been executed
 //!    |                |                |---> connection lost, server executes ids once: unresolved
-//!    |                +---- same server again, or a member of the same cluster ---------+
-//!    |                                another server: "canceled" <----------------------+
+//!    |                +---- a server that executes ids once, which decides ------------+
+//!    |                                another server: "canceled" <---------------------+
 //!    +---> withdrawn: never sent
 //! ```
 //!
@@ -36,8 +36,8 @@ struct Sent {
     forward: Box<Forward>,
     /// The last commit that the relay had seen when it first sent the request.
     after: Uuid,
-    /// The server or cluster that executes the request's id once.
-    once_at: Option<Executor>,
+    /// The source that got the request executes its id once.
+    is_once: bool,
     /// The request was sent with guards, whose results are hidden from the client.
     is_guarded: bool,
     /// How many contents had arrived before the request was sent.
@@ -60,26 +60,10 @@ enum Waiting {
     Lock(String),
 }
 
-/// The server or cluster that executes an id once.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Executor {
-    /// The server process with this id.
-    Server(Uuid),
-    /// The cluster with this id, through any member.
-    Cluster(Uuid),
-}
-
-impl Executor {
-    /// The executor at the connected source; `None` if the source does not execute ids once.
-    fn of(client: &Client) -> Option<Executor> {
-        let server = client.server_id().filter(|id| once::is_announced(*id))?;
-        // Without a transaction history, the source cannot tell whether a commit was made.
-        if client.last_id() == Uuid::ZERO {
-            return None;
-        }
-        let cluster = client.server_status().and_then(|status| status.cluster_id);
-        Some(cluster.map_or(Executor::Server(server), Executor::Cluster))
-    }
+/// Whether the connected source executes ids once.
+fn executes_once(client: &Client) -> bool {
+    // Without a transaction history, the source cannot tell whether a commit was made.
+    client.server_id().is_some_and(once::is_announced) && client.last_id() != Uuid::ZERO
 }
 
 /// The requests that a relay has for its source, by their state.
@@ -136,7 +120,7 @@ impl Outcomes {
         locks: &mut SourceLocks,
         last: Index,
     ) -> Vec<(Eid, ForwardOutcome)> {
-        let once_at = Executor::of(client);
+        let is_once = executes_once(client);
         let judges_clients = client.server_id().is_some_and(once::judges_clients);
         let last_id = client.last_id();
         let mut decided = Vec::new();
@@ -144,8 +128,10 @@ impl Outcomes {
         // of its session whose outcome is unknown. Example: A and B were sent, the connection is
         // lost, C waits. The source gets A, B, C, and executes A and B at most once.
         while let Some(mut sent) = self.unresolved.pop_front() {
-            // Another executor does not know the id and would execute the request a second time.
-            if once_at != sent.once_at {
+            // This source would execute the request a second time. Any other judges by the commit
+            // that the relay had seen, and may be another server: a source that was restarted, a
+            // member of its cluster, a relay of it.
+            if !is_once {
                 decided.push((sent.forward.id, canceled(last)));
                 continue;
             }
@@ -153,7 +139,7 @@ impl Outcomes {
                 self.unresolved.push_front(sent);
                 return decided;
             }
-            let form = Form::of(&sent.forward, once_at, Some(sent.after), judges_clients);
+            let form = Form::of(&sent.forward, is_once, Some(sent.after), judges_clients);
             sent.is_guarded = form.is_guarded;
             let Some(request) = client.send_request(form.method, &form.params) else {
                 self.unresolved.push_front(sent);
@@ -186,12 +172,12 @@ impl Outcomes {
             let known = forward.once.and_then(|once| once.after);
             let after = known.map(|after| after.0);
             // It may have been executed through another relay, and this source cannot tell.
-            if known.is_some() && once_at.is_none() {
+            if known.is_some() && !is_once {
                 decided.push((forward.id, canceled(last)));
                 self.waiting.pop_front();
                 continue;
             }
-            let form = Form::of(forward, once_at, after, judges_clients);
+            let form = Form::of(forward, is_once, after, judges_clients);
             let Some(request) = client.send_request(form.method, &form.params) else {
                 break;
             };
@@ -201,7 +187,7 @@ impl Outcomes {
                 break;
             };
             let sent = Sent {
-                once_at: once_at.filter(|_| forward.method == ForwardMethod::Transact),
+                is_once: is_once && forward.method == ForwardMethod::Transact,
                 after: after.unwrap_or(last_id),
                 contents: self.contents,
                 is_guarded,
@@ -326,7 +312,7 @@ impl Outcomes {
             Outcome::Lost if sent.accusations >= ACCUSATIONS_MAX => {
                 ForwardOutcome::Refused(last, Bytes::from_static(REFUSED))
             }
-            Outcome::Lost if sent.once_at.is_some() && sent.losses < LOSSES_MAX => {
+            Outcome::Lost if sent.is_once && sent.losses < LOSSES_MAX => {
                 self.unresolved.push_back(sent);
                 return None;
             }
@@ -362,7 +348,7 @@ impl<'f> Form<'f> {
     /// only the relay's session, so the transaction carries its guards.
     fn of(
         forward: &'f Forward,
-        once_at: Option<Executor>,
+        is_once: bool,
         after: Option<Uuid>,
         judges_clients: bool,
     ) -> Form<'f> {
@@ -376,7 +362,7 @@ impl<'f> Form<'f> {
         }
         let for_source = forward.client.for_source.as_ref();
         if let Some(for_source) = for_source.filter(|_| judges_clients) {
-            let id = once_at.map(|_| forward.id.0);
+            let id = is_once.then_some(forward.id.0);
             let client = Some(&*for_source.client);
             return Form {
                 method: "transact_once",
@@ -386,12 +372,12 @@ impl<'f> Form<'f> {
         }
         let guarded = for_source.and_then(|for_source| for_source.guarded.as_ref());
         let params = guarded.map_or(&forward.params, |guarded| &guarded.params);
-        let (method, params) = match once_at {
-            Some(_) => {
+        let (method, params) = match is_once {
+            true => {
                 let params = once::params(Some(forward.id.0), after, params, None);
                 ("transact_once", params.into())
             }
-            None => ("transact", Cow::Borrowed(&**params)),
+            false => ("transact", Cow::Borrowed(&**params)),
         };
         Form {
             method,

@@ -187,7 +187,9 @@ impl Loaded {
             let rest = transactions.as_slice();
             if rest.len().is_multiple_of(LOOK_AHEAD) {
                 let next = rest.iter().take(LOOK_AHEAD);
-                mistakes += self.database.prefetch(next.map(|((prepared, _), _)| prepared));
+                mistakes += self
+                    .database
+                    .prefetch(next.map(|((prepared, _), _)| prepared));
             }
             match self.database.load_prepared(prepared, uuids) {
                 // Only now: the extent never includes a record that was rejected.

@@ -19,9 +19,7 @@ fn contents(play: &mut Play, server_id: Option<&str>, contents: &str) {
     play.bytes(&schema);
     let row = server_row("standalone", r#""leader":true,"connected":true"#);
     let aa = crate::play::SERVER_ROW;
-    play.reply(&format!(
-        r#"{{"Database":{{"{aa}":{{"initial":{row}}}}}}}"#
-    ));
+    play.reply(&format!(r#"{{"Database":{{"{aa}":{{"initial":{row}}}}}}}"#));
     play.reply(contents);
 }
 
@@ -199,10 +197,7 @@ fn without_another_attempt_the_outcome_is_unknown() {
 #[test]
 fn texts_beyond_the_limit_are_not_kept() {
     let mut play = monitoring(Some(OURS));
-    let long = format!(
-        r#"{{"op":"comment","comment":"{}"}}"#,
-        "x".repeat(33 << 20)
-    );
+    let long = format!(r#"{{"op":"comment","comment":"{}"}}"#, "x".repeat(33 << 20));
     let kept = play.client.transact(long.as_bytes()).unwrap();
     let plain = play.client.transact(long.as_bytes()).unwrap();
     play.lose();

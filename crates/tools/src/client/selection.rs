@@ -88,9 +88,7 @@ impl Servers<'_> {
     /// No server can be used.
     pub(crate) fn connect(&self, deadline_ms: Option<u64>) -> Result<Session, Failure> {
         match self.only() {
-            Some(server) => {
-                Session::open_until(server, &self.settings.credentials, deadline_ms)
-            }
+            Some(server) => Session::open_until(server, &self.settings.credentials, deadline_ms),
             None => leader::connect(&self.list, self.database.as_deref(), self.settings)
                 .map(|session| session.until(deadline_ms)),
         }

@@ -46,7 +46,9 @@ pub(super) fn execute(
 /// Whether the server executes ids once.
 fn executes_ids(session: &mut Session) -> Result<bool, Failure> {
     let reply = session.transact("get_server_id", &Value::Array(Vec::new()))?;
-    let id = reply.ok().and_then(|id| Uuid::parse(id.as_str()?.as_bytes()));
+    let id = reply
+        .ok()
+        .and_then(|id| Uuid::parse(id.as_str()?.as_bytes()));
     Ok(id.is_some_and(once::is_announced))
 }
 
@@ -57,11 +59,7 @@ fn question(id: Uuid, after: Option<Uuid>, params: &Value) -> Value {
 }
 
 /// The server's reply to the transaction with this id, if a server knows it.
-fn look_for(
-    id: Uuid,
-    params: &Value,
-    invocation: &Invocation<'_>,
-) -> Option<Result<Value, Value>> {
+fn look_for(id: Uuid, params: &Value, invocation: &Invocation<'_>) -> Option<Result<Value, Value>> {
     let deadline_ms = clock::mono_ms() + LOOKING_MS;
     // No commit has the id zero.
     let question = question(id, Some(Uuid::ZERO), params);
