@@ -36,6 +36,7 @@ mod interop;
 mod logging;
 mod metrics;
 mod opening;
+mod once;
 mod operating_pages;
 mod options;
 mod own_references;

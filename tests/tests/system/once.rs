@@ -1,0 +1,217 @@
+//! Transactions that are executed once although their connection or their server is lost: the
+//! memory of a restarted server, files that name commits, and `ovsdb-client transact`.
+
+use std::io::{Read, Write};
+use std::net::Shutdown;
+use std::os::unix::net::{UnixListener, UnixStream};
+use std::path::Path;
+use std::process::Command;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::thread;
+
+use corvid_tests::client::Client;
+use corvid_tests::process::Process;
+use corvid_tests::server::Implementation;
+use corvid_tests::{binary, database_file, limited};
+use serde_json::{Value, json};
+
+const ZERO: &str = "00000000-0000-0000-0000-000000000000";
+
+fn database(folder: &Path) {
+    let schema = json!({"name": "D", "tables": {"T": {"isRoot": true, "columns": {"n": {"type": "integer"}}}}});
+    database_file::create(&folder.join("D.db"), &schema).expect("a file");
+}
+
+fn server(implementation: Implementation, folder: &Path) -> Process {
+    let program = implementation.server_binary().expect("built");
+    let mut server = Process::new(&program, folder, &["D.db".into()]);
+    server.start().expect("it starts");
+    server
+}
+
+fn id(number: u32) -> String {
+    format!("{number:08x}-0000-4a00-9c66-2f0d8e5b7a11")
+}
+
+/// Sends a transaction that inserts a row with this number, and reads its comment.
+fn once(client: &mut Client, number: u32, after: Value) -> Value {
+    let operations = json!(["D", {"op": "insert", "table": "T", "row": {"n": number}},
+        {"op": "comment", "comment": "a\nb"}]);
+    let reply = client.call("transact_once", &json!([id(number), after, operations]));
+    reply.expect("a reply")
+}
+
+fn rows(client: &mut Client) -> usize {
+    let select = json!(["D", {"op": "select", "table": "T", "where": []}]);
+    let reply = client.call("transact", &select).expect("a reply");
+    reply["result"][0]["rows"].as_array().expect("rows").len()
+}
+
+/// The id of the last commit.
+fn last_commit(client: &mut Client) -> String {
+    let params = json!(["D", "last", {}, ZERO]);
+    let reply = client.call("monitor_cond_since", &params);
+    let reply = reply.expect("a reply");
+    client
+        .call("monitor_cancel", &json!(["last"]))
+        .expect("a reply");
+    reply["result"][1].as_str().expect("an id").to_owned()
+}
+
+fn restart(server: &mut Process) -> Client {
+    server.kill();
+    server.start().expect("it starts again");
+    server.connect().expect("a connection")
+}
+
+#[test]
+fn a_restarted_server_knows_what_it_has_executed() {
+    let dir = tempfile::tempdir().expect("a directory");
+    database(dir.path());
+    let mut server = server(Implementation::Corvid, dir.path());
+    let mut client = server.connect().expect("a connection");
+    let first = once(&mut client, 1, Value::Null)["result"].clone();
+    assert!(first[0]["uuid"].is_array(), "{first}");
+    let seen = last_commit(&mut client);
+    let second = once(&mut client, 2, Value::Null)["result"].clone();
+    for is_compacted in [false, true, true] {
+        if is_compacted {
+            server
+                .control("ovsdb-server/compact", &[])
+                .expect("compacted");
+        }
+        let mut client = restart(&mut server);
+        // Its results are told, whatever the client has seen.
+        for after in [Value::Null, json!(seen), json!(ZERO)] {
+            assert_eq!(once(&mut client, 1, after.clone())["result"], first);
+            assert_eq!(once(&mut client, 2, after)["result"], second);
+        }
+        // Nothing tells whether it was executed before this commit, which nobody knows.
+        let unknown = once(&mut client, 9, json!(id(77)));
+        assert_eq!(unknown["error"], "canceled", "{unknown}");
+        assert_eq!(once(&mut client, 9, json!(ZERO))["error"], "canceled");
+        assert_eq!(rows(&mut client), 2);
+    }
+    // It was certainly not executed since the first commit.
+    let mut client = restart(&mut server);
+    let third = once(&mut client, 3, json!(seen));
+    assert!(third["result"][0]["uuid"].is_array(), "{third}");
+    assert_eq!(rows(&mut client), 3);
+    server.kill();
+    look_with_tools_of_the_reference(dir.path());
+}
+
+/// The reference's tools and server read the file, with the lines as comments.
+fn look_with_tools_of_the_reference(folder: &Path) {
+    let Some(tool) = binary::reference("ovsdb-tool") else {
+        return;
+    };
+    let log = limited::output(Command::new(tool).arg("show-log").arg(folder.join("D.db")));
+    let log = log.expect("it runs");
+    let text = String::from_utf8_lossy(&log.stdout);
+    assert!(log.status.success(), "{log:?}");
+    assert!(text.contains("corvid: txn="), "{text}");
+    let mut theirs = server(Implementation::Reference, folder);
+    let mut client = theirs.connect().expect("a connection");
+    assert_eq!(rows(&mut client), 3);
+    theirs.stop().expect("it stops");
+}
+
+#[test]
+fn a_comment_of_a_client_speaks_for_no_transaction() {
+    let dir = tempfile::tempdir().expect("a directory");
+    database(dir.path());
+    let mut server = server(Implementation::Corvid, dir.path());
+    let mut client = server.connect().expect("a connection");
+    let result = once(&mut client, 1, Value::Null)["result"].clone();
+    let commit = last_commit(&mut client);
+    // Everybody sees the id of the commit. A forged line would replace its result.
+    let forged = format!("corvid: txn={commit} results=7");
+    let operations = json!(["D", {"op": "insert", "table": "T", "row": {"n": 5}},
+        {"op": "comment", "comment": forged}]);
+    client.call("transact", &operations).expect("a reply");
+    let mut client = restart(&mut server);
+    assert_eq!(once(&mut client, 1, json!(ZERO))["result"], result);
+}
+
+/// Passes connections on, and ends the first ones when the reply to an insertion comes: the
+/// client does not get it.
+fn proxy(path: &Path, server: &Path, cuts: usize) {
+    let listener = UnixListener::bind(path).expect("bound");
+    let (server, cuts) = (server.to_owned(), Arc::new(AtomicUsize::new(cuts)));
+    thread::spawn(move || {
+        while let Ok((client, _)) = listener.accept() {
+            let Ok(upstream) = UnixStream::connect(&server) else {
+                continue;
+            };
+            let ends = [
+                (client.try_clone(), upstream.try_clone(), false),
+                (upstream.try_clone(), client.try_clone(), true),
+            ];
+            for (source, sink, is_reply) in ends {
+                let (Ok(source), Ok(sink)) = (source, sink) else {
+                    return;
+                };
+                let cuts = cuts.clone();
+                thread::spawn(move || pass_on(source, sink, is_reply.then_some(&*cuts)));
+            }
+        }
+    });
+}
+
+fn pass_on(mut source: UnixStream, mut sink: UnixStream, cuts: Option<&AtomicUsize>) {
+    let mut room = vec![0; 1 << 16];
+    while let Ok(got @ 1..) = source.read(&mut room) {
+        let text = String::from_utf8_lossy(&room[..got]);
+        let is_result = text.contains(r#""uuid":["uuid""#);
+        let take = |left: usize| left.checked_sub(1);
+        let is_cut = is_result
+            && cuts.is_some_and(|cuts| {
+                cuts.fetch_update(Ordering::Relaxed, Ordering::Relaxed, take)
+                    .is_ok()
+            });
+        if is_cut || sink.write_all(&room[..got]).is_err() {
+            break;
+        }
+    }
+    let _ = source.shutdown(Shutdown::Both);
+    let _ = sink.shutdown(Shutdown::Both);
+}
+
+#[test]
+fn ovsdb_client_finds_out_what_became_of_its_transaction() {
+    for implementation in [Implementation::Corvid, Implementation::Reference] {
+        if implementation == Implementation::Reference && binary::reference("ovsdb-server").is_none()
+        {
+            continue;
+        }
+        let dir = tempfile::tempdir().expect("a directory");
+        database(dir.path());
+        let server = server(implementation, dir.path());
+        let socket = dir.path().join("proxy");
+        // The second connection asks, and its reply is lost too.
+        proxy(&socket, &server.socket(), 2);
+        let transaction = r#"["D",{"op":"insert","table":"T","row":{"n":1}}]"#;
+        let remote = format!("unix:{}", socket.display());
+        let mut command = Command::new(binary::bin("ovsdb-client"));
+        let output = limited::output(command.args(["transact", &remote, transaction]));
+        let output = output.expect("it runs");
+        let said = String::from_utf8_lossy(&output.stdout);
+        let mut client = server.connect().expect("a connection");
+        assert_eq!(rows(&mut client), 1);
+        match implementation {
+            Implementation::Corvid => {
+                assert!(said.contains(r#"[{"uuid":["uuid""#), "{output:?}");
+            }
+            Implementation::Reference => {
+                let error = String::from_utf8_lossy(&output.stderr);
+                assert!(!output.status.success(), "{output:?}");
+                assert!(
+                    error.contains("transaction failed (End of file)"),
+                    "{error}"
+                );
+            }
+        }
+    }
+}
