@@ -27,7 +27,7 @@ use std::hash::BuildHasher;
 use bytes::Bytes;
 use corvid_data::{TrustedKeys, Uuid};
 use corvid_json::{Kind, Reader};
-pub(crate) use corvid_session::once::{EXECUTION_AT, judges_clients};
+pub(crate) use corvid_session::once::{EXECUTION_AT, judges_clients, params};
 pub use corvid_session::once::{announce, is_announced, transaction_id};
 use sha1::{Digest, Sha1};
 

@@ -182,7 +182,8 @@ fn pass_on(mut source: UnixStream, mut sink: UnixStream, cuts: Option<&AtomicUsi
 #[test]
 fn ovsdb_client_finds_out_what_became_of_its_transaction() {
     for implementation in [Implementation::Corvid, Implementation::Reference] {
-        if implementation == Implementation::Reference && binary::reference("ovsdb-server").is_none()
+        if implementation == Implementation::Reference
+            && binary::reference("ovsdb-server").is_none()
         {
             continue;
         }

@@ -40,11 +40,11 @@ const HEADING: &str = "corvid: the last commits before this file was written";
 
 /// A commit as a record names it.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct RecordedCommit {
+pub(crate) struct RecordedCommit {
     /// Its id.
-    pub id: Uuid,
+    pub(crate) id: Uuid,
     /// The result of its transaction.
-    pub result: Option<Bytes>,
+    pub(crate) result: Option<Bytes>,
 }
 
 impl RecordedCommit {

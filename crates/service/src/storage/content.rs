@@ -5,7 +5,7 @@
 //! database goes on committing. Made by compaction and conversion; written on a rewrite thread.
 
 use corvid_engine::Snapshot;
-use corvid_json::ObjectWriter;
+use corvid_json::{ObjectWriter, write};
 use corvid_log::storage::FileContent;
 use corvid_log::{DiskError, Magic, Record, Stamp, write_schema, write_snapshot};
 
@@ -60,10 +60,9 @@ impl FileContent for Content {
         };
         let mut out = Vec::new();
         let mut record = Record::begin(&mut out, Magic::Standalone);
-        ObjectWriter::new(record.body())
-            .string("_comment", comment.as_bytes())
-            .integer("_date", self.date_ms)
-            .end();
+        let mut object = ObjectWriter::new(record.body()).string("_comment", comment.as_bytes());
+        write::integer(object.member("_date"), self.date_ms);
+        object.end();
         record.finish();
         sink(&out)
     }

@@ -68,6 +68,7 @@ fn a_lost_transaction_is_sent_again_under_its_id_and_gets_its_result() {
     move_on(&mut play, Some(OURS));
     // Contents come first, then what was lost, in its order.
     play.client.transact(OPERATION).unwrap();
+    play.collect();
     play.bytes(&format!(r#"{{"id":{},"result":[{{}}]}}"#, first.0));
     play.bytes(&format!(r#"{{"id":{},"error":"canceled"}}"#, second.0));
     let trace = of_transactions(&mut play);

@@ -340,6 +340,10 @@ mod tests {
         file.advance(Now::default(), RewriteNumber(number), Ok(stage), || 0)
     }
 
+    fn contents() -> (Snapshot, RecordedCommits) {
+        (snapshot(), RecordedCommits::default())
+    }
+
     fn tokens(events: &[Event]) -> Vec<Option<u64>> {
         let token = |event: &Event| match event {
             Event::Answered(token, ControlAnswer::Compacted(Ok(()))) => Some(*token),
@@ -353,7 +357,7 @@ mod tests {
     fn compactions_requested_during_another_begin_anew_after_it() {
         let mut file = file();
         let compact = |file: &mut DatabaseFile, token| {
-            let answer = file.compact(Now::default(), Some(token), snapshot);
+            let answer = file.compact(Now::default(), Some(token), contents);
             assert!(answer.is_none());
         };
         compact(&mut file, 1);
@@ -376,7 +380,7 @@ mod tests {
     #[test]
     fn a_conversion_answers_the_compaction_that_it_makes_unnecessary() {
         let mut file = file();
-        assert!(file.compact(Now::default(), Some(1), snapshot).is_none());
+        assert!(file.compact(Now::default(), Some(1), contents).is_none());
         file.begin_conversion(Now::default(), snapshot());
         let stale = advance(&mut file, 1, RewriteStage::Lasting);
         assert!(matches!(stale, Progress::UnderWay), "it was given up");

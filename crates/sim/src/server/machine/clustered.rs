@@ -9,6 +9,7 @@ use corvid_engine::Database;
 use corvid_log::cluster::{Eid, Index};
 use corvid_service::applied_index::AppliedIndex;
 use corvid_service::message::ToDatabase;
+use corvid_service::once::RecordedCommits;
 use corvid_service::{Model, Now, member_row};
 
 use super::{Content, Machine, SERVER, STORED};
@@ -32,6 +33,7 @@ impl Machine {
             model: Model::clustered(index, eid),
             file: None,
             history: true,
+            recorded: RecordedCommits::default(),
             row: Some((row, AppliedIndex::new(&name, index))),
         };
         Machine::assemble(now, seed, disk, served)

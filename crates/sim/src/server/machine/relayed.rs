@@ -9,6 +9,7 @@ use corvid_data::HashSeed;
 use corvid_service::frontend::shard_of;
 use corvid_service::member::Contents;
 use corvid_service::message::ToShard;
+use corvid_service::once::RecordedCommits;
 use corvid_service::server_db::ServerRow;
 use corvid_service::{Model, Now, ServedDatabases, server_db};
 use std::sync::{Arc, PoisonError};
@@ -48,6 +49,7 @@ impl Machine {
                 model: Model::relay(applied, eid),
                 file: None,
                 history: true,
+                recorded: RecordedCommits::default(),
                 row: None,
             },
         );
