@@ -1,0 +1,147 @@
+//! Reading the text of a segment at any offset.
+
+use std::cell::RefCell;
+
+use sha1::{Digest, Sha1};
+use zstd::bulk::Decompressor;
+
+use super::index::{Index, read_index};
+use super::{Frame, SegmentError};
+use crate::read_at::{ReadAt, read_exactly};
+
+/// A segment whose text can be read. Holds one decompressed frame.
+pub struct Segment<F> {
+    file: F,
+    index: Index,
+    held: RefCell<Held>,
+}
+
+/// The frame that was read last.
+#[derive(Default)]
+struct Held {
+    decompressor: Option<Decompressor<'static>>,
+    frame: Option<usize>,
+    compressed: Vec<u8>,
+    text: Vec<u8>,
+}
+
+impl<F> std::fmt::Debug for Segment<F> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Segment")
+            .field("index", &self.index)
+            .finish_non_exhaustive()
+    }
+}
+
+impl<F: ReadAt> Segment<F> {
+    /// Reads the index of a segment.
+    ///
+    /// # Errors
+    /// As [`read_index`].
+    pub fn open(file: F) -> Result<Segment<F>, SegmentError> {
+        let index = read_index(&file)?;
+        Ok(Segment {
+            file,
+            index,
+            held: RefCell::default(),
+        })
+    }
+
+    /// The index.
+    #[must_use]
+    pub fn index(&self) -> &Index {
+        &self.index
+    }
+
+    /// Fills a prefix of `room` with the text from `offset`; 0 at the end of the text.
+    ///
+    /// # Errors
+    /// Reading failed, or a frame is damaged.
+    pub fn read_text(&self, room: &mut [u8], offset: u64) -> Result<usize, SegmentError> {
+        if offset >= self.index.text_length {
+            return Ok(0);
+        }
+        let after = self.index.frames.partition_point(|frame| frame.text_offset <= offset);
+        let Some(number) = after.checked_sub(1) else {
+            return Ok(0);
+        };
+        let mut held = self.held.borrow_mut();
+        let frame = self.index.frames[number];
+        if held.frame != Some(number) {
+            held.read(&self.file, &frame, number)?;
+        }
+        // The offset is within the frame, whose text is in memory.
+        let within = (offset - frame.text_offset) as usize;
+        let rest = &held.text[within..];
+        let got = rest.len().min(room.len());
+        room[..got].copy_from_slice(&rest[..got]);
+        Ok(got)
+    }
+
+    /// Decompresses everything, and compares it with the hash in the index.
+    ///
+    /// # Errors
+    /// The segment is damaged.
+    pub fn verify(&self) -> Result<(), SegmentError> {
+        let mut hash = Sha1::new();
+        let mut held = self.held.borrow_mut();
+        for (number, frame) in self.index.frames.iter().enumerate() {
+            held.read(&self.file, frame, number)?;
+            hash.update(&held.text);
+        }
+        if <[u8; 20]>::from(hash.finalize()) == self.index.text_sha1 {
+            Ok(())
+        } else {
+            Err(SegmentError::Text)
+        }
+    }
+}
+
+impl Held {
+    fn read(
+        &mut self,
+        file: &impl ReadAt,
+        frame: &Frame,
+        number: usize,
+    ) -> Result<(), SegmentError> {
+        let damaged = |reason: String| SegmentError::Frame {
+            frame: number,
+            offset: frame.offset,
+            reason,
+        };
+        self.frame = None;
+        // The index bounds both lengths.
+        self.compressed.resize(frame.length as usize, 0);
+        read_exactly(file, &mut self.compressed, frame.offset).map_err(SegmentError::Read)?;
+        let decompressor = match &mut self.decompressor {
+            Some(decompressor) => decompressor,
+            None => {
+                let new = Decompressor::new().map_err(|error| damaged(error.to_string()))?;
+                self.decompressor.insert(new)
+            }
+        };
+        self.text.clear();
+        self.text.reserve(frame.text_length as usize);
+        let got = decompressor
+            .decompress_to_buffer(&self.compressed, &mut self.text)
+            .map_err(|error| damaged(error.to_string()))?;
+        if got != frame.text_length as usize {
+            return Err(damaged(format!(
+                "it has {got} bytes instead of {}",
+                frame.text_length
+            )));
+        }
+        self.frame = Some(number);
+        Ok(())
+    }
+}
+
+impl<F: ReadAt> ReadAt for Segment<F> {
+    fn read_at(&self, room: &mut [u8], offset: u64) -> Result<usize, String> {
+        self.read_text(room, offset).map_err(|error| error.to_string())
+    }
+
+    fn length(&self) -> Result<u64, String> {
+        Ok(self.index.text_length)
+    }
+}
