@@ -1,0 +1,123 @@
+//! Events and changes as JSON: one object for each, for programs (`log --json`).
+
+use corvid_data::{Datum, wire};
+use corvid_json::{ArrayWriter, ObjectWriter, write};
+
+use crate::change::{ColumnChange, RowChange};
+use crate::walk::Event;
+
+/// Appends an event as one object.
+pub fn write_event(out: &mut Vec<u8>, event: &Event<'_>) {
+    let mut object = ObjectWriter::new(out);
+    match event {
+        Event::Begin {
+            file,
+            date_ms,
+            changes,
+        } => {
+            write::string(object.member("event"), b"begin");
+            head(&mut object, file, *date_ms);
+            write_changes(object.member("changes"), changes);
+        }
+        Event::Gap {
+            file,
+            date_ms,
+            changes,
+        } => {
+            write::string(object.member("event"), b"gap");
+            head(&mut object, file, *date_ms);
+            write_changes(object.member("changes"), changes);
+        }
+        Event::Schema {
+            file,
+            date_ms,
+            old,
+            new,
+        } => {
+            write::string(object.member("event"), b"schema");
+            head(&mut object, file, *date_ms);
+            write::string(object.member("old"), old.version.as_bytes());
+            write::string(object.member("new"), new.version.as_bytes());
+        }
+        Event::Commit {
+            id,
+            file,
+            date_ms,
+            comment,
+            is_confirmed,
+            changes,
+        } => {
+            write::string(object.member("event"), b"commit");
+            write::string(object.member("id"), id.to_string().as_bytes());
+            head(&mut object, file, *date_ms);
+            if let Some(comment) = comment {
+                write::string(object.member("comment"), comment.as_bytes());
+            }
+            if !is_confirmed {
+                write::boolean(object.member("confirmed"), false);
+            }
+            write_changes(object.member("changes"), changes);
+        }
+    }
+    object.end();
+}
+
+/// Appends changes as an array of objects.
+pub fn write_changes(out: &mut Vec<u8>, changes: &[RowChange]) {
+    let mut array = ArrayWriter::new(out);
+    for change in changes {
+        write_change(array.element(), change);
+    }
+    array.end();
+}
+
+fn head(object: &mut ObjectWriter<'_>, file: &str, date_ms: Option<i64>) {
+    if let Some(date_ms) = date_ms {
+        write::integer(object.member("date"), date_ms);
+    }
+    write::string(object.member("file"), file.as_bytes());
+}
+
+/// Appends the change of one row.
+pub fn write_change(out: &mut Vec<u8>, change: &RowChange) {
+    let table = change.table();
+    let mut object = ObjectWriter::new(out);
+    write::string(object.member("table"), table.name.as_bytes());
+    write::string(object.member("row"), &change.uuid.to_text());
+    let op: &[u8] = match (&change.old, &change.new) {
+        (None, _) => b"insert",
+        (Some(_), Some(_)) => b"modify",
+        (Some(_), None) => b"delete",
+    };
+    write::string(object.member("op"), op);
+    let mut columns = ObjectWriter::new(object.member("columns"));
+    for (at, column) in change.columns() {
+        let described = &table.columns()[at];
+        let is_map = described.column_type.is_map();
+        let mut value = ObjectWriter::new(columns.member(described.name.as_bytes()));
+        let mut member = |name: &str, datum: &Datum| {
+            wire::write_datum(value.member(name), datum, is_map);
+        };
+        match &column {
+            ColumnChange::Value { old, new } => {
+                if change.old.is_some() {
+                    member("old", old);
+                }
+                if change.new.is_some() {
+                    member("new", new);
+                }
+            }
+            ColumnChange::Elements { removed, added } => {
+                if !removed.is_empty() {
+                    member("removed", removed);
+                }
+                if !added.is_empty() {
+                    member("added", added);
+                }
+            }
+        }
+        value.end();
+    }
+    columns.end();
+    object.end();
+}

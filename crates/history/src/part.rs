@@ -1,0 +1,277 @@
+//! One file of a database's history: a segment, a kept file that is not compressed yet, or the
+//! present file. All have an index; that of a plain file is made by scanning it, when it is asked
+//! for.
+
+use std::cell::OnceCell;
+use std::fmt;
+
+use corvid_log::Magic;
+
+use crate::error::HistoryError;
+use crate::records::Records;
+use crate::scan::Scan;
+use crate::segment::{FRAME_TEXT_BYTES, Frame, Identity, Index, Segment, read_index};
+use crate::{ReadAt, SegmentError};
+
+/// Bytes of one read of a scan.
+const SCAN_BYTES: usize = 256 * 1024;
+
+/// Bytes in which the name of the database is looked for.
+const IDENTIFY_BYTES: usize = 1024 * 1024;
+
+/// An open file of the history.
+pub struct Part<F> {
+    name: String,
+    number: Option<u64>,
+    text: Text<F>,
+}
+
+/// The two forms of a file.
+enum Text<F> {
+    Segment(Segment<F>),
+    Plain(F, OnceCell<Index>),
+}
+
+impl<F> fmt::Debug for Part<F> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Part")
+            .field("name", &self.name)
+            .field("number", &self.number)
+            .finish_non_exhaustive()
+    }
+}
+
+impl<F: ReadAt> Part<F> {
+    /// Opens a segment: reads its index.
+    ///
+    /// # Errors
+    /// As [`crate::read_index`].
+    pub fn segment(name: &str, number: u64, file: F) -> Result<Part<F>, HistoryError> {
+        let segment = Segment::open(file).map_err(|error| HistoryError::file(name, error))?;
+        Ok(Part {
+            name: name.to_owned(),
+            number: Some(number),
+            text: Text::Segment(segment),
+        })
+    }
+
+    /// Opens a plain database file, which has a number if it is not the present one.
+    #[must_use]
+    pub fn plain(name: &str, number: Option<u64>, file: F) -> Part<F> {
+        Part {
+            name: name.to_owned(),
+            number,
+            text: Text::Plain(file, OnceCell::new()),
+        }
+    }
+
+    /// Opens the present file, or a segment that is read alone as if it were one.
+    ///
+    /// # Errors
+    /// It is a damaged segment.
+    pub fn present(name: &str, file: F) -> Result<Part<F>, HistoryError> {
+        match read_index(&file) {
+            Err(SegmentError::NotSegment | SegmentError::Read(_)) => {
+                Ok(Part::plain(name, None, file))
+            }
+            _ => Ok(Part {
+                number: None,
+                ..Part::segment(name, 0, file)?
+            }),
+        }
+    }
+
+    /// The file's name, for messages.
+    #[must_use]
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// Its number; `None` for the present file.
+    #[must_use]
+    pub fn number(&self) -> Option<u64> {
+        self.number
+    }
+
+    /// Whether it is compressed.
+    #[must_use]
+    pub fn is_segment(&self) -> bool {
+        matches!(self.text, Text::Segment(_))
+    }
+
+    /// The index, made by a scan if the file has none.
+    ///
+    /// # Errors
+    /// The file cannot be read, or is not a database.
+    pub fn index(&self) -> Result<&Index, HistoryError> {
+        match &self.text {
+            Text::Segment(segment) => Ok(segment.index()),
+            Text::Plain(file, index) => {
+                if let Some(index) = index.get() {
+                    return Ok(index);
+                }
+                let scanned = scan(file).map_err(|error| self.error(error))?;
+                Ok(index.get_or_init(|| scanned))
+            }
+        }
+    }
+
+    /// The text of the database file.
+    #[must_use]
+    pub fn text(&self) -> &dyn ReadAt {
+        match &self.text {
+            Text::Segment(segment) => segment,
+            Text::Plain(file, _) => file,
+        }
+    }
+
+    /// Which database it is.
+    ///
+    /// # Errors
+    /// As for [`Part::index`].
+    pub fn identity(&self) -> Result<&Identity, HistoryError> {
+        Ok(&self.index()?.identity)
+    }
+
+    /// Which database it is, if that is known or can be found out at its beginning.
+    pub(crate) fn identity_if_known(&self) -> Option<Identity> {
+        match &self.text {
+            Text::Segment(segment) => Some(segment.index().identity.clone()),
+            Text::Plain(file, index) => match index.get() {
+                Some(index) => Some(index.identity.clone()),
+                None => identify(file),
+            },
+        }
+    }
+
+    /// The magic of its records.
+    ///
+    /// # Errors
+    /// As for [`Part::index`].
+    pub(crate) fn magic(&self) -> Result<Magic, HistoryError> {
+        Ok(self.identity()?.kind.magic())
+    }
+
+    /// The records from the beginning of the text to `limit`, or to the last whole one.
+    ///
+    /// # Errors
+    /// As for [`Part::index`].
+    pub(crate) fn records(&self, limit: Option<u64>) -> Result<Records<'_>, HistoryError> {
+        self.records_at((0, 0), limit)
+    }
+
+    /// The records from the beginning of the text to `limit`, without checking their hashes.
+    ///
+    /// # Errors
+    /// As for [`Part::index`].
+    pub(crate) fn records_unchecked(&self, limit: u64) -> Result<Records<'_>, HistoryError> {
+        Ok(Records::new(self.text(), self.magic()?, (0, 0), limit, false))
+    }
+
+    /// The records from `start`, an offset and a number, on.
+    ///
+    /// # Errors
+    /// As for [`Part::index`].
+    pub(crate) fn records_at(
+        &self,
+        start: (u64, u64),
+        limit: Option<u64>,
+    ) -> Result<Records<'_>, HistoryError> {
+        let limit = limit.unwrap_or(self.index()?.good_length);
+        // The frames of a segment have checksums.
+        let is_checked = !self.is_segment();
+        Ok(Records::new(self.text(), self.magic()?, start, limit, is_checked))
+    }
+
+    /// Checks everything: the checksums and hash of a segment, and the hash of each record.
+    ///
+    /// # Errors
+    /// The first damage.
+    pub fn verify(&self) -> Result<(), HistoryError> {
+        if let Text::Segment(segment) = &self.text {
+            segment.verify().map_err(|error| self.error(error))?;
+        }
+        let index = self.index()?;
+        let magic = index.identity.kind.magic();
+        let mut records = Records::new(self.text(), magic, (0, 0), index.good_length, true);
+        let mut count = 0;
+        while records.next().map_err(|error| self.error(error))?.is_some() {
+            records.body().map_err(|error| self.error(error))?;
+            count += 1;
+        }
+        if count == index.records {
+            Ok(())
+        } else {
+            Err(self.error("the index has another number of records than the text"))
+        }
+    }
+
+    /// An error about the file.
+    pub(crate) fn error(&self, problem: impl ToString) -> HistoryError {
+        HistoryError::file(&self.name, problem)
+    }
+}
+
+/// Reads which database a plain file is, as far as its first bytes say so.
+fn identify(file: &impl ReadAt) -> Option<Identity> {
+    let mut scan = Scan::new();
+    let mut room = vec![0; IDENTIFY_BYTES];
+    let got = file.read_at(&mut room, 0).ok()?;
+    scan.push(&room[..got], |_| {});
+    let magic = scan.magic()?;
+    scan.head().name.is_some().then(|| Identity::new(magic, scan.head()))
+}
+
+/// Makes the index of a plain file, as far as the file is whole now. Its frames are stretches of
+/// the text that end with a record.
+fn scan(file: &impl ReadAt) -> Result<Index, SegmentError> {
+    let mut index = Index::empty();
+    let mut unassigned = Vec::new();
+    let mut scan = Scan::new();
+    let mut room = vec![0; SCAN_BYTES];
+    let mut offset = 0;
+    loop {
+        let got = file.read_at(&mut room, offset).map_err(SegmentError::Read)?;
+        if got == 0 {
+            break;
+        }
+        scan.push(&room[..got], |seen| index.add(&seen, &mut unassigned));
+        offset += got as u64;
+        let length = scan.good_end().saturating_sub(index.text_length);
+        if length >= FRAME_TEXT_BYTES as u64 {
+            add_frame(&mut index, length, &mut unassigned);
+        }
+        if scan.is_broken() {
+            break;
+        }
+    }
+    let Some(magic) = scan.magic().filter(|_| scan.records() > 0) else {
+        return Err(SegmentError::NotDatabase);
+    };
+    let rest = scan.good_end().saturating_sub(index.text_length);
+    add_frame(&mut index, rest, &mut unassigned);
+    index.identity = Identity::new(magic, scan.head());
+    index.good_length = scan.good_end();
+    index.text_length = file.length().map_err(SegmentError::Read)?.max(offset);
+    index.bytes = index.text_length;
+    Ok(index)
+}
+
+/// Adds a stretch of whole records, in as many frames as its length needs.
+fn add_frame(index: &mut Index, mut length: u64, unassigned: &mut Vec<(u64, Option<i64>)>) {
+    while length > 0 {
+        let piece = length.min(u64::from(u32::MAX));
+        // The piece is bounded by the line above.
+        index.push_frame(index.text_length, piece as usize, piece as usize, unassigned);
+        length -= piece;
+    }
+}
+
+impl Index {
+    /// The last frame that may have a record at or before a date, and all before it may not be
+    /// needed: the frames are in order of time, unless the clock was set back.
+    pub(crate) fn frame_before(&self, date_ms: i64) -> Option<&Frame> {
+        let is_before = |frame: &&Frame| frame.dates_ms.is_some_and(|(least, _)| least <= date_ms);
+        self.frames.iter().rev().find(is_before)
+    }
+}

@@ -1,0 +1,358 @@
+//! The history of one database: its segments and its present file, in order.
+//!
+//! ```text
+//! segment 1   [schema][1] ... [n] ... [k]
+//! segment 2            [schema][rows][n+1] ... [k] ... [m] ... [o]
+//! present file                             [schema][rows][m+1] ... [o] ...
+//! ```
+//!
+//! A file begins with the contents after commit n, and has a copy of what was written to the file
+//! before it while it was made. So the commits of a file end where the next one begins; in a
+//! standalone database that is found by the copied records, which are equal byte for byte, and in a
+//! cluster by the index of the snapshot.
+//!
+//! Opening reads the indexes of segments only. A plain file is scanned when it is needed.
+
+use std::cell::OnceCell;
+
+use crate::ReadAt;
+use crate::commits::{Commits, Limit};
+use crate::error::HistoryError;
+use crate::part::Part;
+use crate::scan::date_of;
+use crate::segment::{Identity, Kind};
+
+/// Attempts to open the files while a server compresses or removes some of them.
+const ATTEMPTS: usize = 5;
+
+/// The files of one database's history.
+pub trait Files {
+    /// An open file.
+    type File: ReadAt;
+
+    /// Opens the present file; `None` if it does not exist.
+    ///
+    /// # Errors
+    /// The operating system's error text.
+    fn present(&self) -> Result<Option<Self::File>, String>;
+
+    /// The names in the folder of the history; none without a folder.
+    ///
+    /// # Errors
+    /// The operating system's error text.
+    fn list(&self) -> Result<Vec<String>, String>;
+
+    /// Opens a file of the folder.
+    ///
+    /// # Errors
+    /// The operating system's error text.
+    fn open(&self, name: &str) -> Result<Opened<Self::File>, String>;
+
+    /// How messages name a file of the folder, or the present file.
+    fn shown(&self, name: Option<&str>) -> String;
+}
+
+/// The outcome of opening a file of the history's folder.
+#[derive(Debug)]
+pub enum Opened<F> {
+    /// The file.
+    File(F),
+    /// It does not exist any more.
+    Gone,
+    /// It is a second name of the present file that was opened last.
+    Present,
+}
+
+/// The history of a database, open for reading.
+#[derive(Debug)]
+pub struct Timeline<F> {
+    parts: Vec<Part<F>>,
+    limits: Vec<OnceCell<Limit>>,
+    gaps: Vec<String>,
+}
+
+/// A moment of the history: after a commit, or the contents that a file begins with.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Position {
+    /// The file, counting from the oldest.
+    pub part: usize,
+    /// The number of the record, or the index of the entry.
+    pub place: u64,
+    /// The offset just past its record, in a standalone database.
+    pub(crate) end: u64,
+}
+
+/// The number in the name of a file of the history, and whether the file is compressed. `None` for
+/// any other name, also for that of a segment that is being written.
+#[must_use]
+pub fn parse_name(name: &str) -> Option<(u64, bool)> {
+    let (digits, rest) = name.split_once('.')?;
+    let is_number = digits.len() >= 10 && digits.bytes().all(|byte| byte.is_ascii_digit());
+    let is_compressed = match rest {
+        "db.zst" => true,
+        "db" => false,
+        _ => return None,
+    };
+    let number = digits.parse().ok().filter(|number| is_number && *number > 0)?;
+    Some((number, is_compressed))
+}
+
+impl<F: ReadAt> Timeline<F> {
+    /// Opens all files.
+    ///
+    /// # Errors
+    /// A file cannot be opened, a segment is damaged or belongs to another database, or there is no
+    /// file at all.
+    pub fn open<S: Files<File = F>>(files: &S) -> Result<Timeline<F>, HistoryError> {
+        // A server may compress, prune and replace files meanwhile. The present file comes first:
+        // if it is replaced afterwards, it is still what it was.
+        for _ in 0..ATTEMPTS {
+            if let Some(parts) = open_all(files)? {
+                return Timeline::of(parts);
+            }
+        }
+        let problem = "files appear and disappear while they are opened; try again";
+        Err(HistoryError::file(&files.shown(None), problem))
+    }
+
+    /// Makes a timeline of files that are open, oldest first.
+    ///
+    /// # Errors
+    /// A segment belongs to another database than the last file.
+    pub fn of(parts: Vec<Part<F>>) -> Result<Timeline<F>, HistoryError> {
+        let gaps = check_numbers(&parts);
+        let limits = parts.iter().map(|_| OnceCell::new()).collect();
+        check_identities(&parts)?;
+        Ok(Timeline {
+            parts,
+            limits,
+            gaps,
+        })
+    }
+
+    /// The files, oldest first.
+    #[must_use]
+    pub fn parts(&self) -> &[Part<F>] {
+        &self.parts
+    }
+
+    /// What is missing or out of order between the files, for people.
+    #[must_use]
+    pub fn gaps(&self) -> &[String] {
+        &self.gaps
+    }
+
+    /// Which database it is.
+    ///
+    /// # Errors
+    /// The last file cannot be read.
+    pub fn identity(&self) -> Result<&Identity, HistoryError> {
+        self.parts[self.parts.len() - 1].identity()
+    }
+
+    /// The commits of a file that the next file does not have.
+    ///
+    /// # Errors
+    /// The file is damaged.
+    pub(crate) fn commits(&self, part: usize) -> Result<Commits<'_>, HistoryError> {
+        Commits::open(&self.parts[part], self.limit(part)?)
+    }
+
+    /// Where the commits of a file end.
+    ///
+    /// # Errors
+    /// This file or the next one is damaged.
+    pub(crate) fn limit(&self, part: usize) -> Result<Limit, HistoryError> {
+        if let Some(limit) = self.limits[part].get() {
+            return Ok(*limit);
+        }
+        let limit = match self.parts.get(part + 1) {
+            None => Limit::None,
+            Some(next) => match next.identity()?.kind {
+                Kind::Clustered => Limit::Index(Commits::open(next, Limit::None)?.base()),
+                Kind::Standalone => copied_from(&self.parts[part], next)?,
+            },
+        };
+        Ok(*self.limits[part].get_or_init(|| limit))
+    }
+}
+
+/// Opens all files once; `None` if one that was listed is gone.
+fn open_all<S: Files>(files: &S) -> Result<Option<Vec<Part<S::File>>>, HistoryError> {
+    let shown = files.shown(None);
+    let present = files
+        .present()
+        .map_err(|error| HistoryError::file(&shown, error))?;
+    let names = files
+        .list()
+        .map_err(|error| HistoryError::file(&shown, error))?;
+    let mut numbered: Vec<(u64, bool, String)> = names
+        .into_iter()
+        .filter_map(|name| parse_name(&name).map(|(number, zst)| (number, zst, name)))
+        .collect();
+    // A file that was just compressed has both names for a moment.
+    numbered.sort_by_key(|(number, is_compressed, _)| (*number, !is_compressed));
+    numbered.dedup_by_key(|(number, ..)| *number);
+    let mut parts = Vec::with_capacity(numbered.len() + 1);
+    for (number, is_compressed, name) in &numbered {
+        let shown = files.shown(Some(name));
+        let opened = files.open(name);
+        let file = match opened.map_err(|error| HistoryError::file(&shown, error))? {
+            Opened::File(file) => file,
+            Opened::Gone => return Ok(None),
+            Opened::Present => continue,
+        };
+        parts.push(match is_compressed {
+            true => Part::segment(&shown, *number, file)?,
+            false => Part::plain(&shown, Some(*number), file),
+        });
+    }
+    match present {
+        Some(file) => parts.push(Part::present(&shown, file)?),
+        None if parts.is_empty() => {
+            return Err(HistoryError::file(&shown, "No such file or directory"));
+        }
+        None => {}
+    }
+    Ok(Some(parts))
+}
+
+/// Reports numbers that are missing between the files.
+fn check_numbers<F: ReadAt>(parts: &[Part<F>]) -> Vec<String> {
+    let mut gaps = Vec::new();
+    for (part, next) in parts.iter().zip(&parts[1.min(parts.len())..]) {
+        let (Some(number), Some(follower)) = (part.number(), next.number()) else {
+            continue;
+        };
+        let missing = match follower.saturating_sub(number) {
+            0 | 1 => continue,
+            2 => format!("segment {} is missing", number + 1),
+            _ => format!("segments {} to {} are missing", number + 1, follower - 1),
+        };
+        gaps.push(format!("{missing} before {}", next.name()));
+    }
+    gaps
+}
+
+/// Checks that all segments are of one database. Plain files are checked as far as that is known.
+fn check_identities<F: ReadAt>(parts: &[Part<F>]) -> Result<(), HistoryError> {
+    // An unreadable present file is reported when it is needed.
+    let Some(expected) = parts.iter().rev().find_map(|part| part.identity_if_known()) else {
+        return Ok(());
+    };
+    for part in parts {
+        let Some(identity) = part.identity_if_known() else {
+            continue;
+        };
+        if let Some(difference) = difference(&identity, &expected) {
+            return Err(part.error(format_args!("it does not belong to this history: {difference}")));
+        }
+    }
+    Ok(())
+}
+
+/// Why a file is not of the same database.
+fn difference(found: &Identity, expected: &Identity) -> Option<String> {
+    let shown = |id: corvid_data::Uuid| id.to_text().map(char::from).iter().collect::<String>();
+    if found.kind != expected.kind {
+        let kind = |kind| match kind {
+            Kind::Standalone => "a standalone database",
+            Kind::Clustered => "a cluster's member",
+        };
+        return Some(format!(
+            "it is the file of {}, the others are of {}",
+            kind(found.kind),
+            kind(expected.kind)
+        ));
+    }
+    if found.name != expected.name {
+        return Some(format!(
+            "its database is \"{}\", that of the others is \"{}\"",
+            found.name, expected.name
+        ));
+    }
+    for (what, found, expected) in [
+        ("cluster", found.cluster_id, expected.cluster_id),
+        ("server", found.server_id, expected.server_id),
+    ] {
+        if let (Some(found), Some(expected)) = (found, expected)
+            && found != expected
+        {
+            return Some(format!(
+                "its {what} ID is {}, that of the others is {}",
+                shown(found),
+                shown(expected)
+            ));
+        }
+    }
+    None
+}
+
+/// The offset in a standalone file where the records begin that the next file has copied.
+fn copied_from<F: ReadAt>(part: &Part<F>, next: &Part<F>) -> Result<Limit, HistoryError> {
+    let first = {
+        let mut records = next.records(None)?;
+        let index = next.index()?;
+        let contents = index.records - index.transactions;
+        let mut first = None;
+        while let Some(heading) = records.next().map_err(|error| next.error(error))? {
+            if heading.number >= contents {
+                let body = records.body().map_err(|error| next.error(error))?;
+                first = Some((heading, date_of(body)));
+                break;
+            }
+        }
+        first
+    };
+    let Some((first, date_ms)) = first else {
+        return Ok(Limit::None);
+    };
+    for frame in &part.index()?.frames {
+        let Some(within) = frame.first_record else {
+            continue;
+        };
+        // The copy has the same date.
+        let may_have = match (date_ms, frame.dates_ms) {
+            (Some(date_ms), Some((least, greatest))) => (least..=greatest).contains(&date_ms),
+            (Some(_), None) => false,
+            (None, _) => true,
+        };
+        if !may_have {
+            continue;
+        }
+        let mut start = (frame.text_offset + u64::from(within), frame.record);
+        let mut records = part.records_at(start, None)?;
+        for _ in 0..frame.records {
+            let heading = records.next().map_err(|error| part.error(error))?;
+            let Some(heading) = heading else { break };
+            start = (heading.start, heading.number);
+            if heading.sha1 == first.sha1
+                && is_copy(part, start, next, (first.start, first.number))?
+            {
+                return Ok(Limit::Offset(heading.start));
+            }
+        }
+    }
+    Ok(Limit::None)
+}
+
+/// Whether the records of `part` from `start` to its end are those of `next` from `copy` on.
+fn is_copy<F: ReadAt>(
+    part: &Part<F>,
+    start: (u64, u64),
+    next: &Part<F>,
+    copy: (u64, u64),
+) -> Result<bool, HistoryError> {
+    let mut records = part.records_at(start, None)?;
+    let mut copies = next.records_at(copy, None)?;
+    while let Some(heading) = records.next().map_err(|error| part.error(error))? {
+        let copied = copies.next().map_err(|error| next.error(error))?;
+        let is_same = copied.is_some_and(|copied| {
+            copied.sha1 == heading.sha1 && copied.end - copied.start == heading.end - heading.start
+        });
+        if !is_same {
+            return Ok(false);
+        }
+    }
+    Ok(true)
+}
