@@ -4,6 +4,7 @@ mod client;
 mod cluster;
 mod data;
 mod engine;
+mod history;
 mod json;
 mod log;
 mod member;
@@ -15,6 +16,7 @@ pub use client::client;
 pub use cluster::cluster_records;
 pub use data::{notation, schema};
 pub use engine::operations;
+pub use history::segments;
 pub use json::{frame, read};
 pub use log::log_records;
 pub use member::member_messages;
@@ -72,6 +74,10 @@ pub const TARGETS: &[Target] = &[
     Target {
         name: "cluster_records",
         run: cluster_records,
+    },
+    Target {
+        name: "segments",
+        run: segments,
     },
     Target {
         name: "peer_messages",

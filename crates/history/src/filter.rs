@@ -52,6 +52,37 @@ impl RowPrefix {
     }
 }
 
+/// The changes that a filter wants, of those between two states.
+///
+/// # Errors
+/// The schema does not have the filter's table or column.
+pub fn matching(
+    filter: &Filter,
+    mut changes: Vec<RowChange>,
+    schema: &Schema,
+) -> Result<Vec<RowChange>, HistoryError> {
+    if !Wanted::new(filter, schema).is_possible() && *filter != Filter::default() {
+        return Err(impossible(filter));
+    }
+    changes.retain(|change| {
+        let wanted = Wanted::new(filter, &change.schema);
+        wanted.wants(change.table, change.uuid) && wanted.wants_change(change)
+    });
+    Ok(changes)
+}
+
+/// The error that no table has what a filter asks for.
+pub(crate) fn impossible(filter: &Filter) -> HistoryError {
+    HistoryError::Filter(match (&filter.table, &filter.column) {
+        (Some(table), Some(column)) => {
+            format!("there is no table {table} with a column {column} in the history")
+        }
+        (Some(table), None) => format!("there is no table {table} in the history"),
+        (None, Some(column)) => format!("no table has a column {column} in the history"),
+        (None, None) => "there are no tables in the history".to_owned(),
+    })
+}
+
 /// A filter for the texts of records.
 #[derive(Debug)]
 pub(crate) struct Search {

@@ -3,6 +3,8 @@
 //! The clock may have been set back, so dates need not be in order. The commit at a time is then
 //! the last one that is not later.
 
+use corvid_engine::Database;
+
 use crate::ReadAt;
 use crate::commit::Commit;
 use crate::commits::Limit;
@@ -51,6 +53,43 @@ impl<F: ReadAt> Timeline<F> {
         match self.back(0)? {
             Some(position) => Ok(position),
             None => self.base(self.parts().len() - 1),
+        }
+    }
+
+    /// Compares the state after each file's last commit with the contents that the next file begins
+    /// with, and describes the differences for people. `state_at` is [`Timeline::state_at`], with
+    /// what it needs.
+    ///
+    /// # Errors
+    /// A file is damaged.
+    pub fn discontinuities(
+        &self,
+        state_at: &mut dyn FnMut(&Timeline<F>, Position) -> Result<Database, HistoryError>,
+    ) -> Result<Vec<String>, HistoryError> {
+        let mut problems = Vec::new();
+        for part in 1..self.parts().len() {
+            let before = state_at(self, self.last(part - 1)?)?;
+            let after = state_at(self, self.base(part)?)?;
+            if !before.schema().same_as(after.schema()) {
+                continue;
+            }
+            let rows = crate::diff::diff(&before, &after).0.len();
+            if rows > 0 {
+                problems.push(format!(
+                    "commits are missing before {}: {rows} rows are not as {} left them",
+                    self.parts()[part].name(),
+                    self.parts()[part - 1].name()
+                ));
+            }
+        }
+        Ok(problems)
+    }
+
+    /// The position after the last commit of a file that the next one does not have.
+    fn last(&self, part: usize) -> Result<Position, HistoryError> {
+        match self.count(part)? {
+            0 => self.base(part),
+            count => self.nth(part, count),
         }
     }
 

@@ -288,7 +288,9 @@ fn difference(found: &Identity, expected: &Identity) -> Option<String> {
     None
 }
 
-/// The offset in a standalone file where the records begin that the next file has copied.
+/// The offset in a standalone file where the records begin that the next file has copied. After a
+/// conversion they are not copies: the same commits were recorded again under the new schema, and
+/// only their dates are the same.
 fn copied_from<F: ReadAt>(part: &Part<F>, next: &Part<F>) -> Result<Limit, HistoryError> {
     let first = {
         let mut records = next.records(None)?;
@@ -307,13 +309,16 @@ fn copied_from<F: ReadAt>(part: &Part<F>, next: &Part<F>) -> Result<Limit, Histo
     let Some((first, date_ms)) = first else {
         return Ok(Limit::None);
     };
+    let is_converted = have_different_schemas(part, next)?;
     for frame in &part.index()?.frames {
         let Some(within) = frame.first_record else {
             continue;
         };
         // The copy has the same date.
         let may_have = match (date_ms, frame.dates_ms) {
-            (Some(date_ms), Some((least, greatest))) => (least..=greatest).contains(&date_ms),
+            (Some(date_ms), Some((least, greatest))) => {
+                (is_converted || least <= date_ms) && date_ms <= greatest
+            }
             (Some(_), None) => false,
             (None, _) => true,
         };
@@ -326,14 +331,34 @@ fn copied_from<F: ReadAt>(part: &Part<F>, next: &Part<F>) -> Result<Limit, Histo
             let heading = records.next().map_err(|error| part.error(error))?;
             let Some(heading) = heading else { break };
             start = (heading.start, heading.number);
-            if heading.sha1 == first.sha1
-                && is_copy(part, start, next, (first.start, first.number))?
-            {
+            let is_it = match date_ms.filter(|_| is_converted) {
+                Some(date_ms) => {
+                    let body = records.body().map_err(|error| part.error(error))?;
+                    heading.number > 0 && date_of(body).is_some_and(|date| date >= date_ms)
+                }
+                None => {
+                    heading.sha1 == first.sha1
+                        && is_copy(part, start, next, (first.start, first.number))?
+                }
+            };
+            if is_it {
                 return Ok(Limit::Offset(heading.start));
             }
         }
     }
     Ok(Limit::None)
+}
+
+/// Whether two standalone files have different schemas.
+fn have_different_schemas<F: ReadAt>(
+    part: &Part<F>,
+    next: &Part<F>,
+) -> Result<bool, HistoryError> {
+    let schema = |part: &Part<F>| {
+        let heading = part.records(None)?.next().map_err(|error| part.error(error))?;
+        Ok::<_, HistoryError>(heading.map(|heading| heading.sha1))
+    };
+    Ok(schema(part)? != schema(next)?)
 }
 
 /// Whether the records of `part` from `start` to its end are those of `next` from `copy` on.

@@ -19,7 +19,7 @@ use crate::change::{Columns, RowChange};
 use crate::commit::{Commit, CommitId};
 use crate::commits::parse_schema;
 use crate::error::HistoryError;
-use crate::filter::{Filter, Search, Wanted};
+use crate::filter::{Filter, Search, Wanted, impossible};
 use crate::scan::date_of;
 use crate::timeline::{Position, Timeline};
 
@@ -109,18 +109,6 @@ impl<F: ReadAt> Timeline<F> {
             false => Err(impossible(filter)),
         }
     }
-}
-
-/// No table has what the filter asks for.
-fn impossible(filter: &Filter) -> HistoryError {
-    HistoryError::Filter(match (&filter.table, &filter.column) {
-        (Some(table), Some(column)) => {
-            format!("there is no table {table} with a column {column} in the history")
-        }
-        (Some(table), None) => format!("there is no table {table} in the history"),
-        (None, Some(column)) => format!("no table has a column {column} in the history"),
-        (None, None) => "there are no tables in the history".to_owned(),
-    })
 }
 
 struct Walk<'f> {

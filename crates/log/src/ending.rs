@@ -50,12 +50,13 @@ pub enum Rot {
 
 /// How the comments of contents begin, with their quotes escaped. A client cannot forge one in a
 /// row, because a string would escape the quotes around `_comment`.
-const CONTENTS: [&str; 5] = [
+const CONTENTS: [&str; 6] = [
     "compacting database online",
     "compacted by ovsdb-tool",
     "converted by ovsdb-",
     "produced by \\\"ovsdb-",
     "salvaged by ovsdb-tool",
+    "restored by ovsdb-tool",
 ];
 
 /// The beginning of the `_comment` member.

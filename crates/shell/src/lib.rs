@@ -17,6 +17,7 @@ pub mod durations;
 pub mod events;
 pub mod hangup;
 pub mod json_file;
+pub mod local_time;
 pub mod manual;
 pub mod memory;
 pub mod output;

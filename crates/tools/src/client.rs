@@ -11,7 +11,6 @@ mod leader;
 mod selection;
 mod session;
 mod settings;
-mod table;
 mod watch;
 
 pub mod manual;

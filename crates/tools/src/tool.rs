@@ -12,6 +12,7 @@ pub(crate) mod commands;
 mod database;
 mod explanations;
 mod failure;
+mod history;
 pub mod manual;
 mod new_file;
 mod options;

@@ -11,12 +11,13 @@ use std::path::{Path, PathBuf};
 
 /// The level of each crate. A crate may only import crates of lower levels. The binaries have the
 /// same level as the front of the client library, and only crates for development may import them.
-const LEVELS: [(&str, u32); 23] = [
+const LEVELS: [(&str, u32); 24] = [
     ("json", 0),
     ("data", 1),
     ("rpc", 2),
     ("engine", 2),
     ("log", 2),
+    ("history", 3),
     ("monitor", 3),
     ("consensus", 3),
     ("tls", 2),
@@ -48,12 +49,13 @@ const BINDING: u32 = 8;
 const DEVELOPMENT: u32 = 9;
 
 /// The crates that get time, randomness and bytes only as inputs.
-const PURE: [&str; 11] = [
+const PURE: [&str; 12] = [
     "json",
     "data",
     "rpc",
     "engine",
     "log",
+    "history",
     "tls",
     "monitor",
     "consensus",

@@ -15,7 +15,7 @@ use corvid_shell::vlog::{self, LogOption};
 use corvid_shell::{date, output, program, timeout};
 
 use crate::client::manual;
-use crate::client::table::{CellStyle, Format, Style};
+use crate::table::{CellStyle, Format, Style};
 use crate::standard_options;
 
 /// The values of the options.

@@ -5,9 +5,13 @@ mod cluster_to_standalone;
 mod compact;
 mod convert;
 mod create;
+mod dump;
 mod execute;
+mod history;
 mod identity;
+mod log;
 mod new_member;
+mod restore;
 mod salvage;
 mod schema;
 mod show_log;
@@ -46,10 +50,19 @@ pub(crate) struct Action {
 type Command = command::Command<Action>;
 
 /// Headings of the commands, in order.
-pub(crate) const TOPICS: [&str; 6] = [FILES, LOOKING, TRANSACTIONS, SCHEMAS, CLUSTERS, HELP];
+pub(crate) const TOPICS: [&str; 7] = [
+    FILES,
+    LOOKING,
+    HISTORY,
+    TRANSACTIONS,
+    SCHEMAS,
+    CLUSTERS,
+    HELP,
+];
 
 const FILES: &str = "Creating and rewriting database files";
 const LOOKING: &str = "Inspecting database files";
+const HISTORY: &str = "History";
 const TRANSACTIONS: &str = "Transactions";
 const SCHEMAS: &str = "Schemas";
 const CLUSTERS: &str = "Clusters";
@@ -66,7 +79,7 @@ const fn command(
 }
 
 /// All commands.
-pub(crate) const COMMANDS: [Command; 26] = [
+pub(crate) const COMMANDS: [Command; 31] = [
     command("create", "[db [schema]]", 0, 2, create::create).means(
         FILES,
         "create [DB [SCHEMA]]",
@@ -168,7 +181,7 @@ pub(crate) const COMMANDS: [Command; 26] = [
     ),
     command("query", "[db] trns", 1, 2, execute::query).means(
         TRANSACTIONS,
-        "query [DB] TRNS",
+        "[--at=MOMENT] query [DB] TRNS",
         "execute TRNS on DB's contents without changing DB",
     ),
     command("transact", "[db] trns", 1, 2, execute::transact).means(
@@ -220,6 +233,32 @@ pub(crate) const COMMANDS: [Command; 26] = [
         FILES,
         "salvage FILE NEW [SCHEMA]",
         "write what can be read of the damaged FILE to the standalone NEW, and list the rest",
+    ),
+    command("history", "[db] | verify db | remove db number...", 0, usize::MAX, history::history)
+        .means(
+            HISTORY,
+            "[--json] history [DB] | history verify DB | history remove DB NUMBER...",
+            "list the files of DB's history, check them, or remove some of them",
+        ),
+    command("log", "[db]", 0, 1, log::log).means(
+        HISTORY,
+        "[--since=MOMENT] [--until=MOMENT] [--table=TABLE] [--row=UUID] [--column=COLUMN] [--client=TEXT] [-n N] [--json] log [DB]",
+        "print the commits of DB's history with their changes, oldest first",
+    ),
+    command("diff", "db from to", 3, 3, log::diff).means(
+        HISTORY,
+        "[--table=TABLE] [--row=UUID] [--column=COLUMN] [--json] diff DB FROM TO",
+        "print how rows at moment TO differ from those at FROM",
+    ),
+    command("dump", "[db [table]]", 0, 2, dump::dump).means(
+        HISTORY,
+        "[--at=MOMENT] [--json] dump [DB [TABLE]]",
+        "print the rows of TABLE, or of all tables",
+    ),
+    command("restore", "db new", 2, 2, restore::restore).means(
+        HISTORY,
+        "--at=MOMENT restore DB NEW",
+        "write DB's contents at MOMENT to the standalone NEW, which must not exist",
     ),
 ];
 

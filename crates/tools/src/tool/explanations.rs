@@ -26,10 +26,56 @@ pub(crate) fn of(command: &str) -> &'static str {
         "compare-versions" => COMPARE_VERSIONS,
         "cluster-to-standalone" => CLUSTER_TO_STANDALONE,
         "salvage" => SALVAGE,
+        "history" => HISTORY,
+        "log" => LOG,
+        "diff" => DIFF,
+        "dump" => DUMP,
+        "restore" => RESTORE,
         "help" | "list-commands" => HELP,
         _ => "",
     }
 }
+
+const HISTORY: &str = "\
+A server that runs with `--keep-history` keeps each file that a compaction replaces, compressed, in the folder DB.history. The command \
+prints one line for each file, oldest first, DB itself last: its number, the times of its first and last record, the number of its \
+transactions, its size, and its name. Then it says which files are missing in between.
+
+`history verify` reads everything: the checksums of the segments, the hash of each record, and whether each file continues where the one \
+before it ends. It prints what is wrong. The exit status is 0 if nothing is, 2 if commits are missing, and 1 if a file is damaged.
+
+`history remove` removes files by their numbers. DB itself has none. Later commands say that the files are missing. It may be used while \
+a server keeps the history.
+
+All commands for history work on standalone files and on those of a cluster's members, with or without a folder, also while a server writes \
+to DB. If DB does not exist, they read the folder alone. `zstd -d` decompresses a segment to an ordinary database file.";
+
+const LOG: &str = "\
+Prints the commits with their changes, oldest first. A commit has its id, its time in UTC, and its comment. A changed row has its table, its \
+name if it has one, and its UUID; `-` is before a value or element that is no longer there, `+` before a new one. With `-n` only the last \
+commits are printed.
+
+The options select: rows of a table, a row by its UUID or the beginning of that, rows of which one column has changed, commits whose \
+comment contains a text, and a time. Without `--since` the listing begins with the contents that the oldest file begins with.
+
+With `--json` each commit is one line: an object with `event` (`commit`, or `begin`, `schema` for a conversion, `gap` for commits that are \
+missing), `id`, `date` (ms since the Unix epoch), `file`, `comment`, and `changes`: `table`, `row`, `op` (`insert`, `modify`, `delete`), \
+and `columns`, which have `old` and `new`, or for sets and maps `removed` and `added`.
+
+In a member's file, entries at its end may not be known to be committed. They are marked: `confirmed` is false.";
+
+const DIFF: &str = "\
+Prints the rows that differ, in the form of `log`, whatever happened in between. A table whose columns differ at the two moments, because the \
+database was converted, is named on standard error.";
+
+const DUMP: &str = "\
+Prints the tables in the form of `ovsdb-client dump`, under the schema that the database had at the moment. Without `--at` these are the \
+contents of DB now.";
+
+const RESTORE: &str = "\
+Writes a standalone file with the rows as they were at the moment, under the schema of then. The rows keep their UUIDs, unlike with \
+`ovsdb-client restore`. DB and its history are only read. To go back in time, stop the server, put NEW in the place of DB, and start the \
+server; for a cluster, begin a new one from NEW with `create-cluster`.";
 
 const SALVAGE: &str = "\
 Reads a damaged file of a standalone database or a cluster member, row by row, and writes everything readable to NEW, a standalone file. It \

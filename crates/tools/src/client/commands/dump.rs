@@ -1,25 +1,19 @@
 //! `dump`: prints whole tables with their rows in a stable order (docs/spec/cli.md 3.4).
 
-use std::cmp::Ordering;
 use std::io::{IsTerminal, Write};
 use std::rc::Rc;
 
 use bstr::BString;
-use corvid_data::{AtomType, ColumnType, Datum, Schema, TableSchema};
+use corvid_data::{AtomType, ColumnType, Schema, TableSchema};
 use corvid_json::{Object, Value};
 use corvid_shell::output::Output;
 use corvid_shell::progress::Spinner;
 
 use super::{Invocation, column_names, table_names};
 use crate::client::session::Session;
-use crate::client::table::{Cell, Printer, Table};
 use crate::failure::Failure;
-
-/// A column to dump.
-struct Column {
-    name: String,
-    column_type: Rc<ColumnType>,
-}
+use crate::rows::{Column, all_columns, compare};
+use crate::table::{Cell, Printer, Table};
 
 pub(crate) fn dump(session: &mut Session, invocation: &Invocation<'_>) -> Result<(), Failure> {
     let schema = session.schema(&invocation.database)?;
@@ -107,21 +101,6 @@ fn named(table: &TableSchema, name: &str) -> Result<Column, Failure> {
     })
 }
 
-/// All columns except `_version`, in name order.
-fn all_columns(table: &TableSchema) -> Vec<Column> {
-    let uuid = Column {
-        name: "_uuid".to_owned(),
-        column_type: Rc::new(ColumnType::scalar(AtomType::Uuid)),
-    };
-    let own = table.columns().iter().map(|column| Column {
-        name: column.name.to_string(),
-        column_type: Rc::new(column.column_type.clone()),
-    });
-    let mut columns: Vec<Column> = std::iter::once(uuid).chain(own).collect();
-    columns.sort_by(|a, b| a.name.cmp(&b.name));
-    columns
-}
-
 fn select(table: &TableSchema, columns: &[Column]) -> Value {
     let columns = columns
         .iter()
@@ -149,26 +128,4 @@ fn cells(row: &Value, columns: &[Column]) -> Vec<Cell> {
             Some(value) => Cell::from_json(value, &column.column_type),
         })
         .collect()
-}
-
-/// Orders rows first by their columns without UUID keys, in order, then by the other columns.
-fn compare(a: &[Cell], b: &[Cell], columns: &[Column]) -> Ordering {
-    let by = |uuid_keyed: bool| {
-        columns
-            .iter()
-            .enumerate()
-            .filter(move |(_, column)| {
-                (column.column_type.key.atom == AtomType::Uuid) == uuid_keyed
-            })
-            .map(|(index, _)| datum(&a[index]).cmp(&datum(&b[index])))
-            .find(|order| order.is_ne())
-    };
-    by(false).or_else(|| by(true)).unwrap_or(Ordering::Equal)
-}
-
-fn datum(cell: &Cell) -> Datum {
-    match cell {
-        Cell::Datum(datum, _) => datum.clone(),
-        _ => Datum::empty(),
-    }
 }

@@ -9,7 +9,7 @@ use corvid_shell::program;
 
 use super::{Invocation, print_line, table_names};
 use crate::client::session::Session;
-use crate::client::table::{Cell, Printer, Table};
+use crate::table::{Cell, Printer, Table};
 use crate::failure::Failure;
 use crate::suggestion;
 

@@ -17,7 +17,7 @@ use corvid_shell::unixctl::Command;
 
 use super::{Invocation, column_names, table_names};
 use crate::client::session::{Incoming, RequestId, Session};
-use crate::client::table::Printer;
+use crate::table::Printer;
 use crate::client::watch::{Progress, Watch};
 use crate::failure::Failure;
 

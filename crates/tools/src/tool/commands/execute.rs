@@ -13,6 +13,7 @@ use super::{Invocation, Outcome, default_database};
 use crate::failure::Failure;
 use crate::tool::answer::Answer;
 use crate::tool::database::DatabaseFile;
+use crate::tool::history;
 use crate::uuids::RandomUuids;
 
 /// Executes the transaction in memory and prints its results. Nothing is written.
@@ -42,22 +43,42 @@ fn run(invocation: &Invocation<'_>, mode: OpenMode) -> Outcome {
         _ => return Err(Failure::new("a transaction is required")),
     };
     let mut uuids = RandomUuids::new()?;
+    let parse = || {
+        let request = Value::parse_text(text.as_bytes());
+        request.map_err(|error| Failure::new(format!("\"{text}\": {error}")))
+    };
+    if let (Some(moment), OpenMode::ReadOnly) = (&invocation.options.at, mode) {
+        let request = parse()?;
+        let database = history::state_at(&path, moment, &mut uuids)?;
+        return answer(invocation, database, None, &request, &mut uuids);
+    }
     let file = DatabaseFile::open_as(&path, mode)?;
-    let request = Value::parse_text(text.as_bytes())
-        .map_err(|error| Failure::new(format!("\"{text}\": {error}")))?;
-    let (mut database, mut file) = file.load()?.finish(&mut uuids)?;
-    if let Err(error) = check_request(&request, database.schema().name.as_str()) {
+    let request = parse()?;
+    let (database, file) = file.load()?.finish(&mut uuids)?;
+    let file = (mode == OpenMode::ReadWrite).then_some(file);
+    answer(invocation, database, file, &request, &mut uuids)
+}
+
+/// Executes the request, appends its changes to the file if there is one, and prints the results.
+fn answer(
+    invocation: &Invocation<'_>,
+    mut database: Database,
+    file: Option<LogFile>,
+    request: &Value,
+    uuids: &mut RandomUuids,
+) -> Outcome {
+    if let Err(error) = check_request(request, database.schema().name.as_str()) {
         let error = error_object(&error);
         print_json(&error)?;
         return judge(&Value::Array(vec![error]), invocation);
     }
     let (mut results, delta) = execute(
         &mut database,
-        &request,
+        request,
         invocation.options.role.as_deref(),
-        &mut uuids,
+        uuids,
     )?;
-    if mode == OpenMode::ReadWrite
+    if let Some(mut file) = file
         && let Some(delta) = delta
         && let Err(error) = store(&mut file, &database, &delta)
         && let Value::Array(results) = &mut results

@@ -4,7 +4,7 @@
 use corvid_json::Value;
 
 use super::request::MonitoredTable;
-use crate::client::table::{Cell, Table};
+use crate::table::{Cell, Table};
 use crate::failure::Failure;
 
 /// The message that contains an update.

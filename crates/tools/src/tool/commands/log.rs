@@ -1,0 +1,144 @@
+//! `log` and `diff`: the changes of a database's history.
+
+use std::collections::VecDeque;
+use std::io::Write;
+use std::ops::ControlFlow;
+
+use corvid_history::filter::matching;
+use corvid_history::{Event, Filter, Range, json};
+use corvid_shell::output::{self, Output};
+use corvid_shell::program;
+
+use super::{Invocation, Outcome};
+use crate::failure::Failure;
+use crate::tool::answer::Answer;
+use crate::tool::history::{self, Printer, failure, locate};
+use crate::uuids::RandomUuids;
+
+/// Prints the changes of a range, oldest first.
+pub(super) fn log(invocation: &Invocation<'_>) -> Outcome {
+    let options = invocation.options;
+    let history = history::open(&invocation.database(0))?;
+    warn(&history);
+    let since = options.since.as_deref().map(|text| locate(&history, text));
+    let until = options.until.as_deref().map(|text| locate(&history, text));
+    let range = Range {
+        since: since.transpose()?,
+        until: until.transpose()?,
+    };
+    let mut listing = Listing {
+        printer: Printer::new(Vec::new()),
+        json: options.json,
+        last: options.count.map(|count| (count, VecDeque::new())),
+        failed: None,
+    };
+    history
+        .walk(&options.filter, range, &mut |event| listing.event(event))
+        .map_err(failure)?;
+    listing.finish()?;
+    Ok(Answer::Yes)
+}
+
+/// Prints the difference between two moments.
+pub(super) fn diff(invocation: &Invocation<'_>) -> Outcome {
+    let options = invocation.options;
+    let [_, from, to] = invocation.args else {
+        return Err(Failure::new("FILE FROM TO expected"));
+    };
+    let history = history::open(&invocation.database(0))?;
+    warn(&history);
+    let mut uuids = RandomUuids::new()?;
+    let mut state = |moment: &str| {
+        let position = locate(&history, moment)?;
+        let seed = uuids.hash_seed();
+        history.state_at(position, seed, &mut uuids).map_err(failure)
+    };
+    let (old, new) = (state(from)?, state(to)?);
+    let (changes, tables) = corvid_history::diff(&old, &new);
+    let filter = Filter {
+        client: None,
+        ..options.filter.clone()
+    };
+    let changes = matching(&filter, changes, new.schema()).map_err(failure)?;
+    let mut printer = Printer::new(Output);
+    for (at, change) in changes.iter().enumerate() {
+        if options.json {
+            let mut line = Vec::new();
+            json::write_change(&mut line, change);
+            line.push(b'\n');
+            Output.write_all(&line).map_err(Failure::output)?;
+            continue;
+        }
+        if at > 0 {
+            output::line("");
+        }
+        printer.change(change).map_err(Failure::output)?;
+    }
+    for table in tables {
+        let problem = "its columns differ between the two moments, so its rows are not compared";
+        output::error_line(format_args!("{}: table {table}: {problem}", program::name()));
+    }
+    Ok(Answer::Yes)
+}
+
+/// Says what is missing in the history.
+fn warn(history: &history::OpenHistory) {
+    for gap in history.gaps() {
+        output::error_line(format_args!("{}: {gap}", program::name()));
+    }
+}
+
+/// Prints events as they come, or the last ones at the end.
+struct Listing {
+    printer: Printer<Vec<u8>>,
+    json: bool,
+    /// The number of events to print, and their texts.
+    last: Option<(usize, VecDeque<Vec<u8>>)>,
+    failed: Option<std::io::Error>,
+}
+
+impl Listing {
+    fn event(&mut self, event: &Event<'_>) -> ControlFlow<()> {
+        let text = match self.json {
+            true => {
+                let mut text = Vec::new();
+                json::write_event(&mut text, event);
+                text.push(b'\n');
+                Ok(text)
+            }
+            false => self.printer.event(event).map(|()| self.printer.take()),
+        };
+        let written = match (text, &mut self.last) {
+            (Err(error), _) => Err(error),
+            (Ok(text), Some((count, last))) => {
+                if last.len() == *count {
+                    last.pop_front();
+                }
+                last.push_back(text);
+                Ok(())
+            }
+            (Ok(text), None) => Output.write_all(&text),
+        };
+        if let Err(error) = written {
+            self.failed = Some(error);
+            return ControlFlow::Break(());
+        }
+        match output::reader_is_gone() {
+            true => ControlFlow::Break(()),
+            false => ControlFlow::Continue(()),
+        }
+    }
+
+    fn finish(self) -> Result<(), Failure> {
+        if let Some(error) = self.failed {
+            return Err(Failure::output(error));
+        }
+        let texts = self.last.map(|(_, last)| last).unwrap_or_default();
+        for (at, text) in texts.iter().enumerate() {
+            // The first one may not have been the first event.
+            let text = if at == 0 { text.strip_prefix(b"\n").unwrap_or(text) } else { text };
+            Output.write_all(text).map_err(Failure::output)?;
+        }
+        Ok(())
+    }
+}
