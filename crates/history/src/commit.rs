@@ -38,7 +38,7 @@ impl CommitId {
         match (self, prefix.as_bytes().first_chunk::<8>()) {
             // Most ids differ in the first digits.
             (CommitId::Hash(sha1), Some(digits)) => {
-                let first = hex::bytes::<1>([*digits]).and_then(|bytes| bytes.first().copied());
+                let first = hex::bytes::<1>(&[*digits]).and_then(|bytes| bytes.first().copied());
                 first.is_none_or(|first| sha1.starts_with(&first)) && self.text().starts_with(prefix)
             }
             _ => self.text().starts_with(prefix),

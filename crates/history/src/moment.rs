@@ -11,12 +11,17 @@
 //!
 //! Pure: the present time and the local zone are arguments.
 
+use corvid_data::Uuid;
+
 use crate::commit::ID_DIGITS_MIN;
 use crate::error::HistoryError;
 
 /// The forms, for error texts.
 pub const FORMS: &str = "HEAD, HEAD~3, now, -2h, 2026-11-28, 2026-11-28T10:00:00, @1700000000000, or \
                          the id of a commit";
+
+/// Digits of a SHA-1.
+const HASH_DIGITS: usize = 40;
 
 const MINUTE_MS: i64 = 60_000;
 const HOUR_MS: i64 = 60 * MINUTE_MS;
@@ -120,9 +125,14 @@ fn parse_age(text: &str) -> Option<i64> {
 
 fn parse_id(text: &str) -> Option<Moment> {
     let id = text.to_ascii_lowercase();
-    let digits = id.bytes().filter(u8::is_ascii_hexdigit).count();
-    let is_id = id.bytes().all(|byte| byte.is_ascii_hexdigit() || byte == b'-');
-    (is_id && digits >= ID_DIGITS_MIN && id.len() <= 40).then_some(Moment::Commit(id))
+    let is_digit = |byte: u8| byte.is_ascii_hexdigit();
+    let is_hash = id.len() <= HASH_DIGITS && id.bytes().all(is_digit);
+    let fits_uuid = |(at, byte): (usize, u8)| match at {
+        8 | 13 | 18 | 23 => byte == b'-',
+        _ => is_digit(byte),
+    };
+    let is_uuid = id.len() <= Uuid::TEXT_LEN && id.bytes().enumerate().all(fits_uuid);
+    (id.len() >= ID_DIGITS_MIN && (is_hash || is_uuid)).then_some(Moment::Commit(id))
 }
 
 /// The rest of a text with a date.
