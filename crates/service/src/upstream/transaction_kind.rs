@@ -12,8 +12,8 @@ use corvid_json::Reader;
 /// The effects that a transaction may have.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct TransactionKind {
-    /// The transaction may change rows. A `commit` changes none, so a follower answers a transaction
-    /// of it alone.
+    /// The transaction may change rows. A `commit` changes none, so a follower answers a
+    /// transaction of it alone.
     pub(crate) may_change: bool,
     /// The transaction may wait for a condition.
     pub(crate) may_wait: bool,

@@ -20,8 +20,8 @@ use crate::server_db;
 impl Client {
     /// Handles one message.
     pub(super) fn message(&mut self, frame: &[u8]) {
-        // The contents of an abandoned server may be the reason why it was abandoned. Its link takes
-        // no further message from it.
+        // The contents of an abandoned server may be the reason why it was abandoned. Its link
+        // takes no further message from it.
         assert!(
             self.state != State::Retry,
             "an abandoned server is not heard"

@@ -2,8 +2,8 @@
 //!
 //! `simulate [SUBJECT] [--seeds N] [--from S] [--threads T]` runs many seeds of one simulation: the
 //! server, clients with two servers, members of clusters, or whole servers of clusters. With
-//! `--seed S [--trace | --until STEP]` it runs one seed. `simulate --replay DIR` replays recordings of a real
-//! server. `simulate --relay-tree` runs the study of relays.
+//! `--seed S [--trace | --until STEP]` it runs one seed. `simulate --replay DIR` replays recordings
+//! of a real server. `simulate --relay-tree` runs the study of relays.
 
 use std::fmt::Debug;
 use std::io::IsTerminal as _;

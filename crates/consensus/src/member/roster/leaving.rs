@@ -53,7 +53,7 @@ impl Departing {
     }
 }
 
-/// What becomes of a request for a removal.
+/// The answer to a request for a removal.
 #[derive(Debug)]
 pub(crate) enum Requested {
     /// It is under way; its end is logged and told to its requester.
