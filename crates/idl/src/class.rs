@@ -4,8 +4,8 @@
 //! connection: [`crate::Idl::new`] consumes the [`Class`]. Only indexes may be added later
 //! ([`crate::Idl::add_index`]).
 //!
-//! Invariant: the replica's rows have a position only for columns that can hold a value. Other columns
-//! cost no memory.
+//! Invariant: the replica's rows have a position only for columns that can hold a value. Other
+//! columns cost no memory.
 
 use corvid_data::{Arc, BaseType, ColumnId, Schema, TableId};
 use corvid_session::{Interest, TableInterest};
