@@ -51,7 +51,10 @@ impl RowChange {
     pub fn name(&self) -> Option<&str> {
         let column = self.table().column_id("name")?;
         let columns = self.old.as_ref().or(self.new.as_ref())?;
-        columns.get(usize::from(column.0))?.as_string().map(|name| &**name)
+        columns
+            .get(usize::from(column.0))?
+            .as_string()
+            .map(|name| &**name)
     }
 
     /// Each changed column with its position in the schema. In an inserted row these are the
@@ -62,10 +65,15 @@ impl RowChange {
         for (at, column) in self.table().columns().iter().enumerate() {
             let default = Datum::default_for(&column.column_type);
             let value = |columns: &Option<Columns>| {
-                columns.as_ref().and_then(|columns| columns.get(at).cloned())
+                columns
+                    .as_ref()
+                    .and_then(|columns| columns.get(at).cloned())
             };
             let (old, new) = (value(&self.old), value(&self.new));
-            let (old, new) = (old.unwrap_or_else(|| default.clone()), new.unwrap_or(default));
+            let (old, new) = (
+                old.unwrap_or_else(|| default.clone()),
+                new.unwrap_or(default),
+            );
             if old == new {
                 continue;
             }
@@ -85,7 +93,9 @@ impl RowChange {
 fn elements(old: &Datum, new: &Datum) -> ColumnChange {
     let (mut removed, mut added) = (DatumBuilder::new(), DatumBuilder::new());
     corvid_data::diff::changes(old, new, &mut |change| match change {
-        Change::Added(key, value) => added.push(key.to_owned(), value.map(|value| value.to_owned())),
+        Change::Added(key, value) => {
+            added.push(key.to_owned(), value.map(|value| value.to_owned()))
+        }
         Change::Removed(key, value) => {
             removed.push(key.to_owned(), value.map(|value| value.to_owned()));
         }

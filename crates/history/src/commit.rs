@@ -39,7 +39,8 @@ impl CommitId {
             // Most ids differ in the first digits.
             (CommitId::Hash(sha1), Some(digits)) => {
                 let first = hex::bytes::<1>(&[*digits]).and_then(|bytes| bytes.first().copied());
-                first.is_none_or(|first| sha1.starts_with(&first)) && self.text().starts_with(prefix)
+                first.is_none_or(|first| sha1.starts_with(&first))
+                    && self.text().starts_with(prefix)
             }
             _ => self.text().starts_with(prefix),
         }

@@ -177,10 +177,15 @@ impl<'t> Commits<'t> {
                 }
                 let next = records.next();
                 let file = self.file;
-                if next.map_err(|error| HistoryError::file(file, error))?.is_none() {
+                if next
+                    .map_err(|error| HistoryError::file(file, error))?
+                    .is_none()
+                {
                     return Ok(None);
                 }
-                let body = records.body().map_err(|error| HistoryError::file(file, error))?;
+                let body = records
+                    .body()
+                    .map_err(|error| HistoryError::file(file, error))?;
                 Ok(Some(body))
             }
             Form::Clustered(entries) => Ok(entries
@@ -236,15 +241,28 @@ impl Entries<'_> {
         // has all of it.
         let end = self.log.end().0;
         let committed = self.log.commit_index().0;
-        let known = if self.last < end { self.last.max(committed) } else { committed };
-        let next = self.pending.pop_front().filter(|next| next.index.0 <= self.last);
+        let known = if self.last < end {
+            self.last.max(committed)
+        } else {
+            committed
+        };
+        let next = self
+            .pending
+            .pop_front()
+            .filter(|next| next.index.0 <= self.last);
         self.current = next;
         let Some(current) = &self.current else {
             return Ok(None);
         };
         let wrong = || {
             let problem = "the data of an entry is not an array of two";
-            HistoryError::file(file, format_args!("{problem}, in the record at offset {}", current.heading.start))
+            HistoryError::file(
+                file,
+                format_args!(
+                    "{problem}, in the record at offset {}",
+                    current.heading.start
+                ),
+            )
         };
         let Parts {
             schema,
@@ -277,7 +295,8 @@ impl Entries<'_> {
         };
         let body = self.records.body().map_err(damaged)?;
         // A member's own state has no data, and short records.
-        let record = decode(body).map_err(|error| HistoryError::record(file, heading.start, &error))?;
+        let record =
+            decode(body).map_err(|error| HistoryError::record(file, heading.start, &error))?;
         // Inconsistent votes and commit indexes do not affect the contents.
         if let Err(violation) = self.log.apply(&record)
             && matches!(record.kind, Kind::Entry(_))
@@ -286,7 +305,11 @@ impl Entries<'_> {
             return Err(HistoryError::file(file, text));
         }
         if let Kind::Entry(entry) = record.kind {
-            while self.pending.back().is_some_and(|last| last.index >= entry.index) {
+            while self
+                .pending
+                .back()
+                .is_some_and(|last| last.index >= entry.index)
+            {
                 self.pending.pop_back();
             }
             if let Some(payload) = entry.payload {

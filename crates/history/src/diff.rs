@@ -43,7 +43,8 @@ pub fn diff(from: &Database, to: &Database) -> (Vec<RowChange>, Vec<String>) {
         };
         let old = rows(from, old_table);
         let new = rows(to, table);
-        let keys: std::collections::BTreeSet<Uuid> = old.keys().chain(new.keys()).copied().collect();
+        let keys: std::collections::BTreeSet<Uuid> =
+            old.keys().chain(new.keys()).copied().collect();
         for uuid in keys {
             let (old, new) = (old.get(&uuid).cloned(), new.get(&uuid).cloned());
             if old != new {
@@ -62,5 +63,8 @@ pub fn diff(from: &Database, to: &Database) -> (Vec<RowChange>, Vec<String>) {
 
 fn rows(database: &Database, table: TableId) -> BTreeMap<Uuid, Columns> {
     let columns = |row: &corvid_data::Row| Arc::from(row.columns.to_vec());
-    database.rows(table).map(|row| (row.uuid, columns(row))).collect()
+    database
+        .rows(table)
+        .map(|row| (row.uuid, columns(row)))
+        .collect()
 }

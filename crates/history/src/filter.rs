@@ -101,9 +101,15 @@ impl Search {
             _ => finder(format!("\"{}", row.0)),
         });
         // A deletion does not name the columns.
-        let any = filter.column.as_ref().map(|column| [member(column), finder(":null".to_owned())]);
+        let any = filter
+            .column
+            .as_ref()
+            .map(|column| [member(column), finder(":null".to_owned())]);
         Search {
-            all: row.into_iter().chain(filter.table.as_ref().map(member)).collect(),
+            all: row
+                .into_iter()
+                .chain(filter.table.as_ref().map(member))
+                .collect(),
             any: any.into_iter().flatten().collect(),
         }
     }
@@ -126,7 +132,10 @@ pub(crate) struct Wanted<'f> {
 impl<'f> Wanted<'f> {
     pub(crate) fn new(filter: &'f Filter, schema: &Schema) -> Wanted<'f> {
         let is_wanted = |table: &corvid_data::TableSchema| {
-            filter.table.as_ref().is_none_or(|name| **name == *table.name)
+            filter
+                .table
+                .as_ref()
+                .is_none_or(|name| **name == *table.name)
                 && filter
                     .column
                     .as_ref()
@@ -162,14 +171,16 @@ impl<'f> Wanted<'f> {
             return false;
         };
         let value = |columns: &Option<crate::change::Columns>| {
-            columns.as_ref().and_then(|columns| columns.get(usize::from(id.0)).cloned())
+            columns
+                .as_ref()
+                .and_then(|columns| columns.get(usize::from(id.0)).cloned())
         };
         let (old, new) = (value(&change.old), value(&change.new));
         match (old, new) {
             (Some(old), Some(new)) => old != new,
-            (one, other) => one.or(other).is_some_and(|datum| {
-                !datum.is_default(&change.table().column(id).column_type)
-            }),
+            (one, other) => one
+                .or(other)
+                .is_some_and(|datum| !datum.is_default(&change.table().column(id).column_type)),
         }
     }
 

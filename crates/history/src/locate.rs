@@ -98,7 +98,10 @@ impl<F: ReadAt> Timeline<F> {
     /// # Errors
     /// The oldest file is damaged.
     pub fn first_ms(&self) -> Result<Option<i64>, HistoryError> {
-        Ok(self.parts()[0].index()?.dates_ms.map(|(first_ms, _)| first_ms))
+        Ok(self.parts()[0]
+            .index()?
+            .dates_ms
+            .map(|(first_ms, _)| first_ms))
     }
 
     /// The contents that a file begins with.
@@ -146,7 +149,9 @@ impl<F: ReadAt> Timeline<F> {
         match (index.identity.kind, self.limit(part)?) {
             (Kind::Standalone, Limit::Offset(end)) => {
                 // The frames know how many records precede.
-                let after = index.frames.partition_point(|frame| frame.text_offset <= end);
+                let after = index
+                    .frames
+                    .partition_point(|frame| frame.text_offset <= end);
                 let frame = after.checked_sub(1).map(|at| &index.frames[at]);
                 let mut count = frame.map_or(0, |frame| frame.record);
                 if let Some((frame, first)) =
@@ -183,7 +188,9 @@ impl<F: ReadAt> Timeline<F> {
                 let after = index.frames.partition_point(|frame| frame.record <= number);
                 // Of frames in which no record begins, the record's number is that of the next one.
                 let frames = index.frames[..after].iter().rev();
-                let frame = frames.filter(|frame| frame.records > 0).find(|frame| frame.record <= number);
+                let frame = frames
+                    .filter(|frame| frame.records > 0)
+                    .find(|frame| frame.record <= number);
                 let start = frame.map_or((0, 0), |frame| {
                     let first = u64::from(frame.first_record.unwrap_or(0));
                     (frame.text_offset + first, frame.record)
@@ -204,7 +211,8 @@ impl<F: ReadAt> Timeline<F> {
                 }
             }
         }
-        let (place, end) = position.ok_or_else(|| file.error("it has fewer records than its index says"))?;
+        let (place, end) =
+            position.ok_or_else(|| file.error("it has fewer records than its index says"))?;
         Ok(Position { part, place, end })
     }
 
@@ -227,7 +235,10 @@ impl<F: ReadAt> Timeline<F> {
             }
             // Not a commit, but what the file begins with.
             let base = self.base(part)?;
-            if self.base_ms(part)?.is_some_and(|base_ms| base_ms <= time_ms) {
+            if self
+                .base_ms(part)?
+                .is_some_and(|base_ms| base_ms <= time_ms)
+            {
                 return Ok(Some(base));
             }
         }
@@ -249,9 +260,8 @@ impl<F: ReadAt> Timeline<F> {
             Limit::Offset(end) => Some(end),
             _ => None,
         };
-        let may_have = |dates_ms: Option<(i64, i64)>| {
-            dates_ms.is_some_and(|(least, _)| least <= time_ms)
-        };
+        let may_have =
+            |dates_ms: Option<(i64, i64)>| dates_ms.is_some_and(|(least, _)| least <= time_ms);
         for frame in index.frames.iter().rev() {
             let Some(first) = frame.first_record.filter(|_| may_have(frame.dates_ms)) else {
                 continue;

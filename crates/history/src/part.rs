@@ -165,7 +165,13 @@ impl<F: ReadAt> Part<F> {
     /// # Errors
     /// As for [`Part::index`].
     pub(crate) fn records_unchecked(&self, limit: u64) -> Result<Records<'_>, HistoryError> {
-        Ok(Records::new(self.text(), self.magic()?, (0, 0), limit, false))
+        Ok(Records::new(
+            self.text(),
+            self.magic()?,
+            (0, 0),
+            limit,
+            false,
+        ))
     }
 
     /// The records from `start`, an offset and a number, on.
@@ -180,7 +186,13 @@ impl<F: ReadAt> Part<F> {
         let limit = limit.unwrap_or(self.index()?.good_length);
         // The frames of a segment have checksums.
         let is_checked = !self.is_segment();
-        Ok(Records::new(self.text(), self.magic()?, start, limit, is_checked))
+        Ok(Records::new(
+            self.text(),
+            self.magic()?,
+            start,
+            limit,
+            is_checked,
+        ))
     }
 
     /// Checks everything: the checksums and hash of a segment, and the hash of each record.
@@ -219,7 +231,10 @@ fn identify(file: &impl ReadAt) -> Option<Identity> {
     let got = file.read_at(&mut room, 0).ok()?;
     scan.push(&room[..got], |_| {});
     let magic = scan.magic()?;
-    scan.head().name.is_some().then(|| Identity::new(magic, scan.head()))
+    scan.head()
+        .name
+        .is_some()
+        .then(|| Identity::new(magic, scan.head()))
 }
 
 /// Makes the index of a plain file, as far as the file is whole now. Its frames are stretches of
@@ -231,7 +246,9 @@ fn scan(file: &impl ReadAt) -> Result<Index, SegmentError> {
     let mut room = vec![0; SCAN_BYTES];
     let mut offset = 0;
     loop {
-        let got = file.read_at(&mut room, offset).map_err(SegmentError::Read)?;
+        let got = file
+            .read_at(&mut room, offset)
+            .map_err(SegmentError::Read)?;
         if got == 0 {
             break;
         }
@@ -262,7 +279,12 @@ fn add_frame(index: &mut Index, mut length: u64, unassigned: &mut Vec<(u64, Opti
     while length > 0 {
         let piece = length.min(u64::from(u32::MAX));
         // The piece is bounded by the line above.
-        index.push_frame(index.text_length, piece as usize, piece as usize, unassigned);
+        index.push_frame(
+            index.text_length,
+            piece as usize,
+            piece as usize,
+            unassigned,
+        );
         length -= piece;
     }
 }

@@ -26,7 +26,12 @@ const AGES: [(&str, u64); 5] = [
 ];
 
 /// Units of size with their bytes, largest first.
-const SIZES: [(&str, u64); 4] = [("T", 1 << 40), ("G", 1 << 30), ("M", 1 << 20), ("K", 1 << 10)];
+const SIZES: [(&str, u64); 4] = [
+    ("T", 1 << 40),
+    ("G", 1 << 30),
+    ("M", 1 << 20),
+    ("K", 1 << 10),
+];
 
 /// The forms of a policy, for error texts.
 const FORMS: &str = "an age (7d, 36h, 90min), a size (2G, 500M), a number of transactions (10000), \
@@ -69,7 +74,11 @@ impl Policy {
     #[must_use]
     pub fn excess(&self, now_ms: u64, segments: &[Summary]) -> usize {
         let removable = segments.len().saturating_sub(1);
-        let sum = |of: fn(&Summary) -> u64| segments.iter().fold(0u64, |sum, s| sum.saturating_add(of(s)));
+        let sum = |of: fn(&Summary) -> u64| {
+            segments
+                .iter()
+                .fold(0u64, |sum, s| sum.saturating_add(of(s)))
+        };
         let mut bytes = sum(|summary| summary.bytes);
         let mut transactions = sum(|summary| summary.transactions);
         let mut excess = 0;
@@ -170,7 +179,9 @@ fn parse_limit(part: &str) -> Result<Limit, PolicyError> {
 /// The number in the largest unit that divides it. The smallest unit divides every limit that was
 /// parsed; another one is rounded up to it.
 fn in_units(number: u64, units: &[(&str, u64)]) -> String {
-    let fit = units.iter().find(|(_, factor)| number.is_multiple_of(*factor));
+    let fit = units
+        .iter()
+        .find(|(_, factor)| number.is_multiple_of(*factor));
     match (fit, units.last()) {
         (Some((name, factor)), _) => format!("{}{name}", number / factor),
         (None, Some((name, factor))) => format!("{}{name}", number.div_ceil(*factor)),
@@ -233,8 +244,14 @@ mod tests {
             ("1.5G", "\"1.5G\": there is no unit \".5G\""),
             ("7d,8h", "\"7d,8h\" has an age twice"),
             ("1,2", "\"1,2\" has a number of transactions twice"),
-            ("99999999999999999999", "\"99999999999999999999\" is too large"),
-            ("18446744073709551615T", "\"18446744073709551615T\" is too large"),
+            (
+                "99999999999999999999",
+                "\"99999999999999999999\" is too large",
+            ),
+            (
+                "18446744073709551615T",
+                "\"18446744073709551615T\" is too large",
+            ),
         ] {
             assert_eq!(parse(text), Err(reason.to_owned()), "{text:?}");
         }

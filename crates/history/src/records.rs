@@ -145,7 +145,8 @@ impl<'t> Records<'t> {
         }
         let start = self.at + heading.line as usize;
         let body = start..self.at + whole;
-        if self.is_checked && <[u8; 20]>::from(Sha1::digest(&self.held[body.clone()])) != heading.sha1
+        if self.is_checked
+            && <[u8; 20]>::from(Sha1::digest(&self.held[body.clone()])) != heading.sha1
         {
             return Err(self.error("its SHA-1 is wrong"));
         }
@@ -184,7 +185,9 @@ impl<'t> Records<'t> {
             return Ok(false);
         }
         self.held.resize(held + room, 0);
-        let read = self.text.read_at(&mut self.held[held..], self.offset + held as u64);
+        let read = self
+            .text
+            .read_at(&mut self.held[held..], self.offset + held as u64);
         match read {
             Ok(got) => {
                 self.held.truncate(held + got);

@@ -241,7 +241,8 @@ impl Search {
         }
         let window = self.needle.len() + AFTER_BYTES;
         if !self.tail.is_empty() {
-            self.tail.extend_from_slice(&piece[..piece.len().min(window)]);
+            self.tail
+                .extend_from_slice(&piece[..piece.len().min(window)]);
             self.after = after(&self.tail, self.needle, AFTER_BYTES);
         }
         if self.after.is_none() {
@@ -278,7 +279,10 @@ fn after(text: &[u8], needle: &[u8], enough: usize) -> Option<Vec<u8>> {
 /// The integer at the beginning of a text, as ms since the Unix epoch.
 pub(crate) fn parse_date(text: &[u8]) -> Option<i64> {
     let digits = |byte: &u8| byte.is_ascii_digit() || matches!(byte, b'-' | b' ');
-    let end = text.iter().position(|byte| !digits(byte)).unwrap_or(text.len());
+    let end = text
+        .iter()
+        .position(|byte| !digits(byte))
+        .unwrap_or(text.len());
     match Reader::new(&text[..end]).number().ok()? {
         Number::Integer(date) => Some(date_to_ms(date)),
         Number::Real(_) => None,

@@ -86,13 +86,11 @@ fn standalone<F: ReadAt>(
     match pieces(part, begin()?, |feed| feed, seed, uuids) {
         Ok(database) => Ok(database),
         Err(Ended::Failed(error)) => Err(error),
-        Err(Ended::Irregular) => {
-            match pieces(part, begin()?, Feed::whole_records, seed, uuids) {
-                Ok(database) => Ok(database),
-                Err(Ended::Failed(error)) => Err(error),
-                Err(Ended::Irregular) => Err(part.error("its contents cannot be read")),
-            }
-        }
+        Err(Ended::Irregular) => match pieces(part, begin()?, Feed::whole_records, seed, uuids) {
+            Ok(database) => Ok(database),
+            Err(Ended::Failed(error)) => Err(error),
+            Err(Ended::Irregular) => Err(part.error("its contents cannot be read")),
+        },
     }
 }
 
@@ -134,7 +132,9 @@ where
                 let decoded = records.decode(&schema, |recorded| recorded);
                 for (recorded, end) in decoded.transactions {
                     database.load(recorded, uuids).map_err(|error| {
-                        failed(&format_args!("the record that ends at offset {end} cannot be used: {error}"))
+                        failed(&format_args!(
+                            "the record that ends at offset {end} cannot be used: {error}"
+                        ))
                     })?;
                 }
                 if let Some(cause) = decoded.damage {
@@ -162,8 +162,12 @@ fn clustered<F: ReadAt>(
     let mut reader = TransactionReader::default();
     if let Some(contents) = commits.contents()? {
         let schema = database.schema().clone();
-        let recorded = reader.read(contents, &schema).map_err(|error| part.error(error))?;
-        database.load(recorded, uuids).map_err(|error| part.error(error))?;
+        let recorded = reader
+            .read(contents, &schema)
+            .map_err(|error| part.error(error))?;
+        database
+            .load(recorded, uuids)
+            .map_err(|error| part.error(error))?;
     }
     while let Some(commit) = commits.next()? {
         apply(&mut database, &mut reader, &commit, seed, uuids)

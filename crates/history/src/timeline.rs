@@ -93,7 +93,10 @@ pub fn parse_name(name: &str) -> Option<(u64, bool)> {
         "db" => false,
         _ => return None,
     };
-    let number = digits.parse().ok().filter(|number| is_number && *number > 0)?;
+    let number = digits
+        .parse()
+        .ok()
+        .filter(|number| is_number && *number > 0)?;
     Some((number, is_compressed))
 }
 
@@ -245,7 +248,9 @@ fn check_identities<F: ReadAt>(parts: &[Part<F>]) -> Result<(), HistoryError> {
             continue;
         };
         if let Some(difference) = difference(&identity, &expected) {
-            return Err(part.error(format_args!("it does not belong to this history: {difference}")));
+            return Err(part.error(format_args!(
+                "it does not belong to this history: {difference}"
+            )));
         }
     }
     Ok(())
@@ -350,12 +355,12 @@ fn copied_from<F: ReadAt>(part: &Part<F>, next: &Part<F>) -> Result<Limit, Histo
 }
 
 /// Whether two standalone files have different schemas.
-fn have_different_schemas<F: ReadAt>(
-    part: &Part<F>,
-    next: &Part<F>,
-) -> Result<bool, HistoryError> {
+fn have_different_schemas<F: ReadAt>(part: &Part<F>, next: &Part<F>) -> Result<bool, HistoryError> {
     let schema = |part: &Part<F>| {
-        let heading = part.records(None)?.next().map_err(|error| part.error(error))?;
+        let heading = part
+            .records(None)?
+            .next()
+            .map_err(|error| part.error(error))?;
         Ok::<_, HistoryError>(heading.map(|heading| heading.sha1))
     };
     Ok(schema(part)? != schema(next)?)

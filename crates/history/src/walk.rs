@@ -91,7 +91,9 @@ impl<F: ReadAt> Timeline<F> {
     /// A file is damaged, or no schema of the range has the table or column of the filter.
     pub fn walk(&self, filter: &Filter, range: Range, sink: Sink<'_>) -> Result<(), HistoryError> {
         let first = range.since.map_or(0, |since| since.part);
-        let last = range.until.map_or(self.parts().len() - 1, |until| until.part);
+        let last = range
+            .until
+            .map_or(self.parts().len() - 1, |until| until.part);
         let mut walk = Walk {
             filter,
             search: Search::new(filter),
@@ -143,25 +145,34 @@ impl Walk<'_> {
         let base = commits.base();
         let (rows, date_ms) = match commits.contents()? {
             Some(text) if self.search.may_concern(text) => {
-                let rows = rows_of(text, &schema, &wanted)
-                    .map_err(|error| HistoryError::file(file, format_args!("its contents cannot be used: {error}")))?;
+                let rows = rows_of(text, &schema, &wanted).map_err(|error| {
+                    HistoryError::file(file, format_args!("its contents cannot be used: {error}"))
+                })?;
                 (rows, date_of(text))
             }
             contents => (Rows::new(), contents.and_then(date_of)),
         };
         let mut state = State { schema, rows };
-        if self.begin(file, date_ms, part, base, &state, &wanted, sink).is_break() {
+        if self
+            .begin(file, date_ms, part, base, &state, &wanted, sink)
+            .is_break()
+        {
             return Ok(ControlFlow::Break(()));
         }
         let mut reader = TransactionReader::default();
         while let Some(commit) = commits.next()? {
             let place = (part, commit.place);
-            if self.range.until.is_some_and(|until| place > (until.part, until.place)) {
+            if self
+                .range
+                .until
+                .is_some_and(|until| place > (until.part, until.place))
+            {
                 break;
             }
             let is_reported = self.is_reported(place);
             if let Some(schema) = commit.schema {
-                let schema = parse_schema(schema).map_err(|error| HistoryError::file(file, error))?;
+                let schema =
+                    parse_schema(schema).map_err(|error| HistoryError::file(file, error))?;
                 let schema = Arc::new(schema);
                 wanted = Wanted::new(self.filter, &schema);
                 self.is_possible |= wanted.is_possible();
@@ -183,18 +194,33 @@ impl Walk<'_> {
                 state = State { schema, rows };
                 continue;
             }
-            let Some(text) = commit.transaction.filter(|text| self.search.may_concern(text)) else {
+            let Some(text) = commit
+                .transaction
+                .filter(|text| self.search.may_concern(text))
+            else {
                 continue;
             };
             commit.check(file)?;
             let failed = |error: &WireError| HistoryError::record(file, commit.start, error);
-            let recorded = reader.read(text, &state.schema).map_err(|error| failed(&error))?;
+            let recorded = reader
+                .read(text, &state.schema)
+                .map_err(|error| failed(&error))?;
             let (comment, date_ms) = (recorded.comment.clone(), recorded.date_ms);
-            let changes = state.apply(recorded, &wanted).map_err(|error| failed(&error))?;
+            let changes = state
+                .apply(recorded, &wanted)
+                .map_err(|error| failed(&error))?;
             if is_reported
                 && wanted.wants_comment(comment.as_deref())
-                && report(file, &commit, date_ms, comment.as_deref(), changes, &wanted, sink)
-                    .is_break()
+                && report(
+                    file,
+                    &commit,
+                    date_ms,
+                    comment.as_deref(),
+                    changes,
+                    &wanted,
+                    sink,
+                )
+                .is_break()
             {
                 return Ok(ControlFlow::Break(()));
             }
@@ -204,7 +230,9 @@ impl Walk<'_> {
     }
 
     fn is_reported(&self, place: (usize, u64)) -> bool {
-        self.range.since.is_none_or(|since| place > (since.part, since.place))
+        self.range
+            .since
+            .is_none_or(|since| place > (since.part, since.place))
     }
 
     /// Reports what the beginning of a file tells: the beginning of the history, a conversion, or a
@@ -348,7 +376,9 @@ fn changed(
 
 fn defaults(table: &corvid_data::TableSchema) -> Vec<Datum> {
     let columns = table.columns().iter();
-    columns.map(|column| Datum::default_for(&column.column_type)).collect()
+    columns
+        .map(|column| Datum::default_for(&column.column_type))
+        .collect()
 }
 
 /// The wanted rows of a text that inserts every row. The others are skipped.
@@ -358,7 +388,9 @@ fn rows_of(text: &[u8], schema: &Schema, wanted: &Wanted<'_>) -> Result<Rows, Wi
     let mut reader = Reader::new(text);
     reader.begin_object().map_err(malformed)?;
     while let Some(name) = reader.next_member().map_err(malformed)? {
-        let table = schema.table_named(&name).filter(|table| wanted.wants_table(*table));
+        let table = schema
+            .table_named(&name)
+            .filter(|table| wanted.wants_table(*table));
         let is_object = reader.peek().map_err(malformed)? == Kind::Object;
         let Some(table) = table.filter(|_| is_object) else {
             reader.skip().map_err(malformed)?;
@@ -436,7 +468,10 @@ pub(crate) fn differences(
             changes.insert(*key, change(*key, None, Some(columns.clone())));
         }
     }
-    changes.into_values().filter(|change| wanted.wants_change(change)).collect()
+    changes
+        .into_values()
+        .filter(|change| wanted.wants_change(change))
+        .collect()
 }
 
 /// The wanted rows under another schema. A value that does not fit a column any more becomes its
@@ -460,7 +495,8 @@ fn convert(state: &State, schema: &Schema, wanted: &Wanted<'_>) -> Rows {
             let _ = id;
             let mut text = Vec::new();
             wire::write_datum(&mut text, datum, column.column_type.is_map());
-            let read = wire::read_datum(&mut Reader::new(&text), &after.column(to).column_type, None);
+            let read =
+                wire::read_datum(&mut Reader::new(&text), &after.column(to).column_type, None);
             if let (Ok(datum), Some(place)) = (read, new.get_mut(usize::from(to.0))) {
                 *place = datum;
             }

@@ -1,55 +1,58 @@
-//! One served database: its parts, and the route of each input through them.
+//! One served database: its parts, its settings, and what routes give a part of the others.
 //!
-//! Inputs are [`ToDatabase`] messages with the time. Outputs are collected in [`Outputs`]; the
-//! [`pump`](crate::pump) takes them from there. Everything executes on speculative state: each
-//! reply, of every kind, is made from the state after the commits before it, and waits in one queue
-//! until those commits are stored (`replies`, `release`, `executor/undo`). A single session may be
-//! blocked (`replies/outbox`). Only an input that replaces the database or its file waits at a
-//! barrier until nothing is pending, together with every input after it.
+//! Inputs are [`ToDatabase`](crate::message::ToDatabase) messages with the time (`inputs`). Outputs
+//! are collected in [`Outputs`]; the [`pump`](crate::pump) takes them from there. Everything
+//! executes on speculative state: each reply, of every kind, is made from the state after the
+//! commits before it, and waits in one queue until those commits are stored (`replies`, `requests`,
+//! `executor/undo`). A single session may be blocked (`replies/outbox`). Only an input that
+//! replaces the database or its file waits at a barrier until nothing is pending, together with
+//! every input after it (`barrier`).
 //!
 //! Each part owns its state and is given what it needs: docs/internals/request.md, "The parts of a
-//! database", has them in a drawing.
+//! database", has them in a drawing. The functions here that return several parts at once lend
+//! them; they call no route.
 
 mod backup;
-mod batch;
 mod clustered;
-mod control;
 mod conversion;
+mod execution;
 mod file;
 mod following;
+mod inputs;
 mod model;
-mod release;
+mod replying;
 mod requests;
 mod subscriptions;
-mod transactions;
 
 use std::sync::{Arc, Mutex};
 
 use corvid_data::Schema;
 use corvid_data::uuid::UuidSource;
 use corvid_engine::Database;
-use corvid_log::storage::{LogPosition, StorageReply, StoreError};
 use corvid_monitor::{Monitors, SessionId};
 
 pub use crate::replies::Outputs;
-pub(crate) use batch::check_parts;
 pub use model::Model;
 
-use crate::barrier::{
-    Activity, Barrier, BarrierQueue, UnderWay, is_execution, outlives, replaces_something,
-};
+use crate::barrier::{Activity, BarrierQueue, UnderWay};
+use crate::client_memory::ClientMemory;
+use crate::counters::Counters;
 use crate::environment::Environment;
 use crate::executor::Executor;
-use crate::job::JobResult;
 use crate::locks::Locks;
-use crate::message::{Completion, Control, DatabaseId, Event, Now, ToDatabase};
+use crate::message::{DatabaseId, Now, Report, SessionInfo, ToDatabase, Usage};
 use crate::observers::Observers;
 use crate::once::RecordedCommits;
-use crate::replies::{PendingQueue, Reason, inputs_as_garbage};
+use crate::replies::PendingQueue;
 use crate::schema_epoch::SchemaEpochs;
 use crate::storage::{FileState, Growth};
+use crate::tape::{Setting, Tape};
+use crate::upstream::{Parts, Upstream};
+use backup::Backup;
 use conversion::Conversions;
+use execution::Execution;
 use file::DatabaseFile;
+use replying::Replying;
 use subscriptions::Subscriptions;
 
 /// The settings of a database.
@@ -159,198 +162,171 @@ impl DatabaseService {
         &mut self.outputs
     }
 
-    /// Executes one input, or queues it.
-    pub fn handle(&mut self, now: Now, input: ToDatabase) {
-        let was_removed = self.is_removed;
-        self.route(now, input);
-        self.drain_barrier(now, was_removed);
+    /// Charges replies to this memory, which other databases share.
+    pub fn set_client_memory(&mut self, memory: Arc<ClientMemory>) {
+        self.outputs.set_client_memory(memory.clone());
+        self.environment.set_memory(memory);
     }
 
-    /// Passes an input on to the part that it is for, or queues it.
-    fn route(&mut self, now: Now, input: ToDatabase) {
-        match input {
-            ToDatabase::Storage(StorageReply::Appended(position, result)) => {
-                self.handle_stored(now, position, result);
-            }
-            ToDatabase::Storage(StorageReply::Rewrite(number, outcome)) => {
-                self.advance_rewrite(now, number, outcome);
-            }
-            ToDatabase::JobDone(_, JobResult::InitialContents(written)) => {
-                self.answer_written_contents(now, &written);
-            }
-            ToDatabase::JobDone(_, JobResult::DeferredBody(session)) => {
-                self.deliver_written_body(now, session);
-            }
-            ToDatabase::JobDone(number, JobResult::Compared(found)) => {
-                self.apply_compared(now, number, found);
-            }
-            ToDatabase::JobDone(number, done) => self.handle_job_done(now, number, done),
-            ToDatabase::Installed(_) | ToDatabase::Relay(_) => self.handle_upstream(now, input),
-            ToDatabase::Member(_) if !is_execution(&input) => self.handle_upstream(now, input),
-            ToDatabase::Drained(session) => self.handle_drained(session),
-            ToDatabase::Closed(session) => self.close(now, session),
-            ToDatabase::LockClaims => self.claim_locks(now),
-            other if self.must_queue(&other) => self.barrier_queue.push(other),
-            other => self.execute_input(now, other),
+    /// Has values that no input carries recorded, or replayed.
+    pub(crate) fn set_tape(&mut self, tape: Tape) {
+        self.environment.set_tape(tape);
+    }
+
+    /// Changes a setting. The change is recorded, or was recorded and is replayed.
+    pub fn set(&mut self, setting: Setting, value: u64) {
+        self.environment.record_setting(setting, value);
+        let count = usize::try_from(value).unwrap_or(usize::MAX);
+        match setting {
+            Setting::InitialRowsMax => self.subscriptions.set_initial_rows_max(count),
+            Setting::UpdateRowsMax => self.subscriptions.set_update_rows_max(count),
+            Setting::SelectStepsMax => self.executor.set_select_steps_max(value),
+            Setting::LongAtoms => self.file.set_long_atoms(value),
+            Setting::ConversionBytesMax => self.conversions.bytes_max = count,
         }
     }
 
-    /// Executes inputs at a barrier as far as the state allows. Called when a barrier may have
-    /// fallen.
-    fn resume(&mut self, now: Now) {
-        self.drain_barrier(now, self.is_removed);
+    /// Turns the audit trail on or off; it is off at first.
+    pub fn set_audited(&mut self, is_audited: bool) {
+        self.observers.audit.set(is_audited);
     }
 
-    fn drain_barrier(&mut self, now: Now, was_removed: bool) {
-        loop {
-            // Requests in flight came before those of their sessions that wait at the barrier.
-            self.advance_sessions(now);
-            let Some(input) = self.barrier_queue.pop() else {
-                break;
-            };
-            if self.barrier(&input).is_some() {
-                self.barrier_queue.push_first([input]);
-                break;
-            }
-            self.execute_input(now, input);
-        }
-        if self.is_removed && !was_removed {
-            // The inputs at the barrier are refused by now. The removal is reported last, so every
-            // earlier input is answered before.
-            self.outputs.events.push(Event::Removed(self.id));
-        }
+    /// Transactions that take this long, ms, are reported ([`Event::Slow`]); none are at first.
+    pub fn set_slow_ms(&mut self, threshold_ms: u64) {
+        self.observers.slow.set_threshold_ms(threshold_ms);
     }
 
-    /// Records are stored, or have failed.
-    fn handle_stored(&mut self, now: Now, position: LogPosition, result: Result<(), StoreError>) {
-        self.observers.slow.set_now(now);
-        match result {
-            Ok(()) => {
-                self.file.clear_error();
-                self.release_through(position);
-            }
-            Err(error) => {
-                self.undo_unstored(now, position, &error);
-                self.advance_backup(now, false);
-            }
-        }
-        self.advance_conversion(now);
-    }
-
-    /// Whether an input must queue, after others or at a barrier.
-    fn must_queue(&self, input: &ToDatabase) -> bool {
-        // The member owns the file, so its snapshot replaces nothing here. It passes every input
-        // that waits: those may wait for the file that the snapshot goes into.
-        if matches!(input, ToDatabase::Control(Control::Compact(_)))
-            && self.model.upstream().is_some()
-        {
-            return false;
-        }
-        !self.barrier_queue.is_empty() || self.barrier(input).is_some()
-    }
-
-    /// The barrier that an input waits at, if there is one.
-    fn barrier(&self, input: &ToDatabase) -> Option<Barrier> {
-        if self.conversions.is_waiting(&self.file) {
-            return Some(Barrier::Conversion);
-        }
-        match input {
-            ToDatabase::Request(_) | ToDatabase::Member(_) if self.pending.is_full() => {
-                Some(Barrier::Room)
-            }
-            ToDatabase::Control(Control::Remove) if self.file.is_swapping() => Some(Barrier::Swap),
-            input if replaces_something(input) && !self.pending.is_empty() => Some(Barrier::Stored),
-            _ => None,
+    /// The report of this moment. Costs as much as there are tables.
+    #[must_use]
+    pub fn report(&self) -> Report {
+        let upstream = self.model.upstream();
+        let in_flight = upstream.map_or(0, |it| it.forwarding.requests_in_flight());
+        Report {
+            usage: self.usage(),
+            tables: self.observers.row_log.report(&self.database),
+            counts: Counters {
+                updates: self.subscriptions.notification_counts(),
+                ..self.observers.counts.clone()
+            },
+            pending: (self.pending.len() + in_flight) as u64,
+            queued: self.barrier_queue.len() as u64,
+            file: self.file.report(),
+            is_converting: self.conversions.current.is_some(),
+            replication: self.model.source().map(Backup::status),
         }
     }
 
-    /// Executes an input that waits at no barrier, unless its session is blocked.
-    fn execute_input(&mut self, now: Now, input: ToDatabase) {
-        if self.is_removed {
-            self.refuse_removed(input);
-            return;
-        }
-        let is_blocked = self.outputs.outboxes.must_queue(&input);
-        if let Some(conversion) = &mut self.conversions.current
-            && conversion.must_wait_for_end(&input, is_blocked)
-        {
-            conversion.queue(input);
-            return;
-        }
-        if is_blocked {
-            self.outputs.outboxes.push_request(input);
-            return;
-        }
-        if let Some(session) = self.awaited_session(&input) {
-            if let ToDatabase::Cancel(session, id) = &input
-                && self.cancel_waiting(now, *session, id)
-            {
-                self.outputs.complete(*session, Completion::Request);
-                return;
-            }
-            self.outputs.outboxes.block(session, Reason::Cluster);
-            self.outputs.outboxes.push_request(input);
-            return;
-        }
-        if let ToDatabase::Request(request) = &input
-            && request.method.is_about_monitors()
-            && self.outputs.outboxes.changes_monitors(request.session)
-        {
-            let outboxes = &mut self.outputs.outboxes;
-            outboxes.block(request.session, Reason::MonitorChange);
-            outboxes.push_request(input);
-            return;
-        }
-        match input {
-            ToDatabase::Request(request) => self.execute_request(now, request),
-            ToDatabase::Cancel(session, id) => self.cancel(now, session, id),
-            ToDatabase::Fence(session, answer) => {
-                self.send_updates(session);
-                self.outputs.complete(session, answer);
-            }
-            ToDatabase::Source(id, event) => self.handle_source_event(now, id, event),
-            ToDatabase::Control(control) => self.handle_control(now, control),
-            ToDatabase::Member(_) => self.handle_upstream(now, input),
-            ToDatabase::Storage(_)
-            | ToDatabase::JobDone(..)
-            | ToDatabase::Relay(_)
-            | ToDatabase::Installed(_)
-            | ToDatabase::Drained(_)
-            | ToDatabase::Closed(_)
-            | ToDatabase::LockClaims => unreachable!("these wait at no barrier"),
+    /// The counters of the database, except the updates that it has composed.
+    #[must_use]
+    pub fn counts(&self) -> &Counters {
+        &self.observers.counts
+    }
+
+    /// `update`, `update2` and `update3` notifications composed so far.
+    #[must_use]
+    pub fn updates_composed(&self) -> [u64; 3] {
+        self.subscriptions.notification_counts()
+    }
+
+    fn usage(&self) -> Usage {
+        let schema = self.database.schema();
+        // `_uuid` and `_version` are cells too.
+        let cells = schema
+            .iter()
+            .map(|(id, table)| self.database.row_count(id) * (table.columns().len() + 2));
+        let (commits, atoms) = self.subscriptions.history_size();
+        Usage {
+            atoms: self.database.atom_count(),
+            cells: cells.sum::<usize>() as u64,
+            monitors: self.subscriptions.len() as u64,
+            triggers: self.executor.triggers.len() as u64,
+            weak_references: self.database.weak_reference_count(),
+            history_commits: commits as u64,
+            history_atoms: atoms,
         }
     }
 
-    fn close(&mut self, now: Now, session: SessionId) {
-        self.subscriptions.remove_session(session);
-        self.executor.triggers.remove_session(session);
-        if let Some((upstream, mut parts)) = self.following(now) {
-            upstream.forwarding.withdraw_session(session, &mut parts);
+    /// The model, and the parts that following another server uses.
+    fn model_and_parts(&mut self, now: Now) -> (&mut Model, Parts<'_>) {
+        let parts = Parts {
+            now,
+            database: &mut self.database,
+            environment: &mut self.environment,
+            once: &mut self.executor.once,
+            outputs: &mut self.outputs,
+            barrier_queue: &mut self.barrier_queue,
+            audit: &self.observers.audit,
+            is_removed: self.is_removed,
+            epoch: self.conversions.epoch,
+            is_converting: self.conversions.is_waiting(&self.file),
+            held_bytes_max: self.conversions.bytes_max,
+            is_diff: self.file.is_diff(),
+        };
+        (&mut self.model, parts)
+    }
+
+    /// The part of a clustered database or a relay that depends on another server, and the parts
+    /// that it uses.
+    fn following(&mut self, now: Now) -> Option<(&mut Upstream, Parts<'_>)> {
+        let (model, parts) = self.model_and_parts(now);
+        Some((model.upstream_mut()?, parts))
+    }
+
+    /// The parts that a reply passes through on its way to its session.
+    fn replying(&mut self) -> Replying<'_> {
+        Replying {
+            model: &mut self.model,
+            database: &self.database,
+            environment: &self.environment,
+            subscriptions: &mut self.subscriptions,
+            barrier_queue: &mut self.barrier_queue,
+            slow: &mut self.observers.slow,
+            is_removed: self.is_removed,
+            outputs: &mut self.outputs,
         }
-        // A transaction that arrived before the end is executed, unless the session is blocked
-        // until it has read its replies. A conversion is given up while that is possible.
-        let is_wanted = |input: &ToDatabase| outlives(input, session);
-        self.barrier_queue.retain(is_wanted);
-        if let Some(mut outbox) = self.outputs.outboxes.remove(session) {
-            let requests = std::mem::take(&mut outbox.requests);
-            if outbox.is_blocked_by(Reason::ReplyBackpressure)
-                || outbox.is_blocked_by(Reason::Cluster)
-            {
-                self.outputs.free(inputs_as_garbage(requests));
-            } else {
-                self.barrier_queue
-                    .push_first(requests.into_iter().filter(is_wanted));
-            }
-            if !outbox.deliveries.is_empty() {
-                self.outputs.free(outbox.into_garbage());
-            }
+    }
+
+    /// The parts that execute a request.
+    fn execution(&mut self, now: Now) -> Execution<'_> {
+        Execution {
+            now,
+            model: &mut self.model,
+            database: &mut self.database,
+            environment: &mut self.environment,
+            subscriptions: &mut self.subscriptions,
+            executor: &mut self.executor,
+            pending: &mut self.pending,
+            file: &mut self.file,
+            observers: &mut self.observers,
+            outputs: &mut self.outputs,
         }
-        if let Some(conversion) = &mut self.conversions.current {
-            conversion.queued_mut().retain(is_wanted);
-            if conversion.is_cancelable() && conversion.request.session == session {
-                self.give_up_conversion(None);
-            }
-        }
+    }
+
+    /// The conversions, and the parts that they use.
+    fn converting(&mut self) -> (&mut Conversions, conversion::Parts<'_>) {
+        let parts = conversion::Parts {
+            database: &self.database,
+            file: &mut self.file,
+            outputs: &mut self.outputs,
+            environment: &mut self.environment,
+            barrier_queue: &mut self.barrier_queue,
+        };
+        (&mut self.conversions, parts)
+    }
+
+    /// Whether a session is about to be closed ([`Environment::is_dismissed`]).
+    ///
+    /// [`Environment::is_dismissed`]: crate::environment::Environment::is_dismissed
+    fn is_dismissed(&self, info: &SessionInfo) -> bool {
+        let epoch = self.conversions.epoch;
+        self.environment.is_dismissed(info, self.is_removed, epoch)
+    }
+
+    /// The session of an input that must wait until its transactions in flight are answered.
+    fn awaited_session(&self, input: &ToDatabase) -> Option<SessionId> {
+        let (outputs, environment) = (&self.outputs, &self.environment);
+        let upstream = self.model.upstream()?;
+        upstream.forwarding.awaited_by(input, outputs, environment)
     }
 
     /// Everything that is under way.
@@ -385,4 +361,18 @@ impl DatabaseService {
         activity.report(UnderWay::Removed, *is_removed);
         activity
     }
+}
+
+/// Checks what the parts rely on of each other, between two inputs. Costs in proportion to all that
+/// waits: for simulations.
+///
+/// # Panics
+/// An invariant does not hold.
+pub(crate) fn check_parts(service: &DatabaseService) {
+    service.pending.check();
+    service.outputs.outboxes.check();
+    service.executor.check();
+    service.subscriptions.check();
+    service.file.check();
+    service.conversions.check();
 }

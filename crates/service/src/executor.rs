@@ -25,7 +25,8 @@ use crate::message::Request;
 use crate::once::RecordedCommits;
 use crate::replies::SELECT_STEPS_MAX;
 use crate::session_limits;
-use triggers::{Trigger, Triggers, trigger_bytes};
+pub(crate) use triggers::Trigger;
+use triggers::{Triggers, trigger_bytes};
 
 pub(crate) use once_transactions::{OnceState, Resolved};
 pub(crate) use undo::{changed_sessions, unstored_reply};

@@ -11,10 +11,10 @@
 //!    keeps each session's requests in order.
 //! 2. [`pump`]: one database's batches. Decides which inputs are executed together, by the database
 //!    thread or inline by a shard, and yields all outputs as one ordered list.
-//! 3. [`database`]: executes the transaction on speculative state (`transactions.rs`). The
+//! 3. [`database`]: executes the transaction on speculative state (`execution.rs`). The
 //!    transaction may block (`crate::executor`), or commit: that writes a record (`file.rs`) and
 //!    queues the reply (`crate::replies`). The reply is released once the record is stored
-//!    (`release.rs`), and sessions get updates (`subscriptions.rs`). If the record cannot be
+//!    (`requests.rs`), and sessions get updates (`subscriptions.rs`). If the record cannot be
 //!    stored, the commit is undone (`executor/undo.rs`).
 //! 4. [`storage`]: the rows of a new file, and when a file is compacted; `corvid_log::storage`
 //!    writes the records.
@@ -86,3 +86,4 @@ pub use frontend::Frontend;
 pub use message::Now;
 pub use pump::Pump;
 pub use served_databases::ServedDatabases;
+pub use tape::Setting;

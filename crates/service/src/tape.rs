@@ -56,11 +56,19 @@ pub(crate) enum Mode {
 
 /// Settings that the database's holder can change.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Setting {
+pub enum Setting {
+    /// How many rows the database reads itself for the initial contents of a monitor; contents of
+    /// more are left to a job.
     InitialRowsMax,
+    /// How many changed rows an update may have before its body is deferred to a job. A step of a
+    /// long update gets the text of so many rows of 1 KiB, and 4 KiB at least.
     UpdateRowsMax,
+    /// How many steps the database spends on the selections of one transaction; the rest is
+    /// deferred to a job.
     SelectStepsMax,
+    /// From how many atoms on a commit is long.
     LongAtoms,
+    /// Bytes of records during a conversion after which all inputs wait.
     ConversionBytesMax,
 }
 

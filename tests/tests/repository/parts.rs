@@ -36,9 +36,9 @@ const TYPES: [Limits; 5] = [
         name: "DatabaseService",
         module: "crates/service/src/database",
         fields_max: 13,
-        methods_max: 150,
-        files_max: 7,
-        circle_max: 2,
+        methods_max: 127,
+        files_max: 4,
+        circle_max: 0,
     },
     Limits {
         name: "Clustered",

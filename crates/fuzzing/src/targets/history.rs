@@ -33,7 +33,10 @@ fn read(input: &[u8]) {
             let mut text = Vec::new();
             let mut room = [0; 1000];
             loop {
-                match segment.read_text(&mut room, text.len() as u64).expect("verified") {
+                match segment
+                    .read_text(&mut room, text.len() as u64)
+                    .expect("verified")
+                {
                     0 => break,
                     got => text.extend_from_slice(&room[..got]),
                 }
@@ -42,7 +45,10 @@ fn read(input: &[u8]) {
             let mut again = Vec::new();
             let mut writer = SegmentWriter::new();
             if writer.push(&text, &mut again).is_ok() && writer.finish(&mut again).is_ok() {
-                Segment::open(&again[..]).expect("new").verify().expect("intact");
+                Segment::open(&again[..])
+                    .expect("new")
+                    .verify()
+                    .expect("intact");
             }
         }
     }
@@ -56,7 +62,9 @@ fn history<F: ReadAt>(part: Part<F>) {
     let Ok(timeline) = Timeline::of(vec![part]) else {
         return;
     };
-    let _ = timeline.walk(&Filter::default(), Range::default(), &mut |_| ControlFlow::Continue(()));
+    let _ = timeline.walk(&Filter::default(), Range::default(), &mut |_| {
+        ControlFlow::Continue(())
+    });
     let mut uuids = Numbers(0);
     for position in [timeline.end(), timeline.beginning()].into_iter().flatten() {
         let _ = timeline.state_at(position, HashSeed::new(1), &mut uuids);

@@ -103,7 +103,9 @@ impl Head {
         let end = memchr2(b'"', b'\\', piece);
         let plain = &piece[..end.unwrap_or(piece.len())];
         let room = STRING_BYTES_MAX.saturating_sub(string.text.len());
-        string.text.extend_from_slice(&plain[..plain.len().min(room)]);
+        string
+            .text
+            .extend_from_slice(&plain[..plain.len().min(room)]);
         let Some(end) = end else {
             return &[];
         };

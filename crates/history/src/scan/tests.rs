@@ -25,7 +25,10 @@ fn scan(text: &[u8], size: usize) -> (Vec<Seen>, Scan) {
 
 #[test]
 fn records_dates_and_roles_are_found_in_pieces_of_any_size() {
-    let long = format!(r#"{{"t":{{"x":{{"s":"{}"}}}},"_date":1700000003000}}"#, "a".repeat(500));
+    let long = format!(
+        r#"{{"t":{{"x":{{"s":"{}"}}}},"_date":1700000003000}}"#,
+        "a".repeat(500)
+    );
     let text = file(
         Magic::Standalone,
         &[
@@ -95,5 +98,8 @@ fn a_line_that_is_no_header_ends_the_records() {
     assert_eq!((seen.len(), scanned.good_end()), (2, good));
     assert!(scanned.is_broken());
     let (seen, scanned) = scan(&[b'x'; 500], 50);
-    assert_eq!((seen.len(), scanned.magic(), scanned.is_broken()), (0, None, true));
+    assert_eq!(
+        (seen.len(), scanned.magic(), scanned.is_broken()),
+        (0, None, true)
+    );
 }

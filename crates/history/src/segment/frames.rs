@@ -56,12 +56,8 @@ impl Frame {
         cursor: &mut Cursor<'_>,
         before: Option<&Frame>,
     ) -> Result<Frame, SegmentError> {
-        let [length, text_length, records, first_record] = [
-            cursor.u32()?,
-            cursor.u32()?,
-            cursor.u32()?,
-            cursor.u32()?,
-        ];
+        let [length, text_length, records, first_record] =
+            [cursor.u32()?, cursor.u32()?, cursor.u32()?, cursor.u32()?];
         let (least, greatest) = (cursor.i64()?, cursor.i64()?);
         if text_length == 0 || text_length as usize > FRAME_TEXT_MAX {
             return Err(SegmentError::Index("length of a frame's text"));

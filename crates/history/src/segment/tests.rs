@@ -12,17 +12,25 @@ fn append(text: &mut Vec<u8>, body: &str) {
 /// A file of several frames, with one record that is longer than a frame.
 fn text() -> Vec<u8> {
     let mut text = Vec::new();
-    append(&mut text, r#"{"name":"Demo","tables":{},"version":"1.0.0"}"#);
+    append(
+        &mut text,
+        r#"{"name":"Demo","tables":{},"version":"1.0.0"}"#,
+    );
     let mut state = 1u64;
     for number in 0..4000u64 {
         let count = if number == 2000 { 60_000 } else { 10 };
         let mut noise = String::new();
         for _ in 0..count {
-            state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(99);
+            state = state
+                .wrapping_mul(6_364_136_223_846_793_005)
+                .wrapping_add(99);
             noise.push_str(&format!("{state:x}"));
         }
         let date_ms = 1_700_000_000_000 + number;
-        append(&mut text, &format!(r#"{{"_comment":"{noise}","_date":{date_ms}}}"#));
+        append(
+            &mut text,
+            &format!(r#"{{"_comment":"{noise}","_date":{date_ms}}}"#),
+        );
     }
     text
 }
@@ -41,7 +49,11 @@ fn compress(text: &[u8], piece: usize) -> (Vec<u8>, Summary) {
 fn a_segment_has_the_text_and_knows_its_records() {
     let text = text();
     let (segment, summary) = compress(&text, 100_000);
-    assert_eq!(compress(&text, 7777).0, segment, "pieces make no difference");
+    assert_eq!(
+        compress(&text, 7777).0,
+        segment,
+        "pieces make no difference"
+    );
     assert_eq!(summary.bytes, segment.len() as u64);
     assert_eq!(summary.transactions, 4000);
     assert_eq!(summary.first_ms, 1_700_000_000_000);
@@ -92,7 +104,10 @@ fn a_torn_end_stays_in_the_text() {
     let opened = Segment::open(&segment[..]).expect("a segment");
     assert_eq!(opened.index().good_length, good);
     assert_eq!(opened.index().text_length, text.len() as u64);
-    assert_eq!((opened.index().records, opened.index().transactions), (1, 0));
+    assert_eq!(
+        (opened.index().records, opened.index().transactions),
+        (1, 0)
+    );
 }
 
 #[test]

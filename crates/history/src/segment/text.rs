@@ -61,7 +61,10 @@ impl<F: ReadAt> Segment<F> {
         if offset >= self.index.text_length {
             return Ok(0);
         }
-        let after = self.index.frames.partition_point(|frame| frame.text_offset <= offset);
+        let after = self
+            .index
+            .frames
+            .partition_point(|frame| frame.text_offset <= offset);
         let Some(number) = after.checked_sub(1) else {
             return Ok(0);
         };
@@ -138,7 +141,8 @@ impl Held {
 
 impl<F: ReadAt> ReadAt for Segment<F> {
     fn read_at(&self, room: &mut [u8], offset: u64) -> Result<usize, String> {
-        self.read_text(room, offset).map_err(|error| error.to_string())
+        self.read_text(room, offset)
+            .map_err(|error| error.to_string())
     }
 
     fn length(&self) -> Result<u64, String> {

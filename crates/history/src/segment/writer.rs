@@ -108,7 +108,8 @@ impl SegmentWriter {
         let compressed = compress(&mut self.compressor, &self.held[..length])?;
         out.extend_from_slice(&compressed);
         self.held.drain(..length);
-        self.index.push_frame(before, compressed.len(), length, &mut self.unassigned);
+        self.index
+            .push_frame(before, compressed.len(), length, &mut self.unassigned);
         Ok(())
     }
 }
@@ -148,7 +149,9 @@ impl Index {
             unassigned.push((seen.start, seen.date_ms));
             return;
         }
-        let after = self.frames.partition_point(|frame| frame.text_offset <= seen.start);
+        let after = self
+            .frames
+            .partition_point(|frame| frame.text_offset <= seen.start);
         if let Some(at) = after.checked_sub(1) {
             self.frames[at].add(seen.start, seen.date_ms);
             for later in &mut self.frames[after..] {
@@ -196,8 +199,10 @@ fn compress(
         Some(compressor) => compressor,
         None => {
             let mut new = Compressor::new(LEVEL).map_err(failed)?;
-            new.set_parameter(CParameter::ChecksumFlag(true)).map_err(failed)?;
-            new.set_parameter(CParameter::ContentSizeFlag(true)).map_err(failed)?;
+            new.set_parameter(CParameter::ChecksumFlag(true))
+                .map_err(failed)?;
+            new.set_parameter(CParameter::ContentSizeFlag(true))
+                .map_err(failed)?;
             compressor.insert(new)
         }
     };

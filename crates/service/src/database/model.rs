@@ -2,13 +2,13 @@
 //!
 //! | Question | Method | Where it is asked |
 //! |---|---|---|
-//! | May clients write and convert? | [`Model::accepts_client_writes`] | execution of a transaction (`transactions.rs`), checks of a conversion (`requests.rs`) |
-//! | May the server itself write, to show the status of remotes? | [`Model::accepts_server_writes`] | `control.rs` |
-//! | Do commits come from another server? | [`Model::source`], [`Model::source_mut`] | replication (`backup.rs`), and through it the report (`control.rs`) |
-//! | Does a cluster, or a relay's source, decide the order of commits? | [`Model::upstream`], [`Model::upstream_mut`]; of a cluster alone [`Model::member`], [`Model::member_mut`] | `following.rs`, which takes its events; where a request is executed or passed on (`transactions.rs`, `requests.rs`); where replies of its requests leave (`release.rs`); compaction (`control.rs`) |
+//! | May clients write and convert? | [`Model::accepts_client_writes`] | execution of a transaction (`execution.rs`), checks of a conversion (`requests.rs`) |
+//! | May the server itself write, to show the status of remotes? | [`Model::accepts_server_writes`] | `inputs.rs` |
+//! | Do commits come from another server? | [`Model::source`], [`Model::source_mut`] | replication (`following.rs`), and the report (`database.rs`) |
+//! | Does a cluster, or a relay's source, decide the order of commits? | [`Model::upstream`], [`Model::upstream_mut`]; of a cluster alone [`Model::member`], [`Model::member_mut`] | `following.rs`, which takes its events; where a request is executed or passed on (`requests.rs`, `execution.rs`); where replies of its requests leave (`requests.rs`, `replying.rs`); compaction (`inputs.rs`) |
 //! | Is it a relay? | [`Model::is_relay`] | holders, which have the thread of its source; within the database, [`Upstream`] knows |
-//! | Which event makes a commit stored, so that it has a log position? | [`Model::stored_by`] | `transactions.rs`, and nowhere else |
-//! | Is a transaction history always kept? | [`Model::shares_history`] | `database.rs`, when the database is made, and `control.rs`, when the setting changes |
+//! | Which event makes a commit stored, so that it has a log position? | [`Model::stored_by`] | `execution.rs`, and nowhere else |
+//! | Is a transaction history always kept? | [`Model::shares_history`] | `database.rs`, when the database is made, and `inputs.rs`, when the setting changes |
 //! | What does `_Server` show? | [`Model::server_row`] | the main thread, once: when it adds the database's row to `_Server` |
 //! | Is it `_Server` itself? | [`Model::is_server_db`] | the head of a recording (`pump/head.rs`) |
 //! | Can it be recorded? | [`Model::can_be_recorded`] | `pump.rs`, and the server before it begins a recording |
@@ -18,7 +18,7 @@
 //! | Place | Does |
 //! |---|---|
 //! | `server/serving.rs` and `server/roles.rs` of `corvid-server` | choose the model of a new database, and make a database a backup, and a backup standalone |
-//! | `requests.rs`, `following.rs` | undo executed commits: after a failed write, with an error to their clients; after a loss of leadership, without |
+//! | `following.rs` | undoes executed commits: after a failed write, with an error to their clients; after a loss of leadership, without |
 //! | `pump/head.rs` | writes and reads two models: `_Server` and standalone |
 //!
 //! To add a model: add a variant of [`Kind`] with the state that the model needs, answer each

@@ -1,36 +1,63 @@
-//! Requests of clients but for the execution of transactions: the route of each method, `cancel`,
-//! and a `convert` (docs/spec/protocol.md 4.15) with its checks, the way to its end, the swap of
-//! the database, and the replies and notifications after it. The steps between are in
-//! `conversion.rs`.
+//! Requests of clients: the route of each method, the execution of transactions with their blocking
+//! and retries, `cancel`, `convert` (docs/spec/protocol.md 4.15) from its checks to the swap of the
+//! database, and the moment at which each reply leaves. `execution` executes a request, `replying`
+//! sends its reply, `conversion` has the steps of a conversion.
 //!
-//! A request is executed again when commits that it may have seen could not be stored. The clients
-//! of those commits get `I/O error`. All later requests are executed again in the same order. They
-//! get new positions; replies of the storage about the old positions find no entry and are ignored.
+//! Replies leave in the order of their execution, each when the commits that it could have seen are
+//! stored. Each is preceded by its session's updates up to the commits before it. Sessions without
+//! a reply get all updates at the end of the batch.
+//!
+//! These functions execute a transaction. A transaction that exceeds its budget changes nothing and
+//! is returned.
+//!
+//! | Function | Called | Budget |
+//! |---|---|---|
+//! | `try_inline` (`inputs.rs`) | by the pump, on a shard | one for all inputs of the batch |
+//! | `handle_unless_long` (`inputs.rs`) | by the pump on the database thread, but for the first input of a batch | the steps after which a transaction is long |
+//! | `transact` | for the first input of a batch, or one that has waited | none |
+//! | `transact_within` | by those three: numbers the request, executes it, queues its reply, retries blocked transactions | theirs |
+//! | `attempt` | to retry a blocked transaction | none |
+//! | [`Execution::execute`] | by the last two: calls `execute_within` of the engine | theirs |
+//!
+//! No budget still limits long selections (`Executor::work_budget`).
+//!
+//! [`Execution::execute`]: super::execution::Execution::execute
 
-use corvid_data::{Arc, Schema, Tag, Uuid, WireError};
-use corvid_engine::Database;
+use std::collections::BTreeSet;
+
+use corvid_data::{Arc, Delta, Recorded, Schema, Uuid, WireError};
+use corvid_engine::{Context, Database, LockOwner, Outcome, TooLong, WorkBudget};
 use corvid_log::cluster::Eid;
 use corvid_log::storage::{LogPosition, StoreError};
 use corvid_monitor::{SessionId, Version};
 
 use super::clustered::Clustered;
-use super::conversion::{Conversions, Parts, Step, is_conversion_of, schema_of};
+use super::conversion::{Step, is_conversion_of, schema_of};
 use super::subscriptions::Begun;
 use super::{DatabaseService, Now};
 use crate::client_memory;
-use crate::executor::{changed_sessions, unstored_reply};
+use crate::executor::Resolved;
 use crate::job::garbage::Garbage;
 use crate::job::{JobNumber, JobResult};
 use crate::message::{
     Completion, Control, ControlAnswer, DatabaseMethod, Event, Request, ToDatabase,
 };
-use crate::replies::{Answer, Origin, Pending, Reason};
-use crate::tape::Setting;
+use crate::observers::AuditEntries;
+use crate::replies::{Answer, Commit, Origin, Pending, Reason};
+
+/// The server itself holds no locks.
+struct NoLocks;
+
+impl LockOwner for NoLocks {
+    fn owns(&self, _lock: &str) -> bool {
+        false
+    }
+}
 
 impl DatabaseService {
     pub(super) fn execute_request(&mut self, now: Now, request: Box<Request>) {
         if self.is_dismissed(&request.info) {
-            self.drop_request(&request);
+            self.outputs.drop_request(&request);
             return;
         }
         match request.method {
@@ -99,7 +126,8 @@ impl DatabaseService {
             return false;
         };
         let request = entry.request;
-        self.cancel_request(&request, Completion::of(&request));
+        self.replying()
+            .cancel_request(&request, Completion::of(&request));
         if let Some((upstream, mut parts)) = self.following(now) {
             let was_blocked = request.blocked;
             upstream
@@ -119,54 +147,225 @@ impl DatabaseService {
         }
     }
 
-    /// The records up to `last`, which were written together, could not be stored.
-    pub(super) fn undo_unstored(&mut self, now: Now, last: LogPosition, error: &StoreError) {
-        let undone = self.pending.take_failed(last);
-        if undone.is_empty() {
+    pub(super) fn transact(&mut self, now: Now, request: Box<Request>) {
+        let left = self.transact_within(now, request, &mut self.executor.work_budget());
+        assert!(left.is_none(), "nothing limits it");
+    }
+
+    /// Executes a transaction if it fits into the budget. Otherwise returns its request, and
+    /// nothing has changed.
+    pub(super) fn transact_within(
+        &mut self,
+        now: Now,
+        mut request: Box<Request>,
+        budget: &mut WorkBudget,
+    ) -> Option<Box<Request>> {
+        let is_new = request.seqno.is_none();
+        if is_new {
+            if self
+                .executor
+                .triggers
+                .find(request.session, &request.id)
+                .is_some()
+            {
+                self.refuse_duplicate(request);
+                return None;
+            }
+            request.seqno = Some(self.executor.take_seqno());
+            // Timeouts count from here: the way from the socket does not take of the client's time.
+            request.arrived_ms = now.mono_ms;
+            self.arrive_once(&mut request);
+        }
+        // Before it is forwarded: a copy of one that is on its way must not be sent as well.
+        let request = self.resolve_once(request)?;
+        let (outputs, environment) = (&self.outputs, &self.environment);
+        let upstream = self.model.upstream();
+        let forwarding = upstream.map(|upstream| &upstream.forwarding);
+        if forwarding.is_some_and(|it| it.forwards_at_once(&request, outputs, environment)) {
+            self.forward(now, request);
+            return None;
+        }
+        *budget = self.environment.limit_selections(*budget);
+        let Ok(outcome) = self.execution(now).execute(&request, budget) else {
+            return Some(request);
+        };
+        let committed = self.queue_outcome(now, request, outcome);
+        self.retry_affected(now, committed.as_deref());
+        self.release();
+        None
+    }
+
+    /// A request has come for the first time. Unless its client has sent it before, none of the
+    /// commits up to now is its own. So a leader that decides about it later need not know those.
+    fn arrive_once(&self, request: &mut Request) {
+        let Some(once) = &mut request.once else {
+            return;
+        };
+        let last = match self.model.upstream() {
+            // Its source judges it.
+            Some(upstream) if upstream.forwarding.is_relay() => return,
+            // Speculative commits may come to nothing.
+            Some(upstream) => Some(upstream.contents.applied_eid().0),
+            None => self.executor.once.last(),
+        };
+        once.after = once.after.or(last);
+    }
+
+    /// Returns a transaction that is to be executed, or passed on. A copy of one that was executed
+    /// before, or may have been, is answered, or waits for the outcome of the first.
+    fn resolve_once(&mut self, request: Box<Request>) -> Option<Box<Request>> {
+        let Some(once) = request.once else {
+            return Some(request);
+        };
+        if self.model.upstream().is_some() && request.info.is_closed() {
+            // An earlier one of its session may have been dropped, and this one must not happen
+            // without it.
+            self.outputs.end_request(&request);
+            return None;
+        }
+        let is_follower = self.model.is_follower();
+        match self.executor.once.resolve(request, once, is_follower) {
+            Resolved::New(request) => return Some(request),
+            Resolved::Answered(request, answer) => {
+                let left = match self.model.upstream_mut() {
+                    Some(upstream) => {
+                        let forwarding = &mut upstream.forwarding;
+                        forwarding.answer_in_order(request, answer, &mut self.outputs)
+                    }
+                    None => Some((request, answer)),
+                };
+                if let Some((request, answer)) = left {
+                    self.answer_when_stored(answer, Origin::Client(request));
+                }
+            }
+            Resolved::Waits(Some(session)) => self.outputs.complete(session, Completion::Request),
+            Resolved::Waits(None) => {}
+        }
+        None
+    }
+
+    fn refuse_duplicate(&mut self, request: Box<Request>) {
+        let error = WireError::syntax(request.params(), "transact: duplicate request ID");
+        self.refuse(request, error);
+    }
+
+    /// Executes a transaction of the server itself. It must succeed: a failure is a bug in the code
+    /// that composed it.
+    pub(super) fn transact_as_server(&mut self, now: Now, params: &[u8]) {
+        if self.model.is_follower() {
             return;
         }
-        // First of all the rows: everything below reads them, or has requests executed on them.
-        let affected = self.executor.undo(&undone, &mut self.database);
-        // Entries before the failed ones no longer wait for a record.
+        let mut context = Context {
+            elapsed_ms: 0,
+            read_only: false,
+            identities: &[],
+            can_wait: false,
+            uuids: self.environment.uuids(),
+            locks: &NoLocks,
+        };
+        if let Outcome::Done {
+            result,
+            delta,
+            durable,
+            ..
+        } = self.database.execute(params, &mut context)
+        {
+            let origin = Origin::Server(params.to_vec());
+            let committed = delta.clone();
+            self.execution(now)
+                .queue(delta, durable, Answer::Result(result), origin);
+            self.retry_affected(now, committed.as_deref());
+            self.release();
+        }
+    }
+
+    /// Applies a transaction of a backup's source. It is stored and causes updates like any other,
+    /// and has no reply.
+    ///
+    /// # Errors
+    /// It does not fit the present rows; nothing changes then.
+    pub(super) fn replicate(&mut self, now: Now, mut recorded: Recorded) -> Result<(), WireError> {
+        recorded.comment = self.executor.once.replicated_comment().or(recorded.comment);
+        let delta = Arc::new(
+            self.database
+                .apply_recorded(recorded, self.environment.uuids())?,
+        );
+        if delta.is_empty() {
+            return Ok(());
+        }
+        let nothing = Answer::Result(Vec::new());
+        self.execution(now)
+            .queue(Some(delta.clone()), false, nothing, Origin::Source);
+        self.retry_affected(now, Some(&delta));
         self.release();
-        // Replies that are made from here on see the tables without the failed commits.
-        assert!(self.pending.is_empty(), "nothing is pending across an undo");
-        self.subscriptions.undo(&undone, &mut self.outputs);
-        let commits = undone.iter().filter_map(|entry| entry.commit.as_ref());
-        self.file
-            .undo(commits.map(|commit| commit.record_bytes), error);
-        self.observers
-            .observe_undo(&self.database, &mut self.outputs);
-        let sessions = changed_sessions(&undone);
-        let mut requeued = Vec::new();
-        // In their order, so replies keep it. For example, of A (its record has failed), B (a reply
-        // that has seen A) and C (a later commit), A is answered with an error, then B and C are
-        // executed again, without A.
-        for entry in undone {
-            if entry.is_recorded_by(last) {
-                self.observers.counts.store_failures += 1;
-                let schema = self.database.schema();
-                let audited = self.observers.audit.of_unstored(schema, &entry, error);
-                self.outputs.audit.extend(audited);
-                if let (Origin::Source, Some(backup)) = (&entry.origin, self.model.source_mut()) {
-                    backup.undo();
-                } else if let Some(reply) = unstored_reply(entry, error) {
-                    self.pending.push(reply);
+        Ok(())
+    }
+
+    /// Executes a request once. Queues its reply, or adds it to the blocked transactions. Returns
+    /// its commit.
+    pub(super) fn attempt(&mut self, now: Now, request: Box<Request>) -> Option<Arc<Delta>> {
+        let request = self.resolve_once(request)?;
+        let mut budget = self
+            .environment
+            .limit_selections(self.executor.work_budget());
+        match self.execution(now).execute(&request, &mut budget) {
+            Ok(outcome) => self.queue_outcome(now, request, outcome),
+            Err(TooLong) => unreachable!("nothing limits it"),
+        }
+    }
+
+    /// Queues the reply of an executed request, blocks it, or forwards it. Returns its commit.
+    pub(super) fn queue_outcome(
+        &mut self,
+        now: Now,
+        request: Box<Request>,
+        outcome: Outcome,
+    ) -> Option<Arc<Delta>> {
+        let (upstream, database) = (self.model.upstream(), &mut self.database);
+        let forwarding = upstream.map(|upstream| &upstream.forwarding);
+        if forwarding.is_some_and(|it| it.withdraw_trial(&request, &outcome, database)) {
+            self.forward(now, request);
+            return None;
+        }
+        self.execution(now).queue_outcome(request, outcome)
+    }
+
+    /// Has the leader of the cluster, or a relay's source, execute a request.
+    pub(super) fn forward(&mut self, now: Now, request: Box<Request>) {
+        if let Some((upstream, mut parts)) = self.following(now) {
+            upstream.forward(request, &mut parts);
+        }
+    }
+
+    /// Retries the blocked transactions that a commit affects.
+    pub(super) fn retry_affected(&mut self, now: Now, committed: Option<&Delta>) {
+        if let Some(delta) = committed.filter(|_| !self.executor.triggers.is_empty()) {
+            let seqnos = self.executor.triggers.affected(delta);
+            self.retry(now, seqnos);
+        }
+    }
+
+    /// Retries blocked transactions, oldest first. A commit of one of them retries younger ones in
+    /// this round and older ones in the next.
+    pub(super) fn retry(&mut self, now: Now, seqnos: BTreeSet<u64>) {
+        let mut round = seqnos;
+        let mut next = BTreeSet::new();
+        loop {
+            let Some(seqno) = round.pop_first() else {
+                if next.is_empty() {
+                    return;
                 }
-            } else {
-                requeued.extend(self.execute_again(now, entry));
+                std::mem::swap(&mut round, &mut next);
+                continue;
+            };
+            let Some(trigger) = self.executor.triggers.remove(seqno) else {
+                continue;
+            };
+            if let Some(delta) = self.attempt(now, trigger.request) {
+                let mut older = self.executor.triggers.affected(&delta);
+                round.append(&mut older.split_off(&seqno));
+                next.append(&mut older);
             }
-        }
-        // Before the later requests of their sessions.
-        for request in requeued.into_iter().rev() {
-            self.outputs.outboxes.put_back(request);
-        }
-        self.release();
-        // Blocked transactions come last: the replies of the requests above were pending before.
-        self.retry(now, affected);
-        self.release();
-        for session in sessions {
-            self.resume_if_unblocked(session);
         }
     }
 
@@ -192,92 +391,144 @@ impl DatabaseService {
         }
         None
     }
+}
 
-    /// Executes the request of an undone entry again. Returns the request if it must wait for an
-    /// earlier one of its session, whose reply may be deferred this time.
-    fn execute_again(&mut self, now: Now, entry: Pending) -> Option<ToDatabase> {
-        match (entry.origin, entry.answer) {
-            // This reply does not depend on the state.
-            (origin, Answer::Canceled) => {
-                self.pending.push(Pending::answer(Answer::Canceled, origin));
-            }
-            // A closed session has no monitors, and must not get any. Its refused requests count
-            // too: a duplicate of a monitor would be admitted now that the monitor is gone.
-            (Origin::Client(request), _)
-                if request.method.is_about_monitors()
-                    && self.environment.is_closed(&request.info) => {}
-            (Origin::Client(request), _) => {
-                return self.execute_again_unless_blocked(now, ToDatabase::Request(request));
-            }
-            (Origin::Cancel(session, id), _) => self.cancel(now, session, id),
-            (Origin::Server(params), _) => self.transact_as_server(now, &params),
-            (Origin::Control(control), _) => self.take_snapshot(control),
-            (Origin::Source, _) => {
-                if let Some(backup) = self.model.source_mut() {
-                    backup.undo();
-                }
-            }
-            (Origin::Forwarded(_) | Origin::Member(_), _) => {
-                unreachable!("no record of a clustered database fails here")
-            }
+/// Replies, and commits that are stored.
+impl DatabaseService {
+    /// Queues a reply to a request that changes no rows. It leaves at once if everything before it
+    /// is stored.
+    pub(super) fn answer_when_stored(&mut self, answer: Answer, origin: Origin) {
+        if let (true, Origin::Client(request)) = (answer.changes_monitors(), &origin) {
+            self.outputs.outboxes.begin_monitor_change(request.session);
         }
-        None
+        self.pending.push(Pending::answer(answer, origin));
+        self.release();
     }
 
-    /// Answers an input that was sent before its sender knew of the removal.
-    pub(super) fn refuse_removed(&mut self, input: ToDatabase) {
-        match input {
-            ToDatabase::Request(request) if self.is_dismissed(&request.info) => {
-                self.drop_request(&request);
-            }
-            ToDatabase::Request(request) => {
-                let method = request.method.name();
-                let name = &self.database.schema().name;
-                let details = format!("{method} request specifies unknown database {name}");
-                let error =
-                    WireError::new(Tag::UnknownDatabase, details).with_fragment(request.params());
-                match request.method {
-                    // These name no database. Their monitors are gone, and the reply says so.
-                    DatabaseMethod::MonitorCancel => self.release_monitor_cancel(&request),
-                    DatabaseMethod::MonitorCondChange => self.change_condition(request),
-                    _ => self.fail(&request, &error),
-                }
-            }
-            ToDatabase::Fence(session, answer) => self.outputs.complete(session, answer),
-            ToDatabase::Cancel(session, _) => self.outputs.complete(session, Completion::Request),
-            ToDatabase::Control(control) => {
-                let name = &self.database.schema().name;
-                self.outputs.events.extend(control.refused(name));
-            }
-            ToDatabase::Source(..)
-            | ToDatabase::Drained(_)
-            | ToDatabase::Closed(_)
-            | ToDatabase::LockClaims
-            | ToDatabase::Storage(_)
-            | ToDatabase::Member(_)
-            | ToDatabase::Relay(_)
-            | ToDatabase::Installed(_)
-            | ToDatabase::JobDone(..) => {}
+    /// Replies with an outcome that is certain, after what is pending.
+    pub(super) fn send_answer(&mut self, request: Box<Request>, reply: Answer, has_changed: bool) {
+        if self.is_dismissed(&request.info) {
+            self.outputs.drop_request(&request);
+        // Otherwise it would overtake a reply of its session that waits for a record.
+        } else if self.pending.is_empty() {
+            self.replying().answer(request, reply, has_changed);
+        } else {
+            let answer = Answer::Certain(Box::new(reply), has_changed);
+            let origin = Origin::Client(request);
+            self.pending.push(Pending::answer(answer, origin));
+            self.release();
         }
     }
 
-    /// Sets the number of bytes of records during a conversion after which all inputs wait.
-    pub fn set_conversion_bytes_max(&mut self, bytes: usize) {
-        let setting = Setting::ConversionBytesMax;
-        self.environment.record_setting(setting, bytes as u64);
-        self.conversions.bytes_max = bytes;
+    /// Replies with a result when the commits that it could have seen are stored.
+    pub(super) fn reply(&mut self, request: Box<Request>, result: Vec<u8>) {
+        self.answer_when_stored(Answer::Result(result), Origin::Client(request));
     }
 
-    /// The conversions, and the parts that they use.
-    fn converting(&mut self) -> (&mut Conversions, Parts<'_>) {
-        let parts = Parts {
-            database: &self.database,
-            file: &mut self.file,
-            outputs: &mut self.outputs,
-            environment: &mut self.environment,
-            barrier_queue: &mut self.barrier_queue,
-        };
-        (&mut self.conversions, parts)
+    /// Replies with an error object when the commits that it could have seen are stored.
+    pub(super) fn refuse(&mut self, request: Box<Request>, error: WireError) {
+        let answer = Answer::Error(Box::new(error));
+        self.answer_when_stored(answer, Origin::Client(request));
+    }
+
+    /// Releases replies that wait for no record.
+    pub(super) fn release(&mut self) {
+        self.release_through(LogPosition(0));
+    }
+
+    /// Releases replies in order up to the first whose record comes after `stored`.
+    pub(super) fn release_through(&mut self, stored: LogPosition) {
+        while let Some(entry) = self.pending.pop_stored(stored) {
+            let Pending {
+                commit,
+                date_ms,
+                refused,
+                answer,
+                origin,
+            } = entry;
+            let has_changed = commit.is_some();
+            // From here on an undo cannot take it back, so a copy of it is never executed.
+            self.executor.once.released(origin.once_id());
+            // Before the reply: the updates that precede it are to have its own changes.
+            if let Some(commit) = commit {
+                self.release_commit(&commit, date_ms, &origin);
+            }
+            // As the entry of a commit, it is in the trail before its client knows the outcome.
+            if let Some(refused) = refused {
+                let schema = self.database.schema();
+                let entry = AuditEntries::of_refused(schema, date_ms, &origin, *refused);
+                self.outputs.audit.push(entry);
+            }
+            match origin {
+                Origin::Client(request) => self.replying().answer(request, answer, has_changed),
+                Origin::Cancel(session, _) => self.outputs.complete(session, Completion::Request),
+                Origin::Control(_) => {
+                    if let Answer::Event(event) = answer {
+                        self.outputs.events.push(*event);
+                    }
+                }
+                Origin::Forwarded(forwarded) => {
+                    if let Some(member) = self.model.member_mut() {
+                        member.release_forwarded(forwarded, answer);
+                    }
+                }
+                Origin::Server(_) | Origin::Source | Origin::Member(_) => {}
+            }
+        }
+    }
+
+    /// A commit is stored: sessions may see it.
+    pub(super) fn release_commit(&mut self, commit: &Commit, date_ms: i64, origin: &Origin) {
+        let delta = &commit.delta;
+        // A conversion begins with the stored state, and carries over the commits stored since.
+        self.conversions
+            .observe_commit(delta, date_ms, commit.record_bytes);
+        let atoms = self.database.atom_count();
+        self.subscriptions
+            .release_commit(delta, atoms, &mut self.outputs);
+        let (database, outputs) = (&self.database, &mut self.outputs);
+        self.observers
+            .observe_commit(commit, date_ms, origin, database, outputs);
+    }
+}
+
+/// Conversions. The steps between are in `conversion.rs`.
+impl DatabaseService {
+    /// Begins a conversion, while nothing is pending and there is no other.
+    pub(super) fn convert(&mut self, now: Now, request: Box<Request>) {
+        if self
+            .executor
+            .triggers
+            .find(request.session, &request.id)
+            .is_some()
+        {
+            let error = WireError::syntax(request.params(), "convert: duplicate request ID");
+            self.replying().fail(&request, &error);
+            return;
+        }
+        match self.new_schema(&request) {
+            Err(error) => {
+                let (audit, schema) = (&self.observers.audit, self.database.schema());
+                let entry = audit.of_refused_conversion(schema, now, &request, &error);
+                self.outputs.audit.extend(entry);
+                self.replying().fail(&request, &error);
+            }
+            // The leader converts.
+            Ok(_) if self.model.is_follower() => self.forward(now, request),
+            Ok(schema) => {
+                self.conversions.begin(request, schema);
+                self.advance_conversion(now);
+            }
+        }
+    }
+
+    /// Checks a request; returns the schema to convert to.
+    pub(super) fn new_schema(&self, request: &Request) -> Result<Arc<Schema>, WireError> {
+        let name = &self.database.schema().name;
+        // The source of a relay judges columns itself.
+        let is_clustered = self.model.member().is_some();
+        let is_writable = self.model.accepts_client_writes();
+        schema_of(request, name, is_writable, is_clustered)
     }
 
     /// Takes all steps of the conversion that can be taken. Called when a step may have become
@@ -355,60 +606,17 @@ impl DatabaseService {
     pub(super) fn fail_conversion(&mut self, request: &Request, error: &WireError) {
         let member = self.model.member_mut();
         if !member.is_some_and(|member| member.fail_conversion(error)) {
-            self.fail(request, error);
+            self.replying().fail(request, error);
         }
     }
 
-    /// Begins the compaction that was asked for during another rewrite, when its turn comes.
-    pub(super) fn compact_wanted(&mut self) {
-        if let Some(token) = self.file.take_wanted() {
-            let compact = ToDatabase::Control(Control::Compact(token));
-            self.barrier_queue.push(compact);
+    /// The client has canceled its conversion.
+    fn cancel_conversion(&mut self) {
+        if let Some(request) = self.drop_conversion() {
+            self.replying()
+                .cancel_request(&request, Completion::Request);
         }
-    }
-
-    /// Has a database freed by the reaper.
-    pub(super) fn free_database(&mut self, database: Option<Database>) {
-        if let Some(database) = database {
-            self.outputs.free(Garbage::database(database));
-        }
-    }
-
-    /// Begins a conversion, while nothing is pending and there is no other.
-    pub(super) fn convert(&mut self, now: Now, request: Box<Request>) {
-        if self
-            .executor
-            .triggers
-            .find(request.session, &request.id)
-            .is_some()
-        {
-            let error = WireError::syntax(request.params(), "convert: duplicate request ID");
-            self.fail(&request, &error);
-            return;
-        }
-        match self.new_schema(&request) {
-            Err(error) => {
-                let (audit, schema) = (&self.observers.audit, self.database.schema());
-                let entry = audit.of_refused_conversion(schema, now, &request, &error);
-                self.outputs.audit.extend(entry);
-                self.fail(&request, &error);
-            }
-            // The leader converts.
-            Ok(_) if self.model.is_follower() => self.forward(now, request),
-            Ok(schema) => {
-                self.conversions.begin(request, schema);
-                self.advance_conversion(now);
-            }
-        }
-    }
-
-    /// Checks a request; returns the schema to convert to.
-    pub(super) fn new_schema(&self, request: &Request) -> Result<Arc<Schema>, WireError> {
-        let name = &self.database.schema().name;
-        // The source of a relay judges columns itself.
-        let is_clustered = self.model.member().is_some();
-        let is_writable = self.model.accepts_client_writes();
-        schema_of(request, name, is_writable, is_clustered)
+        self.compact_wanted();
     }
 
     /// The new file is in place, or has failed: swaps the database, and notifies sessions in the
@@ -421,7 +629,9 @@ impl DatabaseService {
             (Ok(()), Some(database)) => database,
             (result, database) => {
                 assert!(result.is_err(), "the database of a file in place is here");
-                self.free_database(database);
+                if let Some(database) = database {
+                    self.outputs.free(Garbage::database(database));
+                }
                 if let Err(error) = result {
                     self.fail_conversion(&conversion.request, &error.to_wire());
                 }
@@ -455,7 +665,8 @@ impl DatabaseService {
     /// The contents have another schema, and the request for it is answered: cancels what waits for
     /// rows of the old one, and has the sessions closed that do not know the new one.
     pub(super) fn end_swap(&mut self) {
-        self.cancel_triggers();
+        let triggers = self.executor.triggers.take_all();
+        self.replying().cancel_triggers(triggers);
         let schema = self.database.schema().clone();
         self.outputs
             .events
@@ -467,22 +678,22 @@ impl DatabaseService {
     pub(super) fn swap_contents(&mut self, database: Database, last_txn: Uuid) {
         let schema = database.schema().clone();
         self.conversions.epoch = self.environment.begin_epoch();
-        self.abandon_initial_contents();
+        self.replying().abandon_initial_contents();
         self.executor.once.committed(last_txn);
         let (outputs, environment) = (&mut self.outputs, &self.environment);
         self.subscriptions
             .convert(schema, last_txn, outputs, environment);
         let old = std::mem::replace(&mut self.database, database);
-        self.free_database(Some(old));
+        self.outputs.free(Garbage::database(old));
         let columns = &mut self.observers.watched_columns;
         self.outputs.events.extend(columns.rebind(&self.database));
     }
 
-    /// The client has canceled its conversion.
-    fn cancel_conversion(&mut self) {
-        if let Some(request) = self.drop_conversion() {
-            self.cancel_request(&request, Completion::Request);
+    /// Begins the compaction that was asked for during another rewrite, when its turn comes.
+    pub(super) fn compact_wanted(&mut self) {
+        if let Some(token) = self.file.take_wanted() {
+            let compact = ToDatabase::Control(Control::Compact(token));
+            self.barrier_queue.push(compact);
         }
-        self.compact_wanted();
     }
 }

@@ -8,8 +8,9 @@ use std::collections::BTreeSet;
 use std::fmt::Write;
 
 use corvid_data::{Delta, Row, RowChange, Schema, TableSchema, text};
+use corvid_engine::Database;
 
-use crate::message::Event;
+use crate::message::{Event, TableReport};
 
 /// The chosen tables.
 #[derive(Debug, Default)]
@@ -28,8 +29,21 @@ impl RowLog {
     }
 
     /// Whether a table is chosen.
-    pub(crate) fn contains(&self, table: &str) -> bool {
+    fn contains(&self, table: &str) -> bool {
         self.tables.contains(table)
+    }
+
+    /// The tables of a database, and which of them are chosen.
+    pub(crate) fn report(&self, database: &Database) -> Vec<TableReport> {
+        let tables = database.schema().iter().map(|(id, table)| {
+            let name = table.name.to_string();
+            TableReport {
+                is_logged: self.contains(&name),
+                rows: database.row_count(id) as u64,
+                name,
+            }
+        });
+        tables.collect()
     }
 
     /// The changed rows of chosen tables.

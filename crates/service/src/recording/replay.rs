@@ -15,7 +15,7 @@ use crate::job::{Job, JobKey};
 use crate::message::ToDatabase;
 use crate::pump::{Holder, Output, Pump, head};
 use crate::schema_epoch::SchemaEpochs;
-use crate::tape::{Input, Mode, Setting, Tape};
+use crate::tape::{Input, Mode, Tape};
 use crate::{DatabaseService, Now};
 
 /// The outcome of a replay.
@@ -159,15 +159,7 @@ impl<'r> Replay<'r> {
         };
         let mode = self.tape.load(payload)?;
         if let Mode::Setting(setting, value) = mode {
-            let service = self.pump.service_mut();
-            let count = usize::try_from(value).unwrap_or(usize::MAX);
-            match setting {
-                Setting::InitialRowsMax => service.set_initial_rows_max(count),
-                Setting::UpdateRowsMax => service.set_update_rows_max(count),
-                Setting::SelectStepsMax => service.set_select_steps_max(value),
-                Setting::LongAtoms => service.set_long_atoms(value),
-                Setting::ConversionBytesMax => service.set_conversion_bytes_max(count),
-            }
+            self.pump.service_mut().set(setting, value);
             return Ok(true);
         }
         show(ReplayEvent::Batch(self.batches + 1));

@@ -111,6 +111,12 @@ impl Outputs {
         self.push(session, Vec::new(), false, completion);
     }
 
+    /// Drops a request of a dismissed session without a reply.
+    pub(crate) fn drop_request(&mut self, request: &Request) {
+        request.info.miss_cancellation();
+        self.end_request(request);
+    }
+
     /// Ends a request without a reply.
     pub(crate) fn end_request(&mut self, request: &Request) {
         self.complete(request.session, Completion::of(request));

@@ -24,7 +24,7 @@ use corvid_service::message::{
 };
 use corvid_service::pump::Output;
 use corvid_service::schema_epoch::SchemaEpochs;
-use corvid_service::{DatabaseService, Model, Now, Options, Pump};
+use corvid_service::{DatabaseService, Model, Now, Options, Pump, Setting};
 
 use crate::cluster_search::{Findings, Search};
 use crate::databases::contents;
@@ -177,10 +177,10 @@ impl Cluster {
                 uuids,
             );
             if seed % 3 == 1 {
-                service.set_long_atoms(0);
+                service.set(Setting::LongAtoms, 0);
             }
             if seed % 5 == 2 {
-                service.set_initial_rows_max(0);
+                service.set(Setting::InitialRowsMax, 0);
             }
             Node {
                 pump: Pump::new(service),

@@ -3,6 +3,7 @@
 
 use corvid_log::cluster::Eid;
 use corvid_monitor::{SessionId, Version};
+use corvid_service::Setting;
 use corvid_service::message::{
     Control, DatabaseMethod, Event, InstalledSnapshot, SessionInfo, ToDatabase,
 };
@@ -312,10 +313,10 @@ fn columns_and_rows(cluster: &mut Cluster, node: usize) -> (usize, usize) {
 
 #[test]
 fn a_follower_serves_while_a_job_converts_and_loses_nothing_that_comes_meanwhile() {
-    for bytes_max in [usize::MAX, 100] {
+    for bytes_max in [u64::MAX, 100] {
         let mut cluster = Cluster::led(29, 2, 0);
         let follower = cluster.nodes[1].pump.service_mut();
-        follower.set_conversion_bytes_max(bytes_max);
+        follower.set(Setting::ConversionBytesMax, bytes_max);
         let (converter, writer) = (cluster.connect(0), cluster.connect(1));
         cluster.transact(writer, 1, &insert(1));
         cluster.run();
@@ -336,7 +337,7 @@ fn a_follower_serves_while_a_job_converts_and_loses_nothing_that_comes_meanwhile
         }
         cluster.transact(writer, 2, &insert(3));
         cluster.run();
-        if bytes_max == usize::MAX {
+        if bytes_max == u64::MAX {
             assert_eq!(version(&cluster, 1), "1.0.0");
             assert_eq!(cluster.take(writer), "");
             assert!(cluster.carry_job(1));

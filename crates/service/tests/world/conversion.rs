@@ -1,5 +1,6 @@
 //! Online schema conversion (docs/spec/protocol.md 4.15).
 
+use corvid_service::Setting;
 use expect_test::expect;
 
 use corvid_monitor::SessionId;
@@ -194,7 +195,7 @@ fn requests_before_a_second_conversion_are_answered_before_it() {
         world.insert(client, "0", "A", "a");
         world.run();
         world.take(client);
-        world.service("A").set_select_steps_max(0);
+        world.service("A").set(Setting::SelectStepsMax, 0);
         world.served("A").may_inline = false;
         world.served("A").is_worker_held = true;
         world.transact(client, "1", "A", select);
@@ -456,7 +457,7 @@ fn all_inputs_wait_for_a_conversion_that_falls_too_far_behind() {
         let params = format!(r#"["A",{}]"#, wider_schema("A"));
         world.ask(asker, "1", "convert", &params);
         world.run();
-        world.service("A").set_conversion_bytes_max(1);
+        world.service("A").set(Setting::ConversionBytesMax, 1);
         world.insert(writer, "1", "A", "a");
         world.run();
         assert_eq!(replies(world.take(writer)), 1, "there was room");

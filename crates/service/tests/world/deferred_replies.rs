@@ -2,6 +2,7 @@
 //! rows. (In all plays, every other order of events treats every selection as long, and every third
 //! treats every update as long.)
 
+use corvid_service::Setting;
 use expect_test::expect;
 
 use crate::databases::{insert, wider_schema};
@@ -11,9 +12,9 @@ const ALL: &str = r#"{"op":"select","table":"T","where":[],"columns":["k"],"sort
 
 /// One row. Every selection is deferred to a job, which is held.
 fn prepare(world: &mut World) {
-    world.service("A").set_select_steps_max(0);
+    world.service("A").set(Setting::SelectStepsMax, 0);
     world.served("A").may_inline = false;
-    world.service("A").set_update_rows_max(1000);
+    world.service("A").set(Setting::UpdateRowsMax, 1000);
     world.served("A").is_worker_held = true;
     let writer = world.connect();
     world.insert(writer, "1", "A", "a");
@@ -30,7 +31,7 @@ fn monitor(world: &mut World, client: corvid_monitor::SessionId) {
 #[test]
 fn a_precomputed_update_waits_for_its_record_and_is_dropped_by_an_undo() {
     let told = play(|world| {
-        world.service("A").set_long_atoms(0);
+        world.service("A").set(Setting::LongAtoms, 0);
         let (writer, watcher) = (world.connect(), world.connect());
         monitor(world, watcher);
         world.disk("A").is_held = true;
@@ -215,7 +216,7 @@ fn a_deferred_reply_to_a_failed_commit_ends_with_the_error() {
 
 /// Every update is deferred to a job, which is held.
 fn prepare_updates(world: &mut World) {
-    world.service("A").set_update_rows_max(0);
+    world.service("A").set(Setting::UpdateRowsMax, 0);
     world.served("A").is_worker_held = true;
 }
 

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use corvid_service::Setting;
 use corvid_service::client_memory::{Charge, ClientMemory};
 use expect_test::expect;
 
@@ -12,9 +13,9 @@ const ALL: &str = r#"["A","m",{"T":[{"columns":["k"]}]}]"#;
 
 /// Every monitor's contents are left to a job, which is held.
 fn prepare(world: &mut World) {
-    world.service("A").set_initial_rows_max(0);
+    world.service("A").set(Setting::InitialRowsMax, 0);
     // The plays count jobs.
-    world.service("A").set_update_rows_max(1000);
+    world.service("A").set(Setting::UpdateRowsMax, 1000);
     world.served("A").is_worker_held = true;
     let writer = world.connect();
     world.insert(writer, "1", "A", "a");

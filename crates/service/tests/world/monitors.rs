@@ -1,5 +1,6 @@
 //! Monitors of one session on several databases, and sessions that read slowly.
 
+use corvid_service::Setting;
 use corvid_service::message::{Control, ToDatabase};
 use expect_test::expect;
 
@@ -367,7 +368,7 @@ fn without_a_history_all_zeros_is_no_id_of_a_commit_that_is_not_stored_yet() {
 fn an_update_that_cancels_out_does_not_stop_those_after_it() {
     let told = play(|world| {
         // Long updates are sent in steps of 4 KiB.
-        world.service("A").set_update_rows_max(4);
+        world.service("A").set(Setting::UpdateRowsMax, 4);
         let (slow, other, writer) = (world.connect(), world.connect(), world.connect());
         world.transact(
             writer,

@@ -1,6 +1,7 @@
 //! Requests of every kind that are executed while earlier commits are not stored: no client waits
 //! for another, and undone requests are executed again.
 
+use corvid_service::Setting;
 use corvid_service::message::{Control, ToDatabase};
 use expect_test::expect;
 
@@ -161,8 +162,8 @@ fn requests_behind_a_commit_that_fails_are_executed_again() {
 
 /// A monitor whose contents a job writes, before or after the commit that they show is stored.
 fn long_contents(world: &mut World, fails: bool, are_early: bool) -> String {
-    world.service("A").set_initial_rows_max(0);
-    world.service("A").set_update_rows_max(1000);
+    world.service("A").set(Setting::InitialRowsMax, 0);
+    world.service("A").set(Setting::UpdateRowsMax, 1000);
     world.served("A").is_worker_held = !are_early;
     let (watcher, twin) = (world.connect(), world.connect());
     world.disk("A").failures = u32::from(fails);

@@ -10,6 +10,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use corvid_json::Value;
 use corvid_monitor::SessionId;
+use corvid_service::Setting;
 use corvid_service::message::{Control, ToDatabase};
 
 use crate::databases::{schema, wider_schema};
@@ -68,8 +69,12 @@ impl Run {
         let update_rows_max = if seed.is_multiple_of(3) { 0 } else { 1000 };
         let rows_max = if seed.is_multiple_of(2) { 1000 } else { 0 };
         for name in ["A", "B"] {
-            run.world.service(name).set_initial_rows_max(rows_max);
-            run.world.service(name).set_update_rows_max(update_rows_max);
+            run.world
+                .service(name)
+                .set(Setting::InitialRowsMax, rows_max);
+            run.world
+                .service(name)
+                .set(Setting::UpdateRowsMax, update_rows_max);
         }
         for _ in 0..CLIENTS {
             run.connect();

@@ -28,7 +28,7 @@ use corvid_service::recording::MAGIC;
 use corvid_service::replication::{SourceId, SourceOrder};
 use corvid_service::schema_epoch::SchemaEpochs;
 use corvid_service::{
-    DatabaseService, Frontend, Model, Now, Options, Pump, ServedDatabases, server_db,
+    DatabaseService, Frontend, Model, Now, Options, Pump, ServedDatabases, Setting, server_db,
 };
 
 use crate::batches;
@@ -299,9 +299,9 @@ impl World {
             pump
         };
         let service = pump.service_mut();
-        service.set_select_steps_max(self.select_steps_max);
-        service.set_update_rows_max(self.update_rows_max);
-        service.set_long_atoms(self.long_atoms);
+        service.set(Setting::SelectStepsMax, self.select_steps_max);
+        service.set(Setting::UpdateRowsMax, self.update_rows_max as u64);
+        service.set(Setting::LongAtoms, self.long_atoms);
         let served = Served {
             pump,
             disk,

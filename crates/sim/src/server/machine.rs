@@ -34,7 +34,8 @@ use corvid_service::replication::{Role, SourceEvent, SourceId, SourceOrder};
 use corvid_service::schema_epoch::SchemaEpochs;
 use corvid_service::storage::FileState;
 use corvid_service::{
-    DatabaseService, Frontend, Model, Now, Options, Pump, ServedDatabases, member_row, server_db,
+    DatabaseService, Frontend, Model, Now, Options, Pump, ServedDatabases, Setting, member_row,
+    server_db,
 };
 
 use super::opening::Opened;
@@ -355,10 +356,11 @@ impl Machine {
         let (locks, epochs) = (self.locks.clone(), self.epochs.clone());
         let mut service = DatabaseService::new(now, options, database, locks, epochs, uuids);
         // Jobs write all initial contents in half of the runs, and all updates in a third.
-        service.set_initial_rows_max(if seed.is_multiple_of(2) { 0 } else { 1000 });
-        service.set_update_rows_max(if seed.is_multiple_of(3) { 0 } else { 1000 });
+        let rows_max = |every| if seed.is_multiple_of(every) { 0 } else { 1000 };
+        service.set(Setting::InitialRowsMax, rows_max(2));
+        service.set(Setting::UpdateRowsMax, rows_max(3));
         // In half of the runs, every commit counts as long.
-        service.set_long_atoms(if seed % 4 < 2 { 0 } else { 8192 });
+        service.set(Setting::LongAtoms, if seed % 4 < 2 { 0 } else { 8192 });
         let mut pump = Pump::new(service);
         pump.set_limits(self.execution.limits);
         let served = Served {

@@ -15,8 +15,8 @@ use corvid_shell::vlog::{self, LogOption};
 use corvid_shell::{date, output, program, timeout};
 
 use crate::client::manual;
-use crate::table::{CellStyle, Format, Style};
 use crate::standard_options;
+use crate::table::{CellStyle, Format, Style};
 
 /// The values of the options.
 #[derive(Debug)]

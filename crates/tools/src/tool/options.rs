@@ -73,12 +73,13 @@ const SPECS: [Spec<Id>; 18] = [
     Spec::long("election-timer", Arg::Required, Id::ElectionTimer)
         .means("MS", "create-cluster: election timer, 100 to 600000"),
     Spec::long("at", Arg::Required, Id::At)
-        .means("MOMENT", "query, dump, restore: the contents as they were at MOMENT")
+        .means(
+            "MOMENT",
+            "query, dump, restore: the contents as they were at MOMENT",
+        )
         .more(MOMENTS),
-    Spec::long("since", Arg::Required, Id::Since)
-        .means("MOMENT", "log: changes after MOMENT only"),
-    Spec::long("until", Arg::Required, Id::Until)
-        .means("MOMENT", "log: changes up to MOMENT only"),
+    Spec::long("since", Arg::Required, Id::Since).means("MOMENT", "log: changes after MOMENT only"),
+    Spec::long("until", Arg::Required, Id::Until).means("MOMENT", "log: changes up to MOMENT only"),
     Spec::long("table", Arg::Required, Id::Table).means("TABLE", "log, diff: rows of TABLE only"),
     Spec::long("row", Arg::Required, Id::Row)
         .means("UUID", "log, diff: rows whose UUID begins with UUID only"),

@@ -13,7 +13,7 @@ use corvid_service::message::{
     DatabaseId, DatabaseMethod, Piece, Request, SessionInfo, ToDatabase,
 };
 use corvid_service::schema_epoch::SchemaEpochs;
-use corvid_service::{DatabaseService, Model, Now, Options};
+use corvid_service::{DatabaseService, Model, Now, Options, Setting};
 
 const SCHEMA: &str = r#"{"name":"D","version":"1.0.0","tables":{
     "Big":{"isRoot":true,"columns":{"k":{"type":"string"},"n":{"type":"integer"}}},
@@ -81,9 +81,9 @@ impl Served {
             SchemaEpochs::default(),
             uuids,
         );
-        service.set_initial_rows_max(rows_max);
-        service.set_update_rows_max(rows_max);
-        service.set_select_steps_max(rows_max as u64);
+        service.set(Setting::InitialRowsMax, rows_max as u64);
+        service.set(Setting::UpdateRowsMax, rows_max as u64);
+        service.set(Setting::SelectStepsMax, rows_max as u64);
         Served {
             service,
             turns: BodyScheduler::new(slice_steps),

@@ -9,9 +9,9 @@ use corvid_shell::program;
 
 use super::{Invocation, print_line, table_names};
 use crate::client::session::Session;
-use crate::table::{Cell, Printer, Table};
 use crate::failure::Failure;
 use crate::suggestion;
+use crate::table::{Cell, Printer, Table};
 
 pub(crate) fn list_dbs(session: &mut Session, _invocation: &Invocation<'_>) -> Result<(), Failure> {
     let mut out = Output;

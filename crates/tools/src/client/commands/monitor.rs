@@ -17,9 +17,9 @@ use corvid_shell::unixctl::Command;
 
 use super::{Invocation, column_names, table_names};
 use crate::client::session::{Incoming, RequestId, Session};
-use crate::table::Printer;
 use crate::client::watch::{Progress, Watch};
 use crate::failure::Failure;
+use crate::table::Printer;
 
 use request::{MonitoredTable, Problem};
 use updates::Phase;

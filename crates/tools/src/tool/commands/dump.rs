@@ -34,7 +34,11 @@ pub(super) fn dump(invocation: &Invocation<'_>) -> Outcome {
         }
     };
     let mut printer = Printer::new(Style {
-        format: if invocation.options.json { Format::Json } else { Format::Table },
+        format: if invocation.options.json {
+            Format::Json
+        } else {
+            Format::Table
+        },
         is_shown: output::is_terminal(),
         ..Style::default()
     });
@@ -73,5 +77,8 @@ fn cells(
         let column_type: Rc<ColumnType> = column.column_type.clone();
         Some(Cell::Datum(datum, column_type))
     };
-    columns.iter().map(|column| cell(column).unwrap_or(Cell::Empty)).collect()
+    columns
+        .iter()
+        .map(|column| cell(column).unwrap_or(Cell::Empty))
+        .collect()
 }

@@ -46,7 +46,9 @@ fn list(invocation: &Invocation<'_>) -> Outcome {
 
 fn text(part: &Part<DiskFile>) -> Result<String, corvid_history::HistoryError> {
     let index = part.index()?;
-    let number = part.number().map_or("-".to_owned(), |number| number.to_string());
+    let number = part
+        .number()
+        .map_or("-".to_owned(), |number| number.to_string());
     let dates = match index.dates_ms {
         Some((first_ms, last_ms)) => format!("{} to {}", date_text(first_ms), date_text(last_ms)),
         None => "no dates".to_owned(),
@@ -57,10 +59,15 @@ fn text(part: &Part<DiskFile>) -> Result<String, corvid_history::HistoryError> {
         false => bytes,
     };
     let transactions = index.transactions;
-    let mut line = format!("{number:>10}  {dates}  {transactions} transactions  {of}  {}", part.name());
+    let mut line = format!(
+        "{number:>10}  {dates}  {transactions} transactions  {of}  {}",
+        part.name()
+    );
     let rest = index.text_length - index.good_length;
     if rest > 0 {
-        line.push_str(&format!(" ({rest} bytes at its end are not a whole record)"));
+        line.push_str(&format!(
+            " ({rest} bytes at its end are not a whole record)"
+        ));
     }
     Ok(line)
 }
@@ -92,7 +99,10 @@ fn json(part: &Part<DiskFile>) -> Result<String, corvid_history::HistoryError> {
     }
     write::string(object.member("file"), part.name().as_bytes());
     write::string(object.member("database"), index.identity.name.as_bytes());
-    write::string(object.member("schema_version"), index.identity.version.as_bytes());
+    write::string(
+        object.member("schema_version"),
+        index.identity.version.as_bytes(),
+    );
     write::boolean(object.member("compressed"), part.is_segment());
     integer(&mut object, "bytes", index.bytes);
     integer(&mut object, "text_bytes", index.text_length);
@@ -107,7 +117,10 @@ fn json(part: &Part<DiskFile>) -> Result<String, corvid_history::HistoryError> {
 }
 
 fn integer(object: &mut ObjectWriter<'_>, name: &str, value: u64) {
-    write::integer(object.member(name), i64::try_from(value).unwrap_or(i64::MAX));
+    write::integer(
+        object.member(name),
+        i64::try_from(value).unwrap_or(i64::MAX),
+    );
 }
 
 /// Checks every file, and whether each continues where the one before it ends.
@@ -135,9 +148,9 @@ fn verify(file: &str) -> Outcome {
 /// Removes files of the history, never the database file.
 fn remove(file: &str, numbers: &[String]) -> Outcome {
     let folder = HistoryFolder::of(&os_name::path(file));
-    let names = folder.list().map_err(|error| {
-        Failure::new(format!("{}: {error}", folder.shown(None)))
-    })?;
+    let names = folder
+        .list()
+        .map_err(|error| Failure::new(format!("{}: {error}", folder.shown(None))))?;
     let mut chosen = Vec::new();
     for text in numbers {
         let number: Option<u64> = text.parse().ok();
@@ -156,7 +169,11 @@ fn remove(file: &str, numbers: &[String]) -> Outcome {
     for name in chosen {
         let path = folder.path(name);
         fs::remove_file(&path).map_err(|error| {
-            Failure::new(format!("{}: remove failed ({})", shown(&path), errno::text(&error)))
+            Failure::new(format!(
+                "{}: remove failed ({})",
+                shown(&path),
+                errno::text(&error)
+            ))
         })?;
     }
     Ok(Answer::Yes)

@@ -51,7 +51,9 @@ pub(super) fn diff(invocation: &Invocation<'_>) -> Outcome {
     let mut state = |moment: &str| {
         let position = locate(&history, moment)?;
         let seed = uuids.hash_seed();
-        history.state_at(position, seed, &mut uuids).map_err(failure)
+        history
+            .state_at(position, seed, &mut uuids)
+            .map_err(failure)
     };
     let (old, new) = (state(from)?, state(to)?);
     let (changes, tables) = corvid_history::diff(&old, &new);
@@ -76,7 +78,10 @@ pub(super) fn diff(invocation: &Invocation<'_>) -> Outcome {
     }
     for table in tables {
         let problem = "its columns differ between the two moments, so its rows are not compared";
-        output::error_line(format_args!("{}: table {table}: {problem}", program::name()));
+        output::error_line(format_args!(
+            "{}: table {table}: {problem}",
+            program::name()
+        ));
     }
     Ok(Answer::Yes)
 }
@@ -136,7 +141,11 @@ impl Listing {
         let texts = self.last.map(|(_, last)| last).unwrap_or_default();
         for (at, text) in texts.iter().enumerate() {
             // The first one may not have been the first event.
-            let text = if at == 0 { text.strip_prefix(b"\n").unwrap_or(text) } else { text };
+            let text = if at == 0 {
+                text.strip_prefix(b"\n").unwrap_or(text)
+            } else {
+                text
+            };
             Output.write_all(text).map_err(Failure::output)?;
         }
         Ok(())

@@ -28,7 +28,10 @@ impl ReadAt for DiskFile {
     }
 
     fn length(&self) -> Result<u64, String> {
-        self.0.metadata().map(|data| data.len()).map_err(|error| errno::text(&error))
+        self.0
+            .metadata()
+            .map(|data| data.len())
+            .map_err(|error| errno::text(&error))
     }
 }
 

@@ -59,7 +59,10 @@ impl<W: Write> Printer<W> {
                 date_ms,
                 changes,
             } => {
-                writeln!(self.out, "commits are missing before {file}; their changes together:")?;
+                writeln!(
+                    self.out,
+                    "commits are missing before {file}; their changes together:"
+                )?;
                 self.date(*date_ms)?;
                 self.changes(changes)
             }
@@ -82,7 +85,11 @@ impl<W: Write> Printer<W> {
                 changes,
                 ..
             } => {
-                let note = if *is_confirmed { "" } else { " (not known to be committed)" };
+                let note = if *is_confirmed {
+                    ""
+                } else {
+                    " (not known to be committed)"
+                };
                 writeln!(self.out, "commit {id}{note}")?;
                 self.date(*date_ms)?;
                 if let Some(comment) = comment {

@@ -4,8 +4,8 @@
 use corvid_json::Value;
 
 use super::request::MonitoredTable;
-use crate::table::{Cell, Table};
 use crate::failure::Failure;
+use crate::table::{Cell, Table};
 
 /// The message that contains an update.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

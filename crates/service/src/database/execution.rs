@@ -1,0 +1,258 @@
+//! The execution of one request: its operations run against the tables, its outcome is queued
+//! behind those before it, and the record of its commit is requested.
+//!
+//! Invariant: when a call returns, a commit is executed, recorded as its model wants, and has its
+//! entry among the pending replies; or nothing has changed. Blocked transactions that the commit
+//! may have freed are the caller's, and so is the moment at which replies leave. An execution knows
+//! no barrier, no conversion and no other server.
+
+use std::sync::Arc as StdArc;
+
+use bytes::Bytes;
+use corvid_data::{Arc, Delta, Tag, Uuid};
+use corvid_engine::{Context, Database, LongResult, Outcome, TooLong, WorkBudget};
+use corvid_log::storage::LogPosition;
+
+use super::Now;
+use super::clustered::Clustered;
+use super::file::DatabaseFile;
+use super::model::{Model, StoredBy};
+use super::subscriptions::Subscriptions;
+use crate::client_memory::Charge;
+use crate::environment::Environment;
+use crate::executor::Executor;
+use crate::message::{Completion, Request};
+use crate::observers::Observers;
+use crate::once;
+use crate::replies::{Answer, Commit, Origin, Outputs, Pending, PendingQueue};
+use crate::upstream::TransactionKind;
+
+/// The parts that an execution uses.
+pub(super) struct Execution<'a> {
+    pub(super) now: Now,
+    pub(super) model: &'a mut Model,
+    pub(super) database: &'a mut Database,
+    pub(super) environment: &'a mut Environment,
+    pub(super) subscriptions: &'a mut Subscriptions,
+    pub(super) executor: &'a mut Executor,
+    pub(super) pending: &'a mut PendingQueue,
+    pub(super) file: &'a mut DatabaseFile,
+    pub(super) observers: &'a mut Observers,
+    pub(super) outputs: &'a mut Outputs,
+}
+
+/// The term in which a database leads its cluster.
+fn led(member: &Clustered) -> Option<u64> {
+    member.led_term().map(|term| term.0)
+}
+
+impl Execution<'_> {
+    pub(super) fn execute(
+        &mut self,
+        request: &Request,
+        budget: &mut WorkBudget,
+    ) -> Result<Outcome, TooLong> {
+        let (uuids, locks) = self.environment.of_session(request.session);
+        let identities = request.identities();
+        let mut context = Context {
+            elapsed_ms: self.now.mono_ms.saturating_sub(request.arrived_ms),
+            read_only: request.is_read_only() || !self.model.accepts_client_writes(),
+            identities: &identities,
+            can_wait: true,
+            uuids,
+            locks: &locks,
+        };
+        let outcome = self
+            .database
+            .execute_within(request.params(), &mut context, budget)?;
+        let is_diff = self.file.is_diff();
+        Ok(match self.model.member() {
+            Some(member) => member.limit_entry(outcome, self.database, is_diff),
+            None => outcome,
+        })
+    }
+
+    /// Queues the reply of an executed request, or blocks it. Returns its commit.
+    pub(super) fn queue_outcome(
+        &mut self,
+        request: Box<Request>,
+        outcome: Outcome,
+    ) -> Option<Arc<Delta>> {
+        match outcome {
+            Outcome::Done {
+                result,
+                deferred_selections,
+                deferred_bytes,
+                delta,
+                durable,
+                tally,
+            } => {
+                self.observers.counts.executed(&tally, delta.is_some());
+                let audit = &self.observers.audit;
+                let refused = audit.describe_refusal(&request, tally.error, &result);
+                let answer = if deferred_selections.is_empty() {
+                    Answer::Result(result)
+                } else {
+                    let memory = self.environment.memory();
+                    let charge = match delta {
+                        Some(_) => Charge::reserved(memory, deferred_bytes),
+                        None => Charge::new(memory),
+                    };
+                    let result = LongResult::new(result, deferred_selections);
+                    Answer::Long(Box::new(result), StdArc::new(charge))
+                };
+                if tally.error == Some(Tag::ResourcesExhausted) && !tally.has_failed_at_commit {
+                    self.environment.memory().refuse();
+                }
+                let delta = self.name_in_record(delta, request.once, &answer);
+                let committed = delta.clone();
+                let origin = Origin::Client(request);
+                // Retries of blocked transactions, which the caller makes, have later replies.
+                self.queue(delta, durable, answer, origin);
+                if refused.is_some() {
+                    self.pending.set_refused(refused);
+                }
+                committed
+            }
+            Outcome::Blocked { deadline_ms, reads } => {
+                let session = request.session;
+                let environment = &*self.environment;
+                match self
+                    .executor
+                    .block(request, deadline_ms, reads, environment)
+                {
+                    Ok(true) => {
+                        self.observers.counts.blocked += 1;
+                        self.outputs.complete(session, Completion::Request);
+                    }
+                    Ok(false) => {}
+                    Err((request, error)) => {
+                        let answer = Answer::Error(Box::new(error));
+                        let origin = Origin::Client(request);
+                        self.pending.push(Pending::answer(answer, origin));
+                    }
+                }
+                None
+            }
+        }
+    }
+
+    /// Has the record of a commit name it, if its client may send the transaction again: a restarted
+    /// server finds the id and the result there.
+    fn name_in_record(
+        &self,
+        mut delta: Option<Arc<Delta>>,
+        once: Option<once::Once>,
+        answer: &Answer,
+    ) -> Option<Arc<Delta>> {
+        if let Some(delta) = &mut delta
+            && matches!(self.model.stored_by(self.file.exists()), StoredBy::Log)
+        {
+            let commit = once.map(|once| self.executor.once.recorded_commit(once.id, answer));
+            if commit.is_some() || !delta.comment.is_empty() {
+                once::recorded::complete_comment(&mut Arc::make_mut(delta).comment, commit);
+            }
+        }
+        delta
+    }
+
+    /// Queues a reply, which waits for the record of its commit, and requests the record to be
+    /// stored.
+    pub(super) fn queue(
+        &mut self,
+        delta: Option<Arc<Delta>>,
+        durable: bool,
+        answer: Answer,
+        origin: Origin,
+    ) {
+        if delta.is_none()
+            && let Some(id) = origin.once_id()
+        {
+            let text = match &origin {
+                Origin::Client(request) => Some(request.params()),
+                _ => None,
+            };
+            let may_change = text.is_none_or(|text| TransactionKind::of(text).may_change);
+            self.executor.once.came_to_nothing(id, may_change, &answer);
+            if let Some(text) = text {
+                self.executor.once.bind(id, text);
+            }
+        }
+        let commit = delta.map(|delta| {
+            // Readers of the history would be told of a change, and find none.
+            debug_assert!(!delta.is_empty(), "a commit changes something");
+            let once = origin.once_id();
+            let txn = match (&origin, once) {
+                (_, Some(id)) => self
+                    .executor
+                    .once
+                    .commit_id(id, self.model.member().and_then(led)),
+                (Origin::Forwarded(forwarded), None) => forwarded.id.0,
+                _ => self.environment.txn_id(self.subscriptions.keeps_history()),
+            };
+            let result = match (&answer, once) {
+                (Answer::Result(result), Some(_)) if result.len() <= once::RESULT_BYTES_MAX => {
+                    Some(Bytes::copy_from_slice(result))
+                }
+                _ => None,
+            };
+            let recorded = self.record(&delta, durable, txn, result.clone());
+            self.subscriptions.execute(&delta, txn);
+            match once {
+                Some(_) => self.executor.once.executed(txn, result),
+                None => self.executor.once.committed(txn),
+            }
+            let (position, record_bytes) = recorded.unzip();
+            if let Origin::Client(request) = &origin
+                && let Some(id) = once
+            {
+                self.executor.once.bind(id, request.params());
+            }
+            Commit {
+                position,
+                record_bytes: record_bytes.unwrap_or(0),
+                txn,
+                delta,
+            }
+        });
+        self.pending.push(Pending {
+            commit,
+            date_ms: self.now.wall_ms,
+            refused: None,
+            answer,
+            origin,
+        });
+    }
+
+    /// Requests the record of a commit to be stored. Returns its position, with its length unless
+    /// it is long; `None`: there is nothing to record. `txn` is its id; `result` is for the other
+    /// members of a cluster.
+    fn record(
+        &mut self,
+        delta: &Arc<Delta>,
+        durable: bool,
+        txn: Uuid,
+        result: Option<Bytes>,
+    ) -> Option<(LogPosition, usize)> {
+        match self.model.stored_by(self.file.exists()) {
+            StoredBy::Execution => None,
+            StoredBy::Cluster => {
+                let (member, schema) = (self.model.member_mut()?, self.database.schema());
+                let is_diff = self.file.is_diff();
+                let bytes = member.propose(self.now, (schema, delta), txn, result, is_diff);
+                self.observers.counts.recorded(bytes);
+                Some((self.file.take_position(), bytes))
+            }
+            StoredBy::Log => {
+                let (schema, counts) = (self.database.schema(), &mut self.observers.counts);
+                let recorded = self.file.record(self.now, schema, delta, durable, counts)?;
+                if recorded.is_long {
+                    // Other threads compose the updates while the record is composed.
+                    let updates = self.subscriptions.precompute_updates(delta);
+                    self.outputs.jobs.extend(updates);
+                }
+                Some((recorded.position, recorded.bytes))
+            }
+        }
+    }
+}
