@@ -23,7 +23,7 @@ REFERENCE = "/usr/sbin/ovsdb-server"
 
 
 class Proxy:
-    """Passes bytes between clients and a server, until an accident.
+    """Passes bytes between clients and a server, until an accident. It has many addresses.
 
     `accident` is called with whether bytes are the server's, and the bytes. It returns None to pass
     them on. Otherwise the connection ends: with "lose" without these bytes, with "pass" after them.
@@ -31,28 +31,41 @@ class Proxy:
 
     def __init__(self, server, path):
         self.server = server
-        self.remote = f"unix:{path}"
         self.accident = lambda is_reply, text: None
-        self.listener = socket.socket(socket.AF_UNIX)
-        self.listener.bind(path)
-        self.listener.listen()
-        threading.Thread(target=self.accept, daemon=True).start()
+        # A client tries each remote once without a wait, so many remotes make short tests.
+        paths = [f"{path}{number}" for number in range(2 * ROUNDS)]
+        self.remote = ",".join(f"unix:{path}" for path in paths)
+        self.listeners = []
+        for path in paths:
+            listener = socket.socket(socket.AF_UNIX)
+            listener.bind(path)
+            listener.listen()
+            self.listeners.append(listener)
+            threading.Thread(target=self.accept, args=(listener,), daemon=True).start()
 
-    def accept(self):
+    def accept(self, listener):
         while True:
             try:
-                client, _ = self.listener.accept()
+                client, _ = listener.accept()
             except OSError:
                 return
+            server = self.dial()
+            for source, sink, is_reply in ((client, server, False), (server, client, True)):
+                threading.Thread(target=self.pump, args=(source, sink, is_reply), daemon=True).start()
+
+    def dial(self):
+        """A connection to the server, once it is up again."""
+        end = time.monotonic() + PATIENCE
+        while True:
             server = socket.socket(socket.AF_UNIX)
             try:
                 server.connect(self.server.remote[len("unix:"):])
+                return server
             except OSError:
-                client.close()
                 server.close()
-                continue
-            for source, sink, is_reply in ((client, server, False), (server, client, True)):
-                threading.Thread(target=self.pump, args=(source, sink, is_reply), daemon=True).start()
+                if time.monotonic() > end:
+                    raise
+                time.sleep(0.005)
 
     def pump(self, source, sink, is_reply):
         try:
@@ -75,8 +88,9 @@ class Proxy:
             end.close()
 
     def close(self):
-        self.listener.shutdown(socket.SHUT_RDWR)
-        self.listener.close()
+        for listener in self.listeners:
+            listener.shutdown(socket.SHUT_RDWR)
+            listener.close()
 
 
 class Accidents:
@@ -86,6 +100,7 @@ class Accidents:
         self.server = server
         self.kind = None
         self.happened = collections.Counter()
+        self.lock = threading.Lock()
 
     def arm(self, kind):
         self.kind = kind
@@ -101,8 +116,10 @@ class Accidents:
         self.kind = None
         self.happened[kind] += 1
         if kind.startswith("kill"):
-            self.server.stop()
-            self.server.start()
+            # The next accident may come before this one has seen its server start.
+            with self.lock:
+                self.server.stop()
+                self.server.start()
         return "pass" if kind == "unread reply" else "lose"
 
 

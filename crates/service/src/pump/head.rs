@@ -31,8 +31,6 @@ struct Settings {
     file: Option<FileState>,
     column_diff: bool,
     history: bool,
-    /// The comment that names the last commits; empty without any.
-    recorded: String,
     limits: Limits,
 }
 
@@ -43,7 +41,6 @@ recorded!(Settings {
     file,
     column_diff,
     history,
-    recorded,
     limits
 });
 recorded!(Now { mono_ms, wall_ms });
@@ -81,7 +78,6 @@ fn write(out: &mut Writer<'_>, now: Now, options: &Options, limits: &Limits, dat
         file: options.file,
         column_diff: options.column_diff,
         history: options.history,
-        recorded: options.recorded.to_comment().unwrap_or_default(),
         limits: *limits,
     };
     settings.write(out);
@@ -100,13 +96,17 @@ fn write(out: &mut Writer<'_>, now: Now, options: &Options, limits: &Limits, dat
             }
         }
     }
+    // At the end, and only if there is something: recordings of earlier builds lack it.
+    if let Some(recorded) = options.recorded.to_comment() {
+        out.text(&recorded);
+    }
 }
 
 pub(crate) fn read(payload: &[u8]) -> Result<Head, Damage> {
     let mut from = Reader(payload);
     let from = &mut from;
     let settings = Settings::read(from)?;
-    let options = Options {
+    let mut options = Options {
         id: settings.id,
         model: match settings.is_server_db {
             true => Model::server_db(),
@@ -115,7 +115,7 @@ pub(crate) fn read(payload: &[u8]) -> Result<Head, Damage> {
         file: settings.file,
         column_diff: settings.column_diff,
         history: settings.history,
-        recorded: RecordedCommits::of_comment(&settings.recorded),
+        recorded: RecordedCommits::default(),
     };
     let json = Value::parse(from.bytes()?).map_err(|error| Damage(error.to_string()))?;
     let schema = Schema::from_json(&json).map_err(|error| Damage(error.to_string()))?;
@@ -128,6 +128,9 @@ pub(crate) fn read(payload: &[u8]) -> Result<Head, Damage> {
         }
         rows.push(of_rows);
         row_slots.push(of_table);
+    }
+    if !from.is_empty() {
+        options.recorded = RecordedCommits::of_comment(&from.text()?);
     }
     let database = Database::restore(Arc::new(schema), HashSeed::FIXED, rows, &row_slots);
     Ok(Head {

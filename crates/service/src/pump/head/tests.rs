@@ -44,3 +44,31 @@ fn the_first_frame_has_the_bytes_of_the_format_and_is_read_back() {
     write(out, head.now, &head.options, &head.limits, &head.database);
     assert_eq!(again, written);
 }
+
+#[test]
+fn the_commits_that_a_file_names_are_recorded() {
+    let json = Value::parse(SCHEMA).expect("JSON");
+    let schema = Arc::new(Schema::from_json(&json).expect("a schema"));
+    let database = Database::new(schema, HashSeed::FIXED);
+    let comment = "corvid: the last commits before this file was written\ncorvid: txn=07070707-0707-0707-0707-070707070707 results=-";
+    let options = Options {
+        id: DatabaseId(2),
+        model: Model::standalone(),
+        file: None,
+        column_diff: true,
+        history: false,
+        recorded: RecordedCommits::of_comment(comment),
+    };
+    let limits = Limits::default();
+    let mut written = Vec::new();
+    write(
+        &mut Writer(&mut written),
+        Now::default(),
+        &options,
+        &limits,
+        &database,
+    );
+    let head = read(&written).unwrap_or_else(|damage| panic!("{}", damage.0));
+    let read_back = head.options.recorded.to_comment();
+    assert_eq!(read_back.as_deref(), Some(comment));
+}
