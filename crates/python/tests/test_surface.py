@@ -206,7 +206,7 @@ class Errors(ZooTest):
             with db.transaction() as txn:
                 txn.insert("Keeper", name="ann")
         messages = [record.getMessage() for record in logged.records if record.levelname == "DEBUG"]
-        for part in ('send request, method="transact"', "received reply, result=["):
+        for part in ('send request, method="transact_once"', "received reply, result=["):
             self.assertTrue(any(part in message for message in messages), messages)
         with self.assertLogs("corvid", "INFO") as logged:
             with self.connect().transaction() as txn:
