@@ -55,6 +55,7 @@ impl Server {
             }),
             column_diff: true,
             history: true,
+            recorded: corvid_service::once::RecordedCommits::default(),
         };
         let database = Database::new(corvid_data::Arc::new(schema), HashSeed::FIXED);
         let uuids = Box::new(Uuids::default());

@@ -87,6 +87,7 @@ impl Server {
                 file: None,
                 column_diff: true,
                 history: history && id == DATA,
+                recorded: corvid_service::once::RecordedCommits::default(),
             };
             let database = Database::new(corvid_data::Arc::new(schema), HashSeed::FIXED);
             let uuids = Box::new(Counter(u64::from(id.0) * 1_000_000_000));

@@ -65,6 +65,7 @@ impl Server {
             }),
             column_diff: true,
             history: true,
+            recorded: corvid_service::once::RecordedCommits::default(),
         };
         let (database, uuids) = (Database::new(schema, seed), Box::new(Counter(0)));
         let epochs = SchemaEpochs::default();

@@ -5,6 +5,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use corvid_data::{HashSeed, TableId, Uuid};
 use corvid_log::{Damage, Magic, Record};
+use corvid_service::once::RecordedCommits;
 
 use super::*;
 
@@ -74,6 +75,7 @@ fn one_by_one(file: &[u8]) -> Outcome {
         database,
         extent: load.into_feed().1,
         damage,
+        recorded: RecordedCommits::default(),
     })
 }
 
