@@ -83,34 +83,34 @@ pub(crate) fn impossible(filter: &Filter) -> HistoryError {
     })
 }
 
-/// A filter for the texts of records.
+/// A filter for the texts of records, under one schema.
 #[derive(Debug)]
 pub(crate) struct Search {
-    /// All of these must occur.
-    all: Vec<Finder<'static>>,
-    /// One of these must, if there are any.
-    any: Vec<Finder<'static>>,
+    row: Option<Finder<'static>>,
+    /// The tables whose rows may be wanted; `None` if these are all tables.
+    tables: Option<Vec<Finder<'static>>>,
 }
 
 impl Search {
-    pub(crate) fn new(filter: &Filter) -> Search {
+    pub(crate) fn new(filter: &Filter, schema: &Schema) -> Search {
         let finder = |text: String| Finder::new(text.as_bytes()).into_owned();
-        let member = |name: &String| finder(format!("\"{name}\":"));
         let row = filter.row.as_ref().map(|row| match row.0.len() {
-            Uuid::TEXT_LEN => member(&row.0),
+            Uuid::TEXT_LEN => finder(format!("\"{}\":", row.0)),
             _ => finder(format!("\"{}", row.0)),
         });
-        // A deletion does not name the columns.
-        let any = filter
-            .column
-            .as_ref()
-            .map(|column| [member(column), finder(":null".to_owned())]);
+        // A record need not name a column: the insertion of a row leaves out those that have their
+        // defaults, and its deletion leaves out all.
+        let wanted = Wanted::new(filter, schema);
+        let tables = schema.iter().filter(|(id, _)| wanted.wants_table(*id));
+        let is_every = filter.table.is_none() && filter.column.is_none();
+        let names = || {
+            tables
+                .map(|(_, table)| finder(format!("\"{}\":", table.name)))
+                .collect()
+        };
         Search {
-            all: row
-                .into_iter()
-                .chain(filter.table.as_ref().map(member))
-                .collect(),
-            any: any.into_iter().flatten().collect(),
+            row,
+            tables: (!is_every).then(names),
         }
     }
 
@@ -118,7 +118,11 @@ impl Search {
     /// colon, which no server writes, is not expected.
     pub(crate) fn may_concern(&self, record: &[u8]) -> bool {
         let occurs = |finder: &Finder<'_>| finder.find(record).is_some();
-        self.all.iter().all(occurs) && (self.any.is_empty() || self.any.iter().any(occurs))
+        self.row.as_ref().is_none_or(occurs)
+            && self
+                .tables
+                .as_ref()
+                .is_none_or(|tables| tables.iter().any(occurs))
     }
 }
 

@@ -3,6 +3,8 @@
 //! The clock may have been set back, so dates need not be in order. The commit at a time is then
 //! the last one that is not later.
 
+use std::cmp::Ordering;
+
 use corvid_engine::Database;
 
 use crate::ReadAt;
@@ -50,10 +52,7 @@ impl<F: ReadAt> Timeline<F> {
     /// # Errors
     /// A file is damaged.
     pub fn end(&self) -> Result<Position, HistoryError> {
-        match self.back(0)? {
-            Some(position) => Ok(position),
-            None => self.base(self.parts().len() - 1),
-        }
+        self.last(self.parts().len() - 1)
     }
 
     /// Compares the state after each file's last commit with the contents that the next file begins
@@ -129,17 +128,15 @@ impl<F: ReadAt> Timeline<F> {
         let mut left = count;
         for part in (0..self.parts().len()).rev() {
             let total = self.count(part)?;
-            if left < total {
-                let wanted = total - left;
-                return self.nth(part, wanted).map(Some);
+            // The contents of a file are the state before its first commit. After a conversion that
+            // is not the state after the last commit of the file before it.
+            match left.cmp(&total) {
+                Ordering::Less => return self.nth(part, total - left).map(Some),
+                Ordering::Equal => return self.base(part).map(Some),
+                Ordering::Greater => left -= total,
             }
-            left -= total;
         }
-        // The contents with which the history begins are a state as well.
-        match left {
-            0 => self.beginning().map(Some),
-            _ => Ok(None),
-        }
+        Ok(None)
     }
 
     /// Number of commits of a file that the next one does not have.
@@ -225,10 +222,16 @@ impl<F: ReadAt> Timeline<F> {
             }
             let found = match index.identity.kind {
                 Kind::Standalone => self.record_at(part, time_ms)?,
-                Kind::Clustered => self.last_commit(part, |commit| {
-                    let date_ms = commit.transaction.and_then(date_of);
-                    date_ms.is_some_and(|date_ms| date_ms <= time_ms)
-                })?,
+                Kind::Clustered => {
+                    // A conversion has no date: it counts as made with the commit before it.
+                    let mut is_before = false;
+                    self.last_commit(part, |commit| {
+                        if let Some(date_ms) = commit.transaction.and_then(date_of) {
+                            is_before = date_ms <= time_ms;
+                        }
+                        is_before
+                    })?
+                }
             };
             if found.is_some() {
                 return Ok(found);

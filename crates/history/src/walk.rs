@@ -96,7 +96,6 @@ impl<F: ReadAt> Timeline<F> {
             .map_or(self.parts().len() - 1, |until| until.part);
         let mut walk = Walk {
             filter,
-            search: Search::new(filter),
             range,
             state: None,
             is_possible: false,
@@ -115,7 +114,6 @@ impl<F: ReadAt> Timeline<F> {
 
 struct Walk<'f> {
     filter: &'f Filter,
-    search: Search,
     range: Range,
     state: Option<State>,
     /// Whether a schema has the table and the column.
@@ -141,10 +139,11 @@ impl Walk<'_> {
         let mut commits = timeline.commits(part)?;
         let schema = commits.schema().clone();
         let mut wanted = Wanted::new(self.filter, &schema);
+        let mut search = Search::new(self.filter, &schema);
         self.is_possible |= wanted.is_possible();
         let base = commits.base();
         let (rows, date_ms) = match commits.contents()? {
-            Some(text) if self.search.may_concern(text) => {
+            Some(text) if search.may_concern(text) => {
                 let rows = rows_of(text, &schema, &wanted).map_err(|error| {
                     HistoryError::file(file, format_args!("its contents cannot be used: {error}"))
                 })?;
@@ -175,6 +174,7 @@ impl Walk<'_> {
                     parse_schema(schema).map_err(|error| HistoryError::file(file, error))?;
                 let schema = Arc::new(schema);
                 wanted = Wanted::new(self.filter, &schema);
+                search = Search::new(self.filter, &schema);
                 self.is_possible |= wanted.is_possible();
                 reader = TransactionReader::default();
                 let event = Event::Schema {
@@ -194,10 +194,7 @@ impl Walk<'_> {
                 state = State { schema, rows };
                 continue;
             }
-            let Some(text) = commit
-                .transaction
-                .filter(|text| self.search.may_concern(text))
-            else {
+            let Some(text) = commit.transaction.filter(|text| search.may_concern(text)) else {
                 continue;
             };
             commit.check(file)?;
