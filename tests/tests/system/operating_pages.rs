@@ -175,3 +175,61 @@ fn uuids_are_kept_by_a_file_and_not_by_restore() {
     assert_eq!(restored[0]["text"], "kept");
     assert_ne!(&restored[0]["_uuid"], uuid, "a restored row has a new one");
 }
+
+/// A record with its header.
+fn record(body: &Value) -> String {
+    let body = format!("{body}\n");
+    let hash = <sha1::Sha1 as sha1::Digest>::digest(body.as_bytes());
+    let hash: String = hash.iter().map(|byte| format!("{byte:02x}")).collect();
+    format!("OVSDB JSON {} {hash}\n{body}", body.len())
+}
+
+/// Every script of the page about history runs on a database with changes of the last three hours.
+#[test]
+fn the_recipes_for_history_do_what_the_page_says() {
+    let port = "5db740cf-3aa7-44b7-a9b5-3a4a3b1c7a11";
+    let named = json!({"isRoot": true, "columns": {"name": {"type": "string"},
+        "tag": {"type": {"key": "integer", "min": 0, "max": 1}}}});
+    let schema = json!({"name": "Open_vSwitch", "version": "1.0.0",
+        "tables": {"Bridge": named, "Port": named}});
+    let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
+    let now_ms = now.expect("after 1970").as_millis() as i64;
+    let at = |minutes: i64| now_ms - minutes * 60_000;
+    let bridge = "11111111-3aa7-44b7-a9b5-3a4a3b1c7a22";
+    let file = [
+        schema,
+        json!({"_date": at(180), "_comment": "ovs-vsctl: add-br br0",
+            "Bridge": {bridge: {"name": "br0"}}, "Port": {port: {"name": "p1", "tag": 5}}}),
+        json!({"_date": at(90), "_comment": "ovs-vsctl: set port p1 tag=6", "_is_diff": true,
+            "Port": {port: {"tag": 6}}}),
+        json!({"_date": at(30), "_comment": "a script", "_is_diff": true, "Port": {port: null}}),
+    ];
+    let folder = tempfile::tempdir().expect("a folder");
+    let text: String = file.iter().map(record).collect();
+    fs::write(folder.path().join("conf.db"), &text).expect("written");
+
+    let page = page("history.md");
+    let scripts = page.split("```sh\n").skip(1);
+    let scripts = scripts.filter_map(|rest| rest.split("```").next());
+    let printed: Vec<String> = scripts.map(|script| shell(folder.path(), script)).collect();
+    let all = printed.concat();
+    assert_eq!(printed.len(), 10, "{all}");
+    assert!(printed[0].contains("3 transactions"), "{}", printed[0]);
+    assert!(printed[1].contains(port), "the row that is gone: {}", printed[1]);
+    assert!(printed[2].contains("- tag: 5\n+ tag: 6\n"), "{}", printed[2]);
+    assert_eq!(printed[3].matches("commit ").count(), 2, "{}", printed[3]);
+    assert_eq!(printed[4].matches("commit ").count(), 1, "{}", printed[4]);
+    let lines: Vec<Value> = printed[5]
+        .lines()
+        .map(|line| serde_json::from_str(line).expect("JSON"))
+        .collect();
+    assert_eq!(lines.len(), 3);
+    assert_eq!(lines[2]["comment"], "a script");
+    assert!(printed[6].contains("br0"), "{}", printed[6]);
+    assert!(printed[7].contains(&format!("delete Port \"p1\" {port}")), "{}", printed[7]);
+    assert_eq!(printed[8], "");
+    assert_eq!(printed[9], "");
+    let restored = shell(folder.path(), "ovsdb-tool dump restored.db Port");
+    assert!(restored.contains(port), "the same UUID: {restored}");
+    assert_eq!(fs::read_to_string(folder.path().join("conf.db")).expect("read"), text);
+}

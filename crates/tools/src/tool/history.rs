@@ -14,7 +14,7 @@ use corvid_engine::Database;
 use corvid_history::{HistoryError, Timeline};
 
 pub(crate) use files::{DiskFile, HistoryFolder};
-pub(crate) use moments::{date_text, locate};
+pub(crate) use moments::{date_text, locate, locate_beginning};
 pub(crate) use text::Printer;
 
 use crate::failure::Failure;

@@ -5,6 +5,7 @@ mod clustered;
 mod commands;
 mod conversion;
 mod damage;
+mod history;
 mod live;
 mod log;
 mod names;

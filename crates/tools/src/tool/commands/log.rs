@@ -12,7 +12,7 @@ use corvid_shell::program;
 use super::{Invocation, Outcome};
 use crate::failure::Failure;
 use crate::tool::answer::Answer;
-use crate::tool::history::{self, Printer, failure, locate};
+use crate::tool::history::{self, Printer, failure, locate, locate_beginning};
 use crate::uuids::RandomUuids;
 
 /// Prints the changes of a range, oldest first.
@@ -20,11 +20,11 @@ pub(super) fn log(invocation: &Invocation<'_>) -> Outcome {
     let options = invocation.options;
     let history = history::open(&invocation.database(0))?;
     warn(&history);
-    let since = options.since.as_deref().map(|text| locate(&history, text));
-    let until = options.until.as_deref().map(|text| locate(&history, text));
+    let since = options.since.as_deref();
+    let until = options.until.as_deref();
     let range = Range {
-        since: since.transpose()?,
-        until: until.transpose()?,
+        since: since.map(|text| locate_beginning(&history, text)).transpose()?.flatten(),
+        until: until.map(|text| locate(&history, text)).transpose()?,
     };
     let mut listing = Listing {
         printer: Printer::new(Vec::new()),

@@ -16,6 +16,22 @@ pub(crate) fn locate(history: &OpenHistory, text: &str) -> Result<Position, Fail
     history.locate(&moment, text, &date_text).map_err(failure)
 }
 
+/// As [`locate`], for the beginning of a range: `None` for a time before the history.
+///
+/// # Errors
+/// As for [`locate`].
+pub(crate) fn locate_beginning(
+    history: &OpenHistory,
+    text: &str,
+) -> Result<Option<Position>, Failure> {
+    if let Moment::Time(time_ms) = parse(text)?
+        && history.first_ms().map_err(failure)?.is_some_and(|first_ms| time_ms < first_ms)
+    {
+        return Ok(None);
+    }
+    locate(history, text).map(Some)
+}
+
 /// Parses a moment.
 ///
 /// # Errors
