@@ -85,27 +85,23 @@ impl<'t> Commits<'t> {
     ) -> Result<Commits<'t>, HistoryError> {
         let file = part.name();
         let failed = |error: &dyn ToString| part.error(error.to_string());
-        let index = part.index()?;
+        let beginning = part.beginning()?;
         let end = match limit {
             Limit::Offset(end) => Some(end),
             _ => None,
         };
-        let mut records = match index.identity.kind {
-            // Only those bodies are checked that somebody wants.
-            segment::Kind::Standalone => {
-                part.records_unchecked(end.unwrap_or(index.good_length))?
-            }
-            segment::Kind::Clustered => part.records(None)?,
-        };
+        // Of a standalone database only those bodies are checked that somebody wants.
+        let is_checked = beginning.kind == segment::Kind::Clustered;
+        let mut records = part.all_records(end, is_checked)?;
         let heading = records.next().map_err(|error| failed(&error))?;
         if heading.is_none() {
             return Err(part.error("unexpected end of file"));
         }
         let body = records.body().map_err(|error| failed(&error))?;
-        match index.identity.kind {
+        match beginning.kind {
             segment::Kind::Standalone => {
                 let schema = parse_schema(body).map_err(|error| part.error(error))?;
-                let has_contents = index.records - index.transactions > 1;
+                let has_contents = beginning.has_contents;
                 Ok(Commits {
                     file,
                     schema: Arc::new(schema),

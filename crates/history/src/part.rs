@@ -9,8 +9,8 @@ use corvid_log::Magic;
 
 use crate::error::HistoryError;
 use crate::records::Records;
-use crate::scan::Scan;
-use crate::segment::{FRAME_TEXT_BYTES, Frame, Identity, Index, Segment, read_index};
+use crate::scan::{Role, Scan};
+use crate::segment::{FRAME_TEXT_BYTES, Frame, Identity, Index, Kind, Segment, read_index};
 use crate::{ReadAt, SegmentError};
 
 /// Bytes of one read of a scan.
@@ -29,7 +29,23 @@ pub struct Part<F> {
 /// The two forms of a file.
 enum Text<F> {
     Segment(Segment<F>),
-    Plain(F, OnceCell<Index>),
+    Plain(Plain<F>),
+}
+
+/// A file without an index.
+struct Plain<F> {
+    file: F,
+    index: OnceCell<Index>,
+    beginning: OnceCell<Beginning>,
+}
+
+/// How a file begins.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Beginning {
+    /// The kind of file.
+    pub(crate) kind: Kind,
+    /// Whether record 1 of a standalone file has contents.
+    pub(crate) has_contents: bool,
 }
 
 impl<F> fmt::Debug for Part<F> {
@@ -61,7 +77,11 @@ impl<F: ReadAt> Part<F> {
         Part {
             name: name.to_owned(),
             number,
-            text: Text::Plain(file, OnceCell::new()),
+            text: Text::Plain(Plain {
+                file,
+                index: OnceCell::new(),
+                beginning: OnceCell::new(),
+            }),
         }
     }
 
@@ -106,7 +126,7 @@ impl<F: ReadAt> Part<F> {
     pub fn index(&self) -> Result<&Index, HistoryError> {
         match &self.text {
             Text::Segment(segment) => Ok(segment.index()),
-            Text::Plain(file, index) => {
+            Text::Plain(Plain { file, index, .. }) => {
                 if let Some(index) = index.get() {
                     return Ok(index);
                 }
@@ -121,7 +141,7 @@ impl<F: ReadAt> Part<F> {
     pub fn text(&self) -> &dyn ReadAt {
         match &self.text {
             Text::Segment(segment) => segment,
-            Text::Plain(file, _) => file,
+            Text::Plain(plain) => &plain.file,
         }
     }
 
@@ -137,7 +157,7 @@ impl<F: ReadAt> Part<F> {
     pub(crate) fn identity_if_known(&self) -> Option<Identity> {
         match &self.text {
             Text::Segment(segment) => Some(segment.index().identity.clone()),
-            Text::Plain(file, index) => match index.get() {
+            Text::Plain(Plain { file, index, .. }) => match index.get() {
                 Some(index) => Some(index.identity.clone()),
                 None => identify(file),
             },
@@ -149,7 +169,26 @@ impl<F: ReadAt> Part<F> {
     /// # Errors
     /// As for [`Part::index`].
     pub(crate) fn magic(&self) -> Result<Magic, HistoryError> {
-        Ok(self.identity()?.kind.magic())
+        Ok(self.beginning()?.kind.magic())
+    }
+
+    /// How the file begins. A plain file is read up to there only.
+    ///
+    /// # Errors
+    /// The file cannot be read, or is not a database.
+    pub(crate) fn beginning(&self) -> Result<Beginning, HistoryError> {
+        let plain = match &self.text {
+            Text::Segment(segment) => return Ok(Beginning::of(segment.index())),
+            Text::Plain(plain) => plain,
+        };
+        if let Some(index) = plain.index.get() {
+            return Ok(Beginning::of(index));
+        }
+        if let Some(beginning) = plain.beginning.get() {
+            return Ok(*beginning);
+        }
+        let beginning = begin(&plain.file).map_err(|error| self.error(error))?;
+        Ok(*plain.beginning.get_or_init(|| beginning))
     }
 
     /// The records from the beginning of the text to `limit`, or to the last whole one.
@@ -160,18 +199,28 @@ impl<F: ReadAt> Part<F> {
         self.records_at((0, 0), limit)
     }
 
-    /// The records from the beginning of the text to `limit`, without checking their hashes.
+    /// The records from the beginning of the text to `limit`, or to the last whole one, which is
+    /// found on the way. Hashes are checked if `is_checked` and the file is a plain one.
     ///
     /// # Errors
-    /// As for [`Part::index`].
-    pub(crate) fn records_unchecked(&self, limit: u64) -> Result<Records<'_>, HistoryError> {
-        Ok(Records::new(
-            self.text(),
-            self.magic()?,
-            (0, 0),
-            limit,
-            false,
-        ))
+    /// The file is not a database.
+    pub(crate) fn all_records(
+        &self,
+        limit: Option<u64>,
+        is_checked: bool,
+    ) -> Result<Records<'_>, HistoryError> {
+        let is_checked = is_checked && !self.is_segment();
+        let length = match (&self.text, limit) {
+            (_, Some(limit)) => limit,
+            (Text::Segment(segment), None) => segment.index().good_length,
+            (Text::Plain(plain), None) => plain.file.length().map_err(|error| self.error(error))?,
+        };
+        let mut records = Records::new(self.text(), self.magic()?, (0, 0), length, is_checked);
+        // A record may be torn, or being written.
+        if limit.is_none() && !self.is_segment() {
+            records.end_before_damage();
+        }
+        Ok(records)
     }
 
     /// The records from `start`, an offset and a number, on.
@@ -221,6 +270,44 @@ impl<F: ReadAt> Part<F> {
     /// An error about the file.
     pub(crate) fn error(&self, problem: impl ToString) -> HistoryError {
         HistoryError::file(&self.name, problem)
+    }
+}
+
+impl Beginning {
+    fn of(index: &Index) -> Beginning {
+        let kind = index.identity.kind;
+        Beginning {
+            kind,
+            has_contents: kind == Kind::Standalone && index.records - index.transactions > 1,
+        }
+    }
+}
+
+/// Reads a plain file up to the end of its contents.
+fn begin(file: &impl ReadAt) -> Result<Beginning, SegmentError> {
+    let mut scan = Scan::new();
+    let mut room = vec![0; SCAN_BYTES];
+    let mut offset = 0;
+    let mut has_contents = false;
+    loop {
+        let got = file
+            .read_at(&mut room, offset)
+            .map_err(SegmentError::Read)?;
+        scan.push(&room[..got], |seen| {
+            has_contents |= seen.role == Role::Contents
+        });
+        offset += got as u64;
+        let is_known = scan.records() > 1 || scan.magic() == Some(Magic::Clustered);
+        if got == 0 || is_known || scan.is_broken() {
+            break;
+        }
+    }
+    match scan.magic() {
+        Some(magic) if scan.records() > 0 || magic == Magic::Clustered => Ok(Beginning {
+            kind: Kind::of(magic),
+            has_contents,
+        }),
+        _ => Err(SegmentError::NotDatabase),
     }
 }
 

@@ -44,6 +44,8 @@ pub(crate) struct Records<'t> {
     number: u64,
     heading: Option<Heading>,
     is_checked: bool,
+    /// Whether the text ends before the first record that is not whole.
+    ends_before_damage: bool,
 }
 
 impl fmt::Debug for Records<'_> {
@@ -83,7 +85,13 @@ impl<'t> Records<'t> {
             number,
             heading: None,
             is_checked,
+            ends_before_damage: false,
         }
+    }
+
+    /// Makes the text end before the first record that is not whole.
+    pub(crate) fn end_before_damage(&mut self) {
+        self.ends_before_damage = true;
     }
 
     /// Moves to the next record; `None` at the end of the text.
@@ -104,17 +112,17 @@ impl<'t> Records<'t> {
                 break end;
             }
             if held.len() >= LINE_BYTES_MAX || !self.fill()? {
-                return Err(self.error("no header line"));
+                return self.damaged("no header line");
             }
         };
         let line = &self.held[self.at..self.at + end];
         let Ok(header) = Header::parse(line, self.magic) else {
-            return Err(self.error("no header line"));
+            return self.damaged("no header line");
         };
         let line = end as u64 + 1;
         let end = (start + line).checked_add(header.length);
         let Some(end) = end.filter(|end| *end <= self.limit) else {
-            return Err(self.error("it is longer than the file"));
+            return self.damaged("it is longer than the file");
         };
         let heading = Heading {
             number: self.number,
@@ -198,6 +206,15 @@ impl<'t> Records<'t> {
                 Err(self.error(&reason))
             }
         }
+    }
+
+    /// The outcome at a record that is not whole.
+    fn damaged(&mut self, reason: &str) -> Result<Option<Heading>, RecordError> {
+        if !self.ends_before_damage {
+            return Err(self.error(reason));
+        }
+        self.limit = self.position();
+        Ok(None)
     }
 
     fn error(&self, reason: &str) -> RecordError {

@@ -215,8 +215,16 @@ fn the_recipes_for_history_do_what_the_page_says() {
     let all = printed.concat();
     assert_eq!(printed.len(), 10, "{all}");
     assert!(printed[0].contains("3 transactions"), "{}", printed[0]);
-    assert!(printed[1].contains(port), "the row that is gone: {}", printed[1]);
-    assert!(printed[2].contains("- tag: 5\n+ tag: 6\n"), "{}", printed[2]);
+    assert!(
+        printed[1].contains(port),
+        "the row that is gone: {}",
+        printed[1]
+    );
+    assert!(
+        printed[2].contains("- tag: 5\n+ tag: 6\n"),
+        "{}",
+        printed[2]
+    );
     assert_eq!(printed[3].matches("commit ").count(), 2, "{}", printed[3]);
     assert_eq!(printed[4].matches("commit ").count(), 1, "{}", printed[4]);
     let lines: Vec<Value> = printed[5]
@@ -226,10 +234,17 @@ fn the_recipes_for_history_do_what_the_page_says() {
     assert_eq!(lines.len(), 3);
     assert_eq!(lines[2]["comment"], "a script");
     assert!(printed[6].contains("br0"), "{}", printed[6]);
-    assert!(printed[7].contains(&format!("delete Port \"p1\" {port}")), "{}", printed[7]);
+    assert!(
+        printed[7].contains(&format!("delete Port \"p1\" {port}")),
+        "{}",
+        printed[7]
+    );
     assert_eq!(printed[8], "");
     assert_eq!(printed[9], "");
     let restored = shell(folder.path(), "ovsdb-tool dump restored.db Port");
     assert!(restored.contains(port), "the same UUID: {restored}");
-    assert_eq!(fs::read_to_string(folder.path().join("conf.db")).expect("read"), text);
+    assert_eq!(
+        fs::read_to_string(folder.path().join("conf.db")).expect("read"),
+        text
+    );
 }

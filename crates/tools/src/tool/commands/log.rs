@@ -23,7 +23,10 @@ pub(super) fn log(invocation: &Invocation<'_>) -> Outcome {
     let since = options.since.as_deref();
     let until = options.until.as_deref();
     let range = Range {
-        since: since.map(|text| locate_beginning(&history, text)).transpose()?.flatten(),
+        since: since
+            .map(|text| locate_beginning(&history, text))
+            .transpose()?
+            .flatten(),
         until: until.map(|text| locate(&history, text)).transpose()?,
     };
     let mut listing = Listing {

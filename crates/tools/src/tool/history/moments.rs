@@ -25,7 +25,10 @@ pub(crate) fn locate_beginning(
     text: &str,
 ) -> Result<Option<Position>, Failure> {
     if let Moment::Time(time_ms) = parse(text)?
-        && history.first_ms().map_err(failure)?.is_some_and(|first_ms| time_ms < first_ms)
+        && history
+            .first_ms()
+            .map_err(failure)?
+            .is_some_and(|first_ms| time_ms < first_ms)
     {
         return Ok(None);
     }

@@ -23,9 +23,17 @@ fn commit(second: u32, comment: &str, rows: &str) -> Vec<u8> {
 fn commits() -> [Vec<u8>; 6] {
     [
         record(SCHEMA),
-        commit(0, "add a", &format!(r#""{ROW}":{{"name":"a","tags":["set",["x","y"]]}}"#)),
+        commit(
+            0,
+            "add a",
+            &format!(r#""{ROW}":{{"name":"a","tags":["set",["x","y"]]}}"#),
+        ),
         commit(10, "add b", &format!(r#""{OTHER}":{{"name":"b"}}"#)),
-        commit(20, "ovs-vsctl: set", &format!(r#""{ROW}":{{"i":7,"tags":["set",["x","z"]]}}"#)),
+        commit(
+            20,
+            "ovs-vsctl: set",
+            &format!(r#""{ROW}":{{"i":7,"tags":["set",["x","z"]]}}"#),
+        ),
         commit(30, "remove b", &format!(r#""{OTHER}":null"#)),
         commit(40, "two\\nlines", &format!(r#""{ROW}":{{"i":8}}"#)),
     ]
@@ -41,7 +49,13 @@ fn with_history() -> Sandbox {
     let b = format!(r#""{OTHER}":{{"name":"b"}}"#);
     let later = format!(r#""{ROW}":{{"i":7,"name":"a","tags":["set",["y","z"]]}}"#);
     let first = [&schema[..], &one, &two, &three].concat();
-    let second = [&schema[..], &contents(15, &format!("{a},{b}")), &three, &four].concat();
+    let second = [
+        &schema[..],
+        &contents(15, &format!("{a},{b}")),
+        &three,
+        &four,
+    ]
+    .concat();
     let present = [&schema[..], &contents(35, &later), &five].concat();
     fs::create_dir(sandbox.path("a.db.history")).expect("a folder");
     sandbox.write("a.db.history/0000000001.db.zst", &segment(&first));
@@ -128,12 +142,18 @@ fn a_plain_file_and_a_history_have_the_same_log() {
     assert!(LOG.ends_with(&without_ids(&last)), "{last}");
     assert_eq!(last.matches("commit ").count(), 1);
     for (options, comments) in [
-        (&["--row=00000000-0000-4000-8000-000000000002"][..], &["add b", "remove b"][..]),
+        (
+            &["--row=00000000-0000-4000-8000-000000000002"][..],
+            &["add b", "remove b"][..],
+        ),
         (&["--column=i"], &["ovs-vsctl: set", "two"]),
         (&["--client=vsctl"], &["ovs-vsctl: set"]),
         (&["--since=2023-11-14T22:13:40Z"], &["remove b", "two"]),
         (&["--until=2023-11-14T22:13:39Z"], &["add a", "add b"]),
-        (&["--since=HEAD~4", "--until=HEAD~2"], &["add b", "ovs-vsctl: set"]),
+        (
+            &["--since=HEAD~4", "--until=HEAD~2"],
+            &["add b", "ovs-vsctl: set"],
+        ),
     ] {
         let log = sandbox.ok(&[options, &["log", "a.db"]].concat());
         let found: Vec<&str> = log
@@ -144,7 +164,11 @@ fn a_plain_file_and_a_history_have_the_same_log() {
         assert_eq!(found, comments, "{options:?}");
     }
     // An id names a moment.
-    let id = last.lines().next().and_then(|line| line.strip_prefix("commit ")).expect("an id");
+    let id = last
+        .lines()
+        .next()
+        .and_then(|line| line.strip_prefix("commit "))
+        .expect("an id");
     let diff = sandbox.ok(&["diff", "a.db", "HEAD~1", id]);
     assert!(LOG.ends_with(&diff), "{diff}");
     let diff = sandbox.ok(&["--json", "diff", "a.db", "HEAD~5", "HEAD"]);
@@ -155,7 +179,10 @@ fn a_plain_file_and_a_history_have_the_same_log() {
         ) + "\n"
     );
     let json = sandbox.ok(&["--json", "--since=HEAD~1", "log", "a.db"]);
-    assert!(json.contains(r#""event":"commit""#) && json.contains(r#""comment":"two\nlines""#), "{json}");
+    assert!(
+        json.contains(r#""event":"commit""#) && json.contains(r#""comment":"two\nlines""#),
+        "{json}"
+    );
 }
 
 #[test]
@@ -164,17 +191,38 @@ fn the_files_are_listed_and_removed() {
     let listing = sandbox.ok(&["history", "a.db"]);
     let lines: Vec<&str> = listing.lines().collect();
     assert_eq!(lines.len(), 3, "{listing}");
-    assert!(lines[0].trim_start().starts_with("1  2023-11-14T22:13:20.000Z to 2023-11-14T22:13:40.000Z  3 transactions  "));
-    assert!(lines[1].ends_with("  a.db.history/0000000002.db.zst"), "{listing}");
-    assert!(lines[2].trim_start().starts_with("-  ") && lines[2].ends_with("  a.db"), "{listing}");
+    assert!(
+        lines[0].trim_start().starts_with(
+            "1  2023-11-14T22:13:20.000Z to 2023-11-14T22:13:40.000Z  3 transactions  "
+        )
+    );
+    assert!(
+        lines[1].ends_with("  a.db.history/0000000002.db.zst"),
+        "{listing}"
+    );
+    assert!(
+        lines[2].trim_start().starts_with("-  ") && lines[2].ends_with("  a.db"),
+        "{listing}"
+    );
     let json = sandbox.ok(&["--json", "history", "a.db"]);
-    assert!(json.starts_with(r#"{"number":1,"file":"a.db.history/0000000001.db.zst","database":"Demo","#), "{json}");
+    assert!(
+        json.starts_with(
+            r#"{"number":1,"file":"a.db.history/0000000001.db.zst","database":"Demo","#
+        ),
+        "{json}"
+    );
 
     let error = "ovsdb-tool: a.db: there is no segment 7 in its history\n";
-    assert_eq!(sandbox.run(&["history", "remove", "a.db", "1", "7"]).stderr, error);
+    assert_eq!(
+        sandbox.run(&["history", "remove", "a.db", "1", "7"]).stderr,
+        error
+    );
     sandbox.ok(&["history", "remove", "a.db", "1"]);
     let log = sandbox.ok(&["log", "a.db"]);
-    assert!(log.starts_with("history begins with the contents of a.db.history/0000000002.db.zst\n"), "{log}");
+    assert!(
+        log.starts_with("history begins with the contents of a.db.history/0000000002.db.zst\n"),
+        "{log}"
+    );
     let run = sandbox.run(&["--at=2023-11-14T22:13:25Z", "dump", "a.db"]);
     assert_eq!(
         run.stderr,
@@ -184,13 +232,28 @@ fn the_files_are_listed_and_removed() {
 
     // A gap is said, and its changes are listed together.
     let sandbox = with_history();
-    fs::rename(sandbox.path("a.db.history/0000000002.db.zst"), sandbox.path("kept")).expect("moved");
-    fs::rename(sandbox.path("a.db.history/0000000001.db.zst"), sandbox.path("a.db.history/0000000004.db.zst")).expect("moved");
+    fs::rename(
+        sandbox.path("a.db.history/0000000002.db.zst"),
+        sandbox.path("kept"),
+    )
+    .expect("moved");
+    fs::rename(
+        sandbox.path("a.db.history/0000000001.db.zst"),
+        sandbox.path("a.db.history/0000000004.db.zst"),
+    )
+    .expect("moved");
     let log = sandbox.ok(&["log", "a.db"]);
-    assert!(log.contains("commits are missing before a.db; their changes together:\n"), "{log}");
+    assert!(
+        log.contains("commits are missing before a.db; their changes together:\n"),
+        "{log}"
+    );
     let run = sandbox.run(&["history", "verify", "a.db"]);
     assert_eq!(run.status, Some(2));
-    assert!(run.stdout.starts_with("commits are missing before a.db: 1 rows are not as "), "{run:?}");
+    assert!(
+        run.stdout
+            .starts_with("commits are missing before a.db: 1 rows are not as "),
+        "{run:?}"
+    );
 }
 
 #[test]
@@ -207,19 +270,31 @@ _uuid                                i name tags
     assert_eq!(sandbox.ok(&[then, "dump", "a.db"]), dump);
     let select = r#"["Demo",{"op":"select","table":"t","where":[],"columns":["name"]}]"#;
     let names = sandbox.ok(&[then, "query", "a.db", select]);
-    assert!(names.contains(r#"{"name":"a"}"#) && names.contains(r#"{"name":"b"}"#), "{names}");
+    assert!(
+        names.contains(r#"{"name":"a"}"#) && names.contains(r#"{"name":"b"}"#),
+        "{names}"
+    );
     sandbox.ok(&[then, "restore", "a.db", "new.db"]);
     assert_eq!(sandbox.ok(&["dump", "new.db", "t"]), dump);
     let run = sandbox.run(&[then, "restore", "a.db", "new.db"]);
     assert_eq!(run.status, Some(1));
-    assert_eq!(run.stderr, "ovsdb-tool: I/O error: new.db: create failed (File exists)\n");
-    assert_eq!(sandbox.run(&["restore", "a.db", "b.db"]).stderr, "ovsdb-tool: --at=MOMENT is required\n");
+    assert_eq!(
+        run.stderr,
+        "ovsdb-tool: I/O error: new.db: create failed (File exists)\n"
+    );
+    assert_eq!(
+        sandbox.run(&["restore", "a.db", "b.db"]).stderr,
+        "ovsdb-tool: --at=MOMENT is required\n"
+    );
     // The folder alone, when the database is lost.
     fs::remove_file(sandbox.path("a.db")).expect("removed");
     sandbox.ok(&["--at=HEAD", "restore", "a.db", "found.db"]);
     assert!(sandbox.ok(&["dump", "found.db"]).contains("7 a"));
     let run = sandbox.run(&["log", "none.db"]);
-    assert_eq!(run.stderr, "ovsdb-tool: none.db: No such file or directory\n");
+    assert_eq!(
+        run.stderr,
+        "ovsdb-tool: none.db: No such file or directory\n"
+    );
 }
 
 #[test]
@@ -235,7 +310,10 @@ fn damaged_and_foreign_files_are_named() {
     let foreign = [record(&SCHEMA.replace("Demo", "Else")), record("{}")].concat();
     sandbox.write(name, &segment(&foreign));
     let text = "it does not belong to this history: its database is \"Else\", that of the others is \"Demo\"";
-    assert_eq!(sandbox.run(&["history", "a.db"]).stderr, format!("ovsdb-tool: {name}: {text}\n"));
+    assert_eq!(
+        sandbox.run(&["history", "a.db"]).stderr,
+        format!("ovsdb-tool: {name}: {text}\n")
+    );
     for moment in ["2099-01-01", "@99999999999999"] {
         let run = sandbox.run(&[&format!("--at={moment}"), "dump", "a.db"]);
         assert!(run.stderr.contains("Else"), "{run:?}");
@@ -244,10 +322,16 @@ fn damaged_and_foreign_files_are_named() {
     let run = sandbox.run(&["--at=2099-01-01", "dump", "a.db"]);
     assert_eq!(run.stderr, "ovsdb-tool: \"2099-01-01\" is in the future\n");
     for (options, error) in [
-        ("--row=xyz", "\"xyz\" is not a row's UUID, nor the beginning of one"),
+        (
+            "--row=xyz",
+            "\"xyz\" is not a row's UUID, nor the beginning of one",
+        ),
         ("--table=u", "there is no table u in the history"),
         ("--column=u", "no table has a column u in the history"),
-        ("--since=lately", "\"lately\": a moment is HEAD, HEAD~3, now, -2h, 2026-11-28, 2026-11-28T10:00:00, @1700000000000, or the id of a commit"),
+        (
+            "--since=lately",
+            "\"lately\": a moment is HEAD, HEAD~3, now, -2h, 2026-11-28, 2026-11-28T10:00:00, @1700000000000, or the id of a commit",
+        ),
     ] {
         let run = sandbox.run(&[options, "log", "a.db"]);
         assert_eq!(run.stderr, format!("ovsdb-tool: {error}\n"));
