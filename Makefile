@@ -10,7 +10,7 @@ BUILD = cargo build --release $(PROGRAMS)
 # What has been built is run from here, never by `cargo run`, which would build it in its own way.
 RELEASE = $${CARGO_TARGET_DIR:-target}/release
 
-.PHONY: run cluster test check lines reference check-deep check-deny check-advisories check-rust-version check-portable check-interleavings check-miri check-threads check-c-threads check-seeds setup python wheels c man docs book deb release container guard guard-accept bench bench-ovn bench-clients check-python check-services check-reference-testsuite bench-python bench-c bench-allocators
+.PHONY: run cluster test check lines reference check-deep check-deny check-advisories check-rust-version check-portable check-interleavings check-miri check-threads check-c-threads check-seeds setup python wheels c man docs book deb release container guard guard-accept bench bench-ovn bench-clients check-python check-wheels check-services check-reference-testsuite bench-python bench-c bench-allocators
 
 # In continuous integration every build is the first one. The files for incremental builds would
 # take an eighth more CPU time and four times the disk.
@@ -135,6 +135,8 @@ python:
 WHEELS ?= x86_64-unknown-linux-gnu aarch64-unknown-linux-gnu x86_64-unknown-linux-musl aarch64-unknown-linux-musl
 wheels:
 	$(PYTHON) -m venv target/python
+	# Only what a release contains is left there.
+	rm -rf target/wheels
 	. tests/setup/retry.sh; retry target/python/bin/pip install --quiet --upgrade "maturin>=1.9,<2" ziglang
 	. tests/setup/retry.sh; retry rustup target add $(WHEELS)
 	for target in $(WHEELS); do \
@@ -146,6 +148,13 @@ wheels:
 	rm -rf target/python/drop-in && mkdir target/python/drop-in
 	cp -rL crates/python/ovs crates/python/corvid-ovs target/python/drop-in
 	. tests/setup/retry.sh; retry target/python/bin/pip wheel --quiet --no-deps --wheel-dir target/wheels target/python/drop-in/*
+
+# Names, contents and sizes of what `make wheels` leaves; the tests of the package on the wheel for
+# this machine and on one that is built from the source distribution. Needs readelf and a network.
+check-wheels: wheels
+	$(BUILD)
+	OVSDB_SERVER_UNDER_TEST=$(CURDIR)/$(RELEASE)/ovsdb-server OVSDB_TOOL_UNDER_TEST=$(CURDIR)/$(RELEASE)/ovsdb-tool \
+		OVSDB_IDLC_UNDER_TEST=$(CURDIR)/$(RELEASE)/ovsdb-idlc tests/wheels/wheels target/wheels target/check-wheels
 
 # Manual pages, and with completions too, from the tables of options and commands, below
 # target/docs.
@@ -227,13 +236,17 @@ bench-clients:
 	cargo build --release -p corvid-bench
 	$(RELEASE)/corvid-bench clients $(RELEASE)/ovsdb-server --scale $(SCALE) --rounds $(ROUNDS)
 
+# The packages that `make python` has just built, unpacked for PYTHONPATH. Wheels for other machines
+# may be next to them.
+UNPACK = rm -rf target/python/site && for wheel in corvid_ovsdb ovs; do \
+	target/python/bin/python -m zipfile -e $$(ls -t target/wheels/$$wheel-[0-9]*.whl | head -n 1) target/python/site || exit 1; done
+
 # The tests of the Python package with other interpreters: make check-python PYTHONS="python3.9
 # python3.13".
 PYTHONS ?= python3
 check-python: python
 	$(BUILD)
-	rm -rf target/python/site
-	target/python/bin/python -m zipfile -e target/wheels/corvid_ovsdb-*-abi3-*.whl target/python/site
+	$(UNPACK)
 	for python in $(PYTHONS); do \
 		echo "$$python:" && ( cd crates/python && PYTHONDONTWRITEBYTECODE=1 PYTHONPATH=$(CURDIR)/target/python/site \
 			OVSDB_SERVER_UNDER_TEST=$(CURDIR)/$(RELEASE)/ovsdb-server OVSDB_TOOL_UNDER_TEST=$(CURDIR)/$(RELEASE)/ovsdb-tool \
@@ -241,12 +254,15 @@ check-python: python
 	done
 
 # Other people's tests on our `ovs` in place of the original, some minutes each and longer the first
-# time: the unit tests of Neutron and ovsdbapp, from PyPI; the reference's tests of its Python
-# library, from the Debian package openvswitch-source.
-check-services check-reference-testsuite: python
-	rm -rf target/python/site
-	for wheel in corvid_ovsdb ovs; do target/python/bin/python -m zipfile -e $$(ls -t target/wheels/$$wheel-[0-9]*.whl | head -n 1) target/python/site; done
-	tests/services/$(patsubst check-%,%,$@) target/services target/python/site
+# time: those of Neutron and of ten releases of ovsdbapp, from PyPI; the reference's tests of its
+# Python library, from the Debian package openvswitch-source.
+check-services: python
+	$(BUILD)
+	$(UNPACK)
+	OVSDB_SERVER_UNDER_TEST=$(CURDIR)/$(RELEASE)/ovsdb-server tests/services/services target/services target/python/site
+check-reference-testsuite: python
+	$(UNPACK)
+	tests/services/reference-testsuite target/services target/python/site
 
 # The Python package beside the reference's, in each interpreter of OVS_PYTHONS that has it: the
 # table of docs/performance/results.md, "Python".
