@@ -131,13 +131,13 @@ python:
 
 # Wheels of corvid-ovsdb for other machines, the wheels of ovs and corvid-ovs and the source
 # distribution, below target/wheels. zig, from PyPI, links them, so that they run with glibc 2.17 or
-# musl 1.2 and later.
+# musl 1.2 and later. Older versions of maturin order the tags in the names of wheels differently.
 WHEELS ?= x86_64-unknown-linux-gnu aarch64-unknown-linux-gnu x86_64-unknown-linux-musl aarch64-unknown-linux-musl
 wheels:
 	$(PYTHON) -m venv target/python
 	# Only what a release contains is left there.
 	rm -rf target/wheels
-	. tests/setup/retry.sh; retry target/python/bin/pip install --quiet --upgrade "maturin>=1.9,<2" ziglang
+	. tests/setup/retry.sh; retry target/python/bin/pip install --quiet --upgrade "maturin>=1.16,<2" ziglang
 	. tests/setup/retry.sh; retry rustup target add $(WHEELS)
 	for target in $(WHEELS); do \
 		case $$target in *-musl) machines=musllinux_1_2;; *) machines=manylinux2014;; esac; \

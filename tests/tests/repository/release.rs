@@ -183,7 +183,7 @@ fn the_other_files_have_the_names_that_the_build_gives_them() {
         let platform = if target.ends_with("-musl") {
             format!("musllinux_1_2_{machine}")
         } else {
-            format!("manylinux_2_17_{machine}.manylinux2014_{machine}")
+            format!("manylinux2014_{machine}.manylinux_2_17_{machine}")
         };
         expected.insert(format!("{main}-@VERSION@-cp39-abi3-{platform}.whl"));
     }
