@@ -144,7 +144,8 @@ wheels:
 		PATH=$(CURDIR)/target/python/bin:$$PATH target/python/bin/maturin build --manifest-path crates/python/Cargo.toml --zig \
 			--target $$target --compatibility $$machines --interpreter target/python/bin/python --out target/wheels || exit 1; \
 	done
-	target/python/bin/maturin sdist --manifest-path crates/python/Cargo.toml --out target/wheels
+	packaging/release/python-sources target/python-sources
+	target/python/bin/maturin sdist --manifest-path target/python-sources/crates/python/Cargo.toml --out target/wheels
 	rm -rf target/python/drop-in && mkdir target/python/drop-in
 	cp -rL crates/python/ovs crates/python/corvid-ovs target/python/drop-in
 	. tests/setup/retry.sh; retry target/python/bin/pip wheel --quiet --no-deps --wheel-dir target/wheels target/python/drop-in/*
