@@ -135,7 +135,7 @@ python:
 WHEELS ?= x86_64-unknown-linux-gnu aarch64-unknown-linux-gnu x86_64-unknown-linux-musl aarch64-unknown-linux-musl
 wheels:
 	$(PYTHON) -m venv target/python
-	# Only what a release contains is left there.
+	# Wheels of another name or version must not get into a release.
 	rm -rf target/wheels
 	. tests/setup/retry.sh; retry target/python/bin/pip install --quiet --upgrade "maturin>=1.16,<2" ziglang
 	. tests/setup/retry.sh; retry rustup target add $(WHEELS)
