@@ -16,6 +16,7 @@ use std::sync::{Arc, OnceLock};
 use corvid_log::LogWriter;
 use corvid_log::disk::{Disk, DiskError, DiskFile, Fault};
 
+use crate::history::Folder;
 use crate::lockfile::{Lockfile, follow_links};
 use crate::open_file::OpenFile;
 use crate::write_back::write_back;
@@ -83,6 +84,7 @@ pub fn open(name: &str, mode: OpenMode) -> Result<LogFile, OpenError> {
     let file = open_file(&path, mode).map_err(failed(what))?;
     let place = Location {
         shown: name.to_owned(),
+        history: Folder::new(path.clone()),
         path,
         syncs: Arc::default(),
         writes: Arc::default(),
@@ -120,10 +122,10 @@ pub struct Handle {
 }
 
 /// The histogram of syncs or of writes, once it is set. All handles of a file share it.
-type Watched = Arc<OnceLock<Arc<Durations>>>;
+pub(crate) type Watched = Arc<OnceLock<Arc<Durations>>>;
 
 impl Handle {
-    fn new(file: File, syncs: &Watched) -> Handle {
+    pub(crate) fn new(file: File, syncs: &Watched) -> Handle {
         Handle::on(Arc::new(OpenFile::new(file)), syncs)
     }
 
@@ -217,7 +219,7 @@ impl DiskFile for Handle {
     }
 }
 
-fn fault(error: &io::Error) -> Fault {
+pub(crate) fn fault(error: &io::Error) -> Fault {
     Fault {
         code: error.raw_os_error().unwrap_or(0),
         text: errno::text(error),
@@ -234,6 +236,7 @@ pub struct Location {
     syncs: Watched,
     writes: Watched,
     unforced: UnforcedName,
+    history: Folder,
     _lock: Option<Lockfile>,
 }
 
@@ -291,6 +294,11 @@ impl Location {
 
 impl Disk for Location {
     type Handle = Handle;
+    type History = Folder;
+
+    fn history(&self) -> &Folder {
+        &self.history
+    }
 
     fn shown_name(&self) -> &str {
         &self.shown
@@ -383,7 +391,7 @@ fn received_of(target: &Path) -> PathBuf {
     with_suffix(target, ".received")
 }
 
-fn with_suffix(target: &Path, suffix: &str) -> PathBuf {
+pub(crate) fn with_suffix(target: &Path, suffix: &str) -> PathBuf {
     let mut name = target.as_os_str().to_owned();
     name.push(suffix);
     PathBuf::from(name)

@@ -6,6 +6,8 @@
 
 use std::fmt;
 
+use crate::history::HistoryFolder;
+
 /// Why an operation failed, in the operating system's words.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Fault {
@@ -13,6 +15,14 @@ pub struct Fault {
     pub code: i32,
     /// For example `No space left on device`.
     pub text: String,
+}
+
+impl Fault {
+    /// Whether there is no room: the disk is full (`ENOSPC`), or a quota is used up (`EDQUOT`).
+    #[must_use]
+    pub fn is_full(&self) -> bool {
+        matches!(self.code, 28 | 122)
+    }
 }
 
 impl fmt::Display for Fault {
@@ -108,8 +118,14 @@ pub trait Disk: Send + Sync + fmt::Debug {
     /// An open file.
     type Handle: DiskFile;
 
+    /// The folder that keeps replaced files.
+    type History: HistoryFolder<Handle = Self::Handle>;
+
     /// The file's name as the user spelled it, for messages.
     fn shown_name(&self) -> &str;
+
+    /// The folder that keeps replaced files.
+    fn history(&self) -> &Self::History;
 
     /// Creates the temporary file, empty. Replaces one left by a crash.
     ///

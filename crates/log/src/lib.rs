@@ -19,6 +19,7 @@
 //!            storage: routing --> committer (pace, status)     which thread writes, and when
 //!                             --> rewriter                     a new file next to the present one
 //!            writer, rewrite --> disk                          appending, syncing, replacing
+//!            rewrite --> history                               keeping the replaced files
 //! clusters   cluster                                           records of cluster members
 //! ```
 //!
@@ -38,6 +39,7 @@ pub mod feed;
 #[cfg(test)]
 mod fixture;
 pub mod header;
+pub mod history;
 mod interruption;
 pub mod load;
 pub mod reader;
@@ -57,6 +59,7 @@ pub use ending::{Ending, Rot};
 pub use error::{FormatError, ReadError};
 pub use feed::{Feed, Job};
 pub use header::Magic;
+pub use history::{HistoryFolder, HistoryForm, HistoryName, KeptFile};
 pub use load::{Cause, Damage, Extent, Load};
 pub use reader::RecordReader;
 pub use record::Record;

@@ -16,6 +16,7 @@
 use std::sync::Arc;
 
 use crate::disk::{Disk, DiskError, DiskFile, Fault, Operation, failed};
+use crate::history::{self, HistoryFolder};
 
 /// Bytes copied at a time.
 const COPY_BYTES: usize = 256 * 1024;
@@ -34,6 +35,8 @@ pub struct Rewrite<D: Disk> {
     synced: u64,
     source: Source<D::Handle>,
     generation: u64,
+    /// The second name of the present file, which this file will replace.
+    kept: Option<u64>,
 }
 
 /// The source of the new file's tail.
@@ -52,6 +55,8 @@ pub(crate) struct Renamed<F> {
     pub(crate) synced: u64,
     /// The handle on the old file.
     pub(crate) copied_from: Option<F>,
+    /// The number of the old file in the history folder.
+    pub(crate) kept: Option<u64>,
 }
 
 impl<D: Disk> Rewrite<D> {
@@ -85,7 +90,23 @@ impl<D: Disk> Rewrite<D> {
             synced: 0,
             source,
             generation,
+            kept: None,
         }
+    }
+
+    /// Gives the present file a second name in the history folder, durably. A failure is logged.
+    /// Returns whether the file will be kept. `last` is the last number that this process has used.
+    pub(crate) fn keep(&mut self, last: u64) -> bool {
+        assert!(self.kept.is_none(), "a file is kept once");
+        let folder = self.disk.history();
+        self.kept = history::keep(folder, last)
+            .inspect_err(|fault| {
+                folder.warn(&format!(
+                    "the file that this rewrite replaces is not kept ({fault})"
+                ));
+            })
+            .ok();
+        self.kept.is_some()
     }
 
     pub(crate) fn generation(&self) -> u64 {
@@ -112,8 +133,14 @@ impl<D: Disk> Rewrite<D> {
                     .map_err(|fault| failed_beside(&*self.disk, Operation::Replace, fault))?,
             ),
         };
-        file.write_at(&[bytes], self.written)
-            .map_err(|fault| failed_beside(&*self.disk, Operation::Write, fault))?;
+        let mut outcome = file.write_at(&[bytes], self.written);
+        // A file that cannot be compacted for want of room would grow until writes are refused.
+        while outcome.as_ref().is_err_and(Fault::is_full)
+            && history::give_way(self.disk.history()).is_some()
+        {
+            outcome = file.write_at(&[bytes], self.written);
+        }
+        outcome.map_err(|fault| failed_beside(&*self.disk, Operation::Write, fault))?;
         self.written += bytes.len() as u64;
         Ok(())
     }
@@ -214,6 +241,8 @@ impl<D: Disk> Rewrite<D> {
             end: self.written,
             synced: self.synced,
             copied_from,
+            // Taken: from the rename on, this is the old file's only name.
+            kept: self.kept.take(),
         })
     }
 
@@ -253,6 +282,9 @@ fn failed_beside<D: Disk>(disk: &D, operation: Operation, fault: Fault) -> DiskE
 
 impl<D: Disk> Drop for Rewrite<D> {
     fn drop(&mut self) {
+        if let Some(number) = self.kept {
+            history::forget(self.disk.history(), number);
+        }
         if self.file.is_some() {
             self.disk.remove_temporary();
         }

@@ -18,6 +18,7 @@
 use std::sync::Arc;
 
 use crate::disk::{Disk, DiskError, DiskFile, Operation, failed};
+use crate::history::KeptFile;
 use crate::rewrite::Rewrite;
 
 /// An open database file that is appended to.
@@ -308,6 +309,10 @@ impl<D: Disk> LogWriter<D> {
             renamed.synced <= renamed.end,
             "nothing is on disk before it is written"
         );
+        let kept = renamed.kept.map(|number| KeptFile {
+            number,
+            end: Some(self.end),
+        });
         let old = std::mem::replace(&mut self.file, renamed.file);
         self.end = renamed.end;
         self.synced = renamed.synced;
@@ -317,6 +322,7 @@ impl<D: Disk> LogWriter<D> {
         Ok(Replaced {
             _file: old,
             _copied_from: renamed.copied_from,
+            kept,
         })
     }
 
@@ -328,9 +334,18 @@ impl<D: Disk> LogWriter<D> {
     }
 }
 
-/// Open handles on a file that no longer has a name.
+/// Open handles on a file that no longer has the database's name.
 #[derive(Debug)]
 pub struct Replaced<F> {
     _file: F,
     _copied_from: Option<F>,
+    kept: Option<KeptFile>,
+}
+
+impl<F> Replaced<F> {
+    /// The file in the history folder; `None`: it has no name any more.
+    #[must_use]
+    pub fn kept(&self) -> Option<KeptFile> {
+        self.kept
+    }
 }

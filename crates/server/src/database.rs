@@ -5,6 +5,7 @@ pub(crate) mod backup;
 pub(crate) mod driver;
 pub(crate) mod file_name;
 pub(crate) mod handle;
+pub(crate) mod history;
 pub(crate) mod jobs;
 pub(crate) mod open;
 pub(crate) mod reaper;

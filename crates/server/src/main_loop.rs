@@ -107,6 +107,8 @@ pub fn run(line: CommandLine) {
         trusted_relays: Arc::new(TrustedRelays::new(&line.trusted_relays)),
         client_memory: Arc::default(),
         metrics,
+        histories: Arc::default(),
+        keep_history: line.keep_history,
     };
     config.limit_settings.limit(&config.client_memory);
     let mut has_audit_commands = false;

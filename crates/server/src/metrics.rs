@@ -35,6 +35,7 @@ use corvid_service::client_memory::ClientMemory;
 use corvid_service::locks::Locks;
 
 use crate::audit::AuditSlot;
+use crate::database::history::Histories;
 use crate::relay::handle::RelayHandle;
 use crate::shard::ShardMessage;
 use database::DatabaseFigures;
@@ -74,6 +75,8 @@ pub(crate) struct SharedState {
     pub(crate) client_memory: Arc<ClientMemory>,
     /// The audit log, once it is open.
     pub(crate) audit: AuditSlot,
+    /// The histories of the databases.
+    pub(crate) histories: Arc<Histories>,
 }
 
 /// The stage of the server's life.

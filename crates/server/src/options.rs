@@ -3,6 +3,7 @@
 
 use std::path::PathBuf;
 
+use corvid_history::{Policy, PolicyError};
 use corvid_net::tls;
 use corvid_net::{dirs, os_name};
 use corvid_service::audit::Exclusions;
@@ -44,6 +45,8 @@ pub struct CommandLine {
     pub(crate) run: Option<String>,
     /// `--no-standalone-history`
     pub(crate) no_standalone_history: bool,
+    /// `--keep-history`
+    pub(crate) keep_history: Policy,
     /// `--disable-file-column-diff`
     pub(crate) disable_column_diff: bool,
     /// `--disable-file-no-data-conversion`; affects clustered databases only.
@@ -84,6 +87,7 @@ enum Id {
     Active,
     DisableColumnDiff,
     NoStandaloneHistory,
+    KeepHistory,
     SlowTransaction,
     AuditLog,
     AuditExclude,
@@ -187,6 +191,13 @@ fn specs() -> Vec<Spec<Id>> {
             .more(
                 "Needed by programs that detect a reconnection by the insertion of rows. `\"standalone-history\": false` in the configuration \
                  file has the same effect.",
+            ),
+        Spec::long("keep-history", Arg::Required, Id::KeepHistory)
+            .in_full()
+            .means("POLICY", "keep what compactions drop from files: 7d, 2G, 10000, ... (default: off)")
+            .within(DATABASES)
+            .more(
+                "POLICY is an age (`7d`, `36h`), a size (`2G`, `500M`), a number of transactions (`10000`), or several of them with commas. A compaction                  then keeps the file that it replaces, compressed, in `FILE.history`, and removes the oldest files until the policy holds. `ovsdb-tool`                  reads them. Records have priority on a full disk: history is removed before a write is refused. `\"keep-history\": \"POLICY\"` in the                  configuration file has the same effect, and `ovsdb-server/set-setting keep-history` changes the policy at run time.",
             ),
         Spec::long("slow-transaction-ms", Arg::Required, Id::SlowTransaction)
             .in_full()
@@ -308,6 +319,12 @@ impl CommandLine {
             Id::SyncExcludeTables => self.sync_exclude_tables = value,
             Id::Active => self.is_active = true,
             Id::NoStandaloneHistory => self.no_standalone_history = true,
+            Id::KeepHistory => {
+                let text = value.unwrap_or_default();
+                self.keep_history = text.parse().unwrap_or_else(|problem: PolicyError| {
+                    program::fatal(format_args!("--keep-history: {problem}"))
+                });
+            }
             Id::DisableColumnDiff => self.disable_column_diff = true,
             Id::SlowTransaction => {
                 let slow = slow_ms(&value.unwrap_or_default());

@@ -32,6 +32,7 @@ use std::sync::{Arc, Mutex};
 use corvid_data::uuid::UuidSource;
 use corvid_data::{HashSeed, Uuid};
 use corvid_engine::Database;
+use corvid_history::Policy;
 use corvid_net::tls::Settings;
 use corvid_reactor::shard::{Limits, Shards};
 use corvid_service::client_memory::ClientMemory;
@@ -48,6 +49,7 @@ use crate::audit::AuditSlot;
 use crate::config::applied::AppliedConfig;
 use crate::config::replication::ReplicationSettings;
 use crate::config::saved_config::{SavedConfig, SavedConfigFile};
+use crate::database::history::Histories;
 use crate::database::open::RandomUuids;
 use crate::database::recorder::RecorderSettings;
 use crate::limits;
@@ -99,6 +101,10 @@ pub(crate) struct Config {
     pub(crate) client_memory: Arc<ClientMemory>,
     /// The metrics and their switch.
     pub(crate) metrics: Arc<Metrics>,
+    /// The policy by which replaced files are kept, and the histories of the databases.
+    pub(crate) histories: Arc<Histories>,
+    /// The policy of the command line.
+    pub(crate) keep_history: Policy,
 }
 
 /// The state of the main thread.
@@ -135,6 +141,8 @@ pub(crate) struct Server {
     relay_probe_interval_ms: Option<u64>,
     /// Databases keep a transaction history.
     keeps_history: bool,
+    /// `keep-history` of the configuration file that was applied last.
+    configured_history: Option<Policy>,
     /// A clustered database has been served since the start.
     has_clusters: bool,
     /// The scenario of `cluster/failure-test`, for members that are served later.
@@ -172,7 +180,9 @@ impl Server {
             refusals: shards.refusals(),
             client_memory: config.client_memory.clone(),
             audit: config.audit.clone(),
+            histories: config.histories.clone(),
         });
+        config.histories.set_policy(config.keep_history);
         let keeps_history = !config.no_history;
         let server_id = once::announce(RandomUuids::new()?.fresh());
         let hash_seed = crate::database::open::hash_seed()?;
@@ -225,6 +235,7 @@ impl Server {
             last_source: 0,
             relay_probe_interval_ms: None,
             keeps_history,
+            configured_history: None,
             has_clusters: false,
             failure_scenario: Scenario::Clear,
             pages: Pages::default(),

@@ -422,7 +422,7 @@ fn the_table_of_versions_is_that_of_the_code() {
     assert!(text.contains(&format!("ovsdb-server (Open vSwitch) {reference}`")));
     let codec = constant("crates/consensus/src/wire.rs", "CODEC");
     assert_eq!(shown("messages between members"), codec);
-    let once = read("crates/service/src/once.rs");
+    let once = read("crates/session/src/once.rs");
     let level = between(&once, "const LEVEL_CLIENT: u8 = ", ";");
     assert_eq!(shown("level of the server ids"), level);
     let python = read("crates/python/ovs/pyproject.toml");

@@ -33,6 +33,7 @@ mod hangup;
 mod history;
 mod hostile;
 mod interop;
+mod kept_history;
 mod logging;
 mod metrics;
 mod once;

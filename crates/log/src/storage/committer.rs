@@ -8,6 +8,7 @@ use super::{
     Rewriter, StorageReply, StorageRequest, StoreError,
 };
 use crate::disk::{Disk, DiskError, Fault};
+use crate::history;
 use crate::writer::{LogWriter, Replaced};
 
 /// A task for the disk thread.
@@ -18,8 +19,9 @@ pub enum DiskTask<D: Disk> {
     /// [`StorageRequest::Recover`] or [`StorageRequest::Append`].
     Request(StorageRequest),
     /// The inline write of the records up to this position has failed: cut off their remains, then
-    /// reply with the error.
-    Truncate(LogPosition, StoreError),
+    /// reply with the error. If the disk was full, the records are here, and are written again once
+    /// the history has made room.
+    Truncate(LogPosition, StoreError, Vec<RecordText>),
     /// Rename this new file into place.
     Swap(Rewriter<D>),
 }
@@ -131,7 +133,11 @@ impl<D: Disk> Committer<D> {
         self.publish();
         match outcome {
             Ok(()) => Ok(Some(StorageReply::Appended(last, Ok(())))),
-            Err(error) => Err(Box::new(DiskTask::Truncate(last, error.into()))),
+            Err(error) => {
+                let is_full = error.fault.is_full();
+                let records = if is_full { batch.records } else { Vec::new() };
+                Err(Box::new(DiskTask::Truncate(last, error.into(), records)))
+            }
         }
     }
 
@@ -169,11 +175,18 @@ impl<D: Disk> Committer<D> {
                     | StorageRequest::Swap(_)
                     | StorageRequest::Abandon(_),
                 ) => {}
-                DiskTask::Truncate(position, error) => {
+                DiskTask::Truncate(position, error, records) => {
                     // Tasks keep their order: records queued earlier are written first.
                     replies.extend(self.write(&std::mem::take(&mut batch)));
                     // If this fails too, the next append starts with the cut, or is refused.
                     let _ = self.writer.clean();
+                    if !records.is_empty() && self.give_way() {
+                        // `write` frees more if that is not enough.
+                        batch.last = Some(position);
+                        batch.records = records;
+                        replies.extend(self.write(&std::mem::take(&mut batch)));
+                        continue;
+                    }
                     // Cut before replying, if the disk allows it: a client that sees the error must
                     // not find the commit again after a restart. The failure then refuses appends
                     // that were queued before the database learned of it.
@@ -229,16 +242,26 @@ impl<D: Disk> Committer<D> {
         // Clean first: a record must never follow the remains of a failed one.
         self.writer.clean()?;
         let before = self.writer.end();
-        self.write_batch(batch).inspect_err(|_| {
+        while let Err(error) = self.write_batch(batch) {
             // If this fails too, the next batch starts with the cut, or is refused.
-            let _ = self.writer.clean();
-        })?;
+            let is_clean = self.writer.clean().is_ok();
+            // History gives way before a write is refused. Its files are removed one at a time,
+            // because one may be enough.
+            if !(is_clean && error.fault.is_full() && self.give_way()) {
+                return Err(error);
+            }
+        }
         // If the sync fails, everything from `before` on is cut off, ordinary records of the batch
         // included: they share one reply, which is the error.
         if batch.is_durable {
             self.writer.sync(before)?;
         }
         Ok(())
+    }
+
+    /// Removes one file of the history, if there is any, because the disk is full.
+    fn give_way(&self) -> bool {
+        history::give_way(self.writer.disk().history()).is_some()
     }
 
     /// Writes records and measures the time. Does nothing else that may take long.

@@ -134,6 +134,15 @@ impl<D: Disk> Rewriter<D> {
         Ok(())
     }
 
+    /// Gives the present file a second name in the history folder, before the swap. Call it after
+    /// [`Rewriter::run`], on the same thread. A failure is logged, and the new file replaces the
+    /// present one without keeping it. `last` is the number of the file that this process has kept
+    /// last, 0 for none. Returns whether the file will be kept.
+    pub fn keep(&mut self, last: u64) -> bool {
+        assert!(self.content.is_none(), "the content is written first");
+        self.rewrite.keep(last)
+    }
+
     /// Appends framed records and syncs them.
     ///
     /// # Errors
@@ -185,6 +194,7 @@ mod tests {
 
     use super::*;
     use crate::disk::{DiskFile, Fault};
+    use crate::history::NoHistory;
     use crate::writer::LogWriter;
 
     #[derive(Debug, Clone, PartialEq)]
@@ -199,6 +209,7 @@ mod tests {
         calls: Arc<Mutex<Vec<Call>>>,
         /// Index of the call at which a write-back fails.
         failing: Option<usize>,
+        history: NoHistory<CallList>,
     }
 
     impl DiskFile for CallList {
@@ -242,6 +253,11 @@ mod tests {
 
     impl Disk for CallList {
         type Handle = CallList;
+        type History = NoHistory<CallList>;
+
+        fn history(&self) -> &NoHistory<CallList> {
+            &self.history
+        }
 
         fn shown_name(&self) -> &'static str {
             "a.db"

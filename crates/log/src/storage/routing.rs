@@ -104,7 +104,7 @@ impl Routing {
 
     /// Records that an inline write has failed and that its cleanup is left to the disk thread.
     pub fn observe_deferral<D: Disk>(&mut self, order: &DiskTask<D>) {
-        if let DiskTask::Truncate(position, _) = order {
+        if let DiskTask::Truncate(position, ..) = order {
             self.unanswered = Some(*position);
         }
     }

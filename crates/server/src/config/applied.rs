@@ -66,6 +66,7 @@ impl AppliedConfig {
     ) -> Result<Reconfiguration, ConfigError> {
         let config = read(&self.path)?;
         server.set_history(config.standalone_history);
+        server.configure_history(config.keep_history);
         self.remove_databases(server, &config);
         let wanted = config
             .databases

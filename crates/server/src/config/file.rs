@@ -7,6 +7,7 @@ use std::collections::BTreeMap;
 use std::fmt::Display;
 
 use corvid_data::{Kinds, Members, Subject, WireError};
+use corvid_history::{Policy, PolicyError};
 use corvid_json::Value;
 
 use crate::remotes::options::RemoteOptions;
@@ -20,6 +21,8 @@ pub(crate) struct ConfigFile {
     pub(crate) databases: BTreeMap<String, DatabaseConfig>,
     /// `standalone-history`; `None`: the command line's setting applies.
     pub(crate) standalone_history: Option<bool>,
+    /// `keep-history`; `None`: the command line's setting applies.
+    pub(crate) keep_history: Option<Policy>,
 }
 
 /// The settings of one database.
@@ -135,10 +138,22 @@ impl Reading {
                 return Err(self.refuse("config: 'standalone-history' is not a boolean"));
             }
         };
+        let keep_history = match json.get("keep-history") {
+            None => None,
+            Some(Value::String(policy)) => match policy.to_string().parse() {
+                Ok(policy) => Some(policy),
+                Err(error) => {
+                    let error: PolicyError = error;
+                    return Err(self.refuse(format_args!("config: 'keep-history': {error}")));
+                }
+            },
+            Some(_) => return Err(self.refuse("config: 'keep-history' is not a string")),
+        };
         Ok(ConfigFile {
             remotes,
             databases,
             standalone_history,
+            keep_history,
         })
     }
 

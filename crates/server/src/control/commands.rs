@@ -150,6 +150,13 @@ pub(crate) fn register(registry: &mut Registry<Server>) {
         )
         .shown("[DB]"),
         Command::deferred(
+            "ovsdb-server/history",
+            "DB",
+            1..=1,
+            "list the files of DB's history on disk (see --keep-history)",
+            |server, args, replier| server.show_history(&args[0], replier),
+        ),
+        Command::deferred(
             "ovsdb-server/get-db-storage-status",
             "DB",
             1..=1,

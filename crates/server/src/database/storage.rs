@@ -17,8 +17,9 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
 use std::time::Instant;
 
-use corvid_disk::log_file::{Location, LogFile};
+use corvid_disk::log_file::{Handle, Location, LogFile};
 use corvid_log::Disk;
+use corvid_log::writer::Replaced;
 use corvid_net::coverage::Counter;
 use corvid_net::logging::{self, Level, Module};
 use corvid_reactor::mailbox::{MailSender, Mailbox};
@@ -27,11 +28,12 @@ use corvid_service::message::ToDatabase;
 use crossbeam_channel::{Receiver, Sender};
 
 use crate::coverage;
+use crate::database::history::{Histories, KeptReporter, OpenHistory};
 use crate::member::handle::{MemberHandle, ToMember};
 use crate::metrics::database::DatabaseFigures;
 
 /// Handles of replaced files. Their receiver closes them.
-type ReplacedFiles = Vec<corvid_log::writer::Replaced<corvid_disk::log_file::Handle>>;
+type ReplacedFiles = Vec<Replaced<Handle>>;
 
 /// A message to the disk thread.
 enum ToDisk {
@@ -60,6 +62,7 @@ pub(crate) struct Storage {
     rewrite: Option<RewriteThread>,
     replies: FileOwner,
     figures: Option<Arc<DatabaseFigures>>,
+    history: OpenHistory,
 }
 
 /// The thread that writes a new file, and the channel to it.
@@ -71,15 +74,17 @@ struct RewriteThread {
 }
 
 impl Storage {
-    /// Starts the disk thread of `file`. Its results are sent to `replies`; `figures` counts
-    /// durations.
+    /// Starts the disk thread of `file`, which holds the database `name`. Its results are sent to
+    /// `replies`; `figures` counts durations.
     ///
     /// # Errors
     /// The disk thread cannot be created.
     pub(crate) fn new(
         file: LogFile,
+        name: &str,
         replies: FileOwner,
         figures: Option<Arc<DatabaseFigures>>,
+        histories: &Arc<Histories>,
     ) -> std::io::Result<Storage> {
         if let Some(figures) = &figures {
             file.disk().time_syncs(figures.sync.clone());
@@ -87,6 +92,7 @@ impl Storage {
         }
         let orders = Mailbox::new();
         let disk = orders.sender();
+        let history = histories.open(name, file.disk());
         let file = Committer::new(file);
         let published = file.status().clone();
         let file = Arc::new(Mutex::new(file));
@@ -111,6 +117,7 @@ impl Storage {
             rewrite: None,
             replies,
             figures,
+            history,
         })
     }
 
@@ -206,6 +213,7 @@ impl Storage {
             replies: self.replies.clone(),
             label: is_compaction.then(|| database.clone()),
             figures: self.figures.clone().filter(|_| is_compaction),
+            history: self.history.reporter(),
         };
         let file = self.file.clone();
         let thread = std::thread::Builder::new()
@@ -254,6 +262,8 @@ impl Storage {
         // Without a sender, the disk thread drains its queue and ends.
         drop(self.disk);
         let _ = self.disk_thread.join();
+        // Last: until then files may be kept.
+        drop(self.history);
     }
 }
 
@@ -366,6 +376,7 @@ struct RewriteWork {
     label: Option<String>,
     /// The figures, if this is a compaction.
     figures: Option<Arc<DatabaseFigures>>,
+    history: KeptReporter,
 }
 
 /// Compactions that take longer are logged at level INFO, ms.
@@ -376,6 +387,11 @@ impl RewriteWork {
         let started = Instant::now();
         let number = rewriter.number();
         let written = self.write(&mut rewriter);
+        // A second name for the present file, before the swap takes its own. On this thread: it
+        // syncs the folder.
+        if written.is_ok() && self.history.is_on() {
+            rewriter.keep(self.history.last());
+        }
         let written_ms = started.elapsed().as_millis();
         let mut outcome = written;
         loop {
@@ -414,6 +430,10 @@ impl RewriteWork {
             } else {
                 figures.compactions_failed.fetch_add(1, Ordering::Relaxed);
             }
+        }
+        // The directory has been synced by now, or the file is poisoned and its history waits.
+        for kept in files.iter().flatten().filter_map(Replaced::kept) {
+            self.history.kept(kept);
         }
         drop(files);
         if let Some(name) = self.label {

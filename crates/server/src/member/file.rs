@@ -16,6 +16,7 @@ use corvid_reactor::priority;
 use corvid_service::member::{BodyPart, Contents, FileEffects};
 
 use super::handle::{MemberHandle, ToMember};
+use crate::database::history::Histories;
 use crate::database::open::{self, Progress, RandomUuids};
 use crate::database::storage::{FileOwner, Storage};
 
@@ -40,12 +41,19 @@ pub(super) fn open(
     recovered: &Recovered,
     owner: MemberHandle,
     hash_seed: HashSeed,
+    histories: &Arc<Histories>,
 ) -> std::io::Result<MemberFile> {
     let handle = file.file().share();
     let handle = handle.map_err(|fault| std::io::Error::other(fault.text))?;
     let chance = PseudoRandom::new()?;
     let disk = file.disk().clone();
-    let storage = Storage::new(file, FileOwner::Member(owner.clone()), None)?;
+    let storage = Storage::new(
+        file,
+        &recovered.name,
+        FileOwner::Member(owner.clone()),
+        None,
+        histories,
+    )?;
     let threads = FileThreads {
         storage,
         owner,

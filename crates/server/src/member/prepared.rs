@@ -26,6 +26,7 @@ use super::meter::Meter;
 use super::row::RowSlot;
 use super::thread::MemberThread;
 use crate::database::handle::DatabaseHandle;
+use crate::database::history::Histories;
 use crate::liveness::Liveness;
 use crate::main_handle::MainHandle;
 use crate::metrics::member::MemberFigures;
@@ -37,6 +38,7 @@ pub(crate) struct PreparedMember {
     file: LogFile,
     credentials: Arc<Credentials>,
     hash_seed: HashSeed,
+    histories: Arc<Histories>,
     liveness: Liveness,
     poll: Poll,
     handle: MemberHandle,
@@ -66,6 +68,7 @@ impl PreparedMember {
         file: LogFile,
         credentials: Arc<Credentials>,
         hash_seed: HashSeed,
+        histories: Arc<Histories>,
         liveness: Liveness,
     ) -> std::io::Result<PreparedMember> {
         let poll = Poll::new()?;
@@ -76,6 +79,7 @@ impl PreparedMember {
             file,
             credentials,
             hash_seed,
+            histories,
             liveness,
             poll,
             handle: MemberHandle::new(waker),
@@ -109,6 +113,7 @@ impl PreparedMember {
             file,
             credentials,
             hash_seed,
+            histories,
             liveness,
             poll,
             handle,
@@ -119,7 +124,7 @@ impl PreparedMember {
         let address = settings.address.clone();
         let peers = Peers::new(PeersSettings::of_file(&recovered, MESSAGE_BYTES_MAX));
         let seed = u64::from_ne_bytes(Random::new()?.bytes()?);
-        let file = file::open(file, &recovered, handle.clone(), hash_seed)?;
+        let file = file::open(file, &recovered, handle.clone(), hash_seed, &histories)?;
         let state = MemberState::of_file(recovered)
             .map_err(|error| std::io::Error::other(error.to_string()))?;
         let member = Member::new(settings, state, clock::mono_ms(), seed);

@@ -26,6 +26,7 @@ use prometheus_client::registry::Registry;
 
 use crate::allocator;
 use crate::audit::AuditLog;
+use crate::database::history::HistoryFigures;
 
 use super::Metrics;
 use super::database::DatabaseFigures;
@@ -91,6 +92,7 @@ impl Scrape {
         scrape.of_work(&databases);
         scrape.of_content(&databases);
         scrape.of_files(&databases);
+        scrape.of_histories(metrics);
         scrape.of_clusters(&metrics.members());
         scrape.of_relays(&metrics.relays());
         scrape.of_audit(metrics);
@@ -365,6 +367,25 @@ impl Scrape {
             Some((database.alone(), age_ms as f64 / 1e3))
         });
         self.real(families::REPORT_AGE, ages);
+    }
+
+    /// Adds the histories on disk.
+    fn of_histories(&mut self, metrics: &Metrics) {
+        let histories = metrics.shared_state.get().map(|it| it.histories.figures());
+        let histories = histories.unwrap_or_default();
+        let mut figure = |family, figure: fn(&HistoryFigures) -> u64| {
+            let samples = histories.iter();
+            let samples = samples.map(|(name, figures)| (vec![name.clone()], figure(figures)));
+            self.whole(family, samples);
+        };
+        figure(families::SEGMENTS, |figures| figures.files);
+        figure(families::SEGMENT_BYTES, |figures| figures.bytes);
+        figure(families::SEGMENT_FAILURES, |figures| figures.warnings);
+        let oldest = histories.iter().filter_map(|(name, figures)| {
+            let first_ms = figures.first_ms?;
+            Some((vec![name.clone()], first_ms as f64 / 1e3))
+        });
+        self.real(families::SEGMENT_OLDEST, oldest);
     }
 
     fn of_clusters(&mut self, members: &[(String, Arc<MemberFigures>)]) {

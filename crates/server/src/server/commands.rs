@@ -213,6 +213,19 @@ impl Server {
         });
     }
 
+    /// Lists the history of a database on disk.
+    pub(crate) fn show_history(&self, database: &str, replier: Replier) {
+        let histories = &self.config.histories;
+        let listed = histories.text(database).zip(histories.json(database));
+        match listed {
+            Some((text, json)) => replier.reply_in_format(|| text, || json),
+            None if self.databases.contains_key(database) => {
+                replier.reply(Err(format!("{database} has no file")));
+            }
+            None => replier.reply(Err("no database by that name".to_owned())),
+        }
+    }
+
     pub(super) fn to_shards(&self, message: impl Fn() -> ToShard) {
         for shard in self.shards.handles() {
             shard.post(ShardMessage::Service(message()));

@@ -43,9 +43,10 @@ impl Server {
         let database = opened.recovered.name.clone();
         let liveness = self.liveness_registry.add(&format!("raft:{database}"));
         let seed = self.hash_seed;
-        let member =
-            PreparedMember::new(opened.recovered, opened.file, credentials, seed, liveness)
-                .map_err(|error| error.to_string())?;
+        let histories = self.config.histories.clone();
+        let (recovered, file) = (opened.recovered, opened.file);
+        let member = PreparedMember::new(recovered, file, credentials, seed, histories, liveness)
+            .map_err(|error| error.to_string())?;
         if self.failure_scenario != Scenario::Clear {
             member
                 .handle()

@@ -1,6 +1,7 @@
 //! Reload: a command reloads the configuration file; SIGHUP reloads the configuration file,
 //! certificates and log files. Part of the main thread.
 
+use corvid_history::Policy;
 use corvid_net::errno;
 use corvid_shell::service_manager;
 use corvid_shell::vlog::{self, Module};
@@ -32,6 +33,16 @@ impl Server {
         if is_kept != self.keeps_history {
             self.keeps_history = is_kept;
             self.control_databases(|| Control::SetHistory(is_kept));
+        }
+    }
+
+    /// Applies the file's policy for the history on disk; `None`: the command line's applies. A file
+    /// that is read again without a change keeps the policy that `set-setting` has set.
+    pub(crate) fn configure_history(&mut self, policy: Option<Policy>) {
+        if policy != self.configured_history {
+            self.configured_history = policy;
+            let policy = policy.unwrap_or(self.config.keep_history);
+            self.config.histories.set_policy(policy);
         }
     }
 

@@ -171,7 +171,9 @@ impl Server {
         let storage = file
             .map(|(file, _)| {
                 let owner = FileOwner::Database(replies.clone());
-                Storage::new(file, owner, Some(figures.state().clone()))
+                let figures = Some(figures.state().clone());
+                let histories = &self.config.histories;
+                Storage::new(file, &schema.name, owner, figures, histories)
             })
             .transpose()?;
         let jobs = JobThreads::new(replies, figures.state().freeing.clone())?;

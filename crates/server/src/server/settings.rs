@@ -4,6 +4,7 @@
 
 use std::path::Path;
 
+use corvid_history::{Policy, PolicyError};
 use corvid_json::{Object, Value};
 use corvid_net::errno;
 use corvid_service::message::Control;
@@ -18,6 +19,7 @@ use crate::options::{exclusions, slow_ms};
 
 const AUDIT_EXCLUDE: &str = "audit-exclude";
 const AUDIT_LOG: &str = "audit-log";
+const KEEP_HISTORY: &str = "keep-history";
 const METRICS_LISTEN: &str = "metrics-listen";
 /// The answer to a setting of an audit log that does not exist.
 const NO_AUDIT: &str = "no audit log: first set audit-log to an absolute file name";
@@ -25,7 +27,7 @@ const SLOW_TRANSACTION: &str = "slow-transaction-ms";
 const TRUSTED_RELAYS: &str = "trusted-relays";
 
 /// All settings, sorted by name.
-pub(crate) const SETTINGS: [Setting; 10] = [
+pub(crate) const SETTINGS: [Setting; 11] = [
     Setting {
         name: AUDIT_EXCLUDE,
         value: "`DB:TABLE[:COLUMN],...`, or empty",
@@ -37,6 +39,11 @@ pub(crate) const SETTINGS: [Setting; 10] = [
         value: "`on`, `off`, or an absolute file name",
         default: "`none`: there is no audit log",
         effect: "turns the audit log on or off; a file name starts one on a server that has none",
+    },
+    Setting {
+        name: KEEP_HISTORY,
+        value: "a policy as for `--keep-history`, or `off`",
+        effect: "applies to later compactions; what exceeds the policy is removed at once, `off` removes nothing",
     },
     Setting {
         name: LimitOption::Memory.name(),
@@ -122,6 +129,7 @@ impl Server {
                 (Some(_), true) => "on".to_owned(),
                 (Some(_), false) => "off".to_owned(),
             },
+            KEEP_HISTORY => config.histories.policy().to_string(),
             METRICS_LISTEN => self.pages.setting().to_owned(),
             // The threshold that is never reached is shown as it is set.
             SLOW_TRANSACTION if config.slow_ms == u64::MAX => "0".to_owned(),
@@ -142,6 +150,11 @@ impl Server {
         match name {
             AUDIT_EXCLUDE => self.set_audit_exclude(value)?,
             AUDIT_LOG => self.set_audited(value)?,
+            KEEP_HISTORY => {
+                let policy: Result<Policy, PolicyError> = value.parse();
+                let policy = policy.map_err(|problem| problem.to_string())?;
+                self.config.histories.set_policy(policy);
+            }
             METRICS_LISTEN => self.set_metrics_listen(value)?,
             SLOW_TRANSACTION => {
                 self.config.slow_ms = slow_ms(value)?;

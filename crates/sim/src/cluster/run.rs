@@ -21,6 +21,7 @@ use crate::world::dice::Dice;
 use crate::world::disk::{Crash, SimDisk};
 use crate::world::host_faults;
 use crate::world::network::messages::{Arrival, MessageNetwork, Weather};
+use crate::world::seeds;
 use crate::world::trace::{Trace, Tracing};
 use faults::Faults;
 
@@ -121,7 +122,9 @@ impl MemberRun {
             .into_iter()
             .map(|identity| {
                 let bytes = file::first(&identity, &servers);
-                let disk = SimDisk::new(dice.draw(), trace.clone(), bytes);
+                let seed = dice.draw();
+                let disk = SimDisk::new(seed, trace.clone(), bytes);
+                disk.keep_history(seeds::policy(seed));
                 let rate = faults.hosts.draw_rate(&mut dice);
                 let clock = Clock::new(0, dice.below(1_000_000) as u64, rate);
                 MemberHost::new(identity, disk, dice.draw(), clock)
@@ -576,7 +579,9 @@ impl MemberRun {
         ));
         self.summary.joins += 1;
         let bytes = file::joining(&identity, remotes);
-        let disk = SimDisk::new(self.dice.draw(), self.trace.clone(), bytes);
+        let seed = self.dice.draw();
+        let disk = SimDisk::new(seed, self.trace.clone(), bytes);
+        disk.keep_history(seeds::policy(seed));
         let rate = self.faults.hosts.draw_rate(&mut self.dice);
         let clock = Clock::new(self.now_ms, self.dice.below(1_000_000) as u64, rate);
         let mut host = MemberHost::new(identity, disk, self.dice.draw(), clock);

@@ -17,7 +17,7 @@ use super::machine::{Choice, Machine, ToClient};
 use super::workload::{self, Txn};
 use crate::world::dice::Dice;
 use crate::world::disk::{Crash, Moment, SimDisk, Troubles};
-use crate::world::seeds::Simulation;
+use crate::world::seeds::{self, Simulation};
 use crate::world::trace::{Trace, Tracing};
 
 const CLIENTS: usize = 4;
@@ -62,6 +62,10 @@ pub struct Summary {
     pub slow_writes: u64,
     /// Operations of the disk.
     pub disk_operations: u64,
+    /// Segments of history at the end of runs.
+    pub segments: u64,
+    /// How often history was removed or not kept.
+    pub gaps: u64,
 }
 
 /// The failures that can happen in a run.
@@ -112,6 +116,8 @@ impl Simulation for Summary {
         self.inline_writes += other.inline_writes;
         self.slow_writes += other.slow_writes;
         self.disk_operations += other.disk_operations;
+        self.segments += other.segments;
+        self.gaps += other.gaps;
     }
 }
 
@@ -160,6 +166,8 @@ pub fn run(seed: u64, tracing: Tracing) -> Result<Summary, String> {
     run.summary.inline_writes = run.disk.writes().inline;
     run.summary.inline_failures = run.disk.writes().inline_failures;
     run.summary.slow_writes = run.disk.writes().slow;
+    run.summary.segments = run.disk.segments() as u64;
+    run.summary.gaps = run.disk.gaps();
     outcome.map(|()| run.summary)
 }
 
@@ -177,6 +185,7 @@ impl CrashRun {
             rots: dice.chance(20),
         };
         let disk = SimDisk::new(dice.draw(), trace.clone(), workload::first_file());
+        disk.keep_history(seeds::policy(seed));
         let mut run = CrashRun {
             dice,
             trace,

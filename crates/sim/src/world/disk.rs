@@ -8,6 +8,8 @@
 //! holder of a database may only write, and only while the disk thread has shown that writes are
 //! quick.
 
+mod history;
+
 use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -15,6 +17,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use corvid_log::storage::QUICK_WRITES_MIN;
 use corvid_log::{Disk, DiskFile, Fault};
 
+use self::history::Folder;
 use super::inode::Inode;
 use super::trace::Trace;
 use crate::world::dice::Dice;
@@ -113,6 +116,7 @@ struct Platter {
     lasting_names: Names,
     /// The names after each unsynced change.
     unsynced_names: Vec<Names>,
+    folder: Folder,
     next_inode: u64,
     dice: Dice,
     trace: Trace,
@@ -159,6 +163,7 @@ impl SimDisk {
             names,
             lasting_names: names,
             unsynced_names: Vec::new(),
+            folder: Folder::default(),
             next_inode: 1,
             dice: Dice::new(seed),
             trace,
@@ -282,6 +287,7 @@ impl SimDisk {
                 }
                 platter.names = platter.lasting_names;
                 platter.unsynced_names.clear();
+                platter.folder.lose_power(&mut platter.dice);
                 for inode in platter.inodes.values_mut() {
                     inode.lose_power(&mut platter.dice);
                 }
@@ -308,10 +314,12 @@ impl SimDisk {
         }
         let (names, lasting) = (platter.names, platter.lasting_names);
         let unsynced = platter.unsynced_names.clone();
+        let folder = &platter.folder;
         platter.inodes.retain(|number, inode| {
             assert_eq!(inode.handles, 0, "a dead process holds files");
             names.holds(*number)
                 || lasting.holds(*number)
+                || folder.holds(*number)
                 || unsynced.iter().any(|names| names.holds(*number))
         });
         seen
@@ -395,6 +403,7 @@ impl SimDisk {
         let platter = &mut *platter;
         platter.lasting_names = platter.names;
         platter.unsynced_names.clear();
+        platter.folder.begin_anew();
         platter
             .inodes
             .insert(platter.names.database, Inode::lasting(bytes));
@@ -515,10 +524,6 @@ impl Platter {
         self.inodes.entry(number).or_default()
     }
 
-    fn used(&self) -> usize {
-        self.inodes.values().map(|inode| inode.bytes().len()).sum()
-    }
-
     fn rename(&mut self, names: Names) {
         self.names = names;
         self.unsynced_names.push(names);
@@ -528,9 +533,10 @@ impl Platter {
     /// Drops files that have no name, now or after a crash, and no open handle.
     fn free(&mut self) {
         let (names, lasting) = (self.names, self.lasting_names);
-        let unsynced = &self.unsynced_names;
+        let (unsynced, folder) = (&self.unsynced_names, &self.folder);
         self.inodes.retain(|number, inode| {
             inode.handles > 0
+                || folder.holds(*number)
                 || names.holds(*number)
                 || lasting.holds(*number)
                 || unsynced.iter().any(|names| names.holds(*number))
@@ -622,6 +628,11 @@ fn fault(code: i32) -> Fault {
 
 impl Disk for SimDisk {
     type Handle = Handle;
+    type History = SimDisk;
+
+    fn history(&self) -> &SimDisk {
+        self
+    }
 
     fn shown_name(&self) -> &'static str {
         "a.db"

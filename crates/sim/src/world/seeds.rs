@@ -9,12 +9,31 @@ use std::panic::catch_unwind;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
 
+use corvid_history::Policy;
+
 use crate::world::dice;
 use crate::world::trace::Stopped;
 pub use crate::world::trace::Tracing;
 
 /// Number of failures after which a test ends and shows them.
 const SHOWN_MAX: usize = 3;
+
+/// The history that the servers of a run keep: half of the runs keep none, a quarter keeps all, a
+/// quarter keeps little and prunes.
+#[must_use]
+pub(crate) fn policy(seed: u64) -> Policy {
+    match seed % 4 {
+        1 => Policy {
+            bytes: Some(u64::MAX),
+            ..Policy::default()
+        },
+        3 => Policy {
+            bytes: Some(4000),
+            ..Policy::default()
+        },
+        _ => Policy::default(),
+    }
+}
 
 /// The statistics of runs of one kind, and the function that executes one run.
 pub trait Simulation: Default + Send {

@@ -2,6 +2,7 @@
 //! disk thread and the rewrite threads. Each step, its order and its locks are as in the `server`
 //! crate's storage. Which thread acts next is random.
 
+use corvid_log::storage::LogPosition;
 use corvid_log::storage::{
     Committer, DiskTask, FileContent, RewriteNumber, RewriteStage, Rewriter, Route, Routing,
     StorageReply, StorageRequest, StoreError,
@@ -9,7 +10,9 @@ use corvid_log::storage::{
 use std::collections::VecDeque;
 use std::sync::Arc;
 
+use corvid_log::history::{KeptFile, recover};
 use corvid_log::{Disk as _, LogWriter};
+use corvid_service::storage::Keeper;
 
 use super::disk::{Caller, SimDisk};
 use crate::world::dice::Dice;
@@ -26,6 +29,15 @@ pub(crate) struct Storage {
     unsynced_name: Option<Arc<SimDisk>>,
     /// The first thread works; the others wait until it ends.
     threads: VecDeque<RewriteThread>,
+    /// The history thread.
+    keeper: Keeper<SimDisk>,
+    /// Replaced files that the rewrite thread has not reported to the history thread yet.
+    kept: Vec<KeptFile>,
+    /// The number of the file that was kept last; 0: none.
+    last_kept: u64,
+    /// Records without a reply, or stored without a sync so far. The last part says whether the
+    /// record is durable.
+    unpromised: VecDeque<(LogPosition, Vec<u8>, bool)>,
 }
 
 #[derive(Debug)]
@@ -42,6 +54,8 @@ struct RewriteThread {
     work: Work,
     orders: VecDeque<ToRewriter>,
     is_wanted: bool,
+    /// Whether the present file has been given its second name, or that has failed.
+    is_kept: bool,
 }
 
 /// The next step of a rewrite thread.
@@ -69,6 +83,9 @@ impl Storage {
     /// start, so that more is written inline.
     pub(crate) fn new(writer: LogWriter<SimDisk>, is_quick: bool) -> Storage {
         let disk = writer.disk().clone();
+        disk.check_history();
+        let uncompressed = recover(&*disk).unwrap_or_default();
+        let keeper = Keeper::new(disk.clone(), disk.policy(), uncompressed);
         let mut file = Committer::new(writer);
         if is_quick {
             file.presume_quick();
@@ -81,12 +98,28 @@ impl Storage {
             orders: VecDeque::from([ToDisk::Order(DiskTask::SyncExisting)]),
             unsynced_name: None,
             threads: VecDeque::new(),
+            keeper,
+            kept: Vec::new(),
+            last_kept: 0,
+            unpromised: VecDeque::new(),
         }
     }
 
     /// Executes requests, or queues them. Returns the replies that are available at once.
     pub(crate) fn store(&mut self, stores: Vec<StorageRequest>) -> Vec<StorageReply> {
         let mut answers = Vec::new();
+        for request in &stores {
+            if let StorageRequest::Append {
+                position,
+                record,
+                durable,
+            } = request
+                && !self.disk.policy().is_off()
+            {
+                let record = record.to_slice().into_owned();
+                self.unpromised.push_back((*position, record, *durable));
+            }
+        }
         for route in self.routing.route(stores) {
             match route {
                 Route::Inline(records) => {
@@ -107,7 +140,38 @@ impl Storage {
                 Route::RewriteThread(store) => self.rewrite(store),
             }
         }
+        self.promise(&answers);
         answers
+    }
+
+    /// Remembers the records that these replies promise. A sync covers all records before it.
+    fn promise(&mut self, answers: &[StorageReply]) {
+        for answer in answers {
+            let (position, outcome) = match answer {
+                StorageReply::Appended(position, outcome) => (position, outcome),
+                StorageReply::Rewrite(_, Ok(RewriteStage::InPlace(_))) => {
+                    // A later sync is one of the new file. What the old one has not synced by now
+                    // may be missing in the history after a loss of power, but not in the contents.
+                    self.unpromised.retain(|(_, _, is_durable)| *is_durable);
+                    continue;
+                }
+                StorageReply::Rewrite(..) => continue,
+            };
+            let of_reply = self.unpromised.iter();
+            let count = of_reply.take_while(|(of, ..)| of <= position).count();
+            match outcome {
+                Ok(()) => {
+                    let durable = self.unpromised.iter().take(count);
+                    let durable = durable.enumerate().filter(|(_, record)| record.2);
+                    let count = durable.last().map_or(0, |(last, _)| last + 1);
+                    let records = self.unpromised.drain(..count);
+                    self.disk.promise(records.map(|(_, record, _)| record));
+                }
+                // Records that were stored before stay in the file, and are synced with later ones.
+                // Which of these they are is not known here, so none of them is checked.
+                Err(_) => drop(self.unpromised.drain(..count)),
+            }
+        }
     }
 
     fn rewrite(&mut self, store: StorageRequest) {
@@ -119,6 +183,7 @@ impl Storage {
                     work: Work::Begin(number, content, end),
                     orders: VecDeque::new(),
                     is_wanted: true,
+                    is_kept: false,
                 });
                 return;
             }
@@ -180,7 +245,11 @@ impl Storage {
         let answers = self.file.carry_out(orders);
         self.disk.is_called_by(Caller::Anyone);
         self.unsynced_name = self.file.unsynced_name();
-        drop(self.file.take_replaced());
+        let replaced = self.file.take_replaced();
+        self.kept
+            .extend(replaced.iter().filter_map(|replaced| replaced.kept()));
+        self.promise(&answers);
+        drop(replaced);
         if wants_replaced && let Some(thread) = self.threads.front_mut() {
             assert!(
                 matches!(thread.work, Work::Close),
@@ -195,8 +264,17 @@ impl Storage {
         self.threads.is_empty()
     }
 
-    /// Whether the first rewrite thread can continue.
+    /// Whether the first rewrite thread or the history thread can continue.
     pub(crate) fn rewrite_has_work(&self) -> bool {
+        self.rewrite_can_continue() || self.history_can_continue()
+    }
+
+    /// Whether the history thread has something to do.
+    fn history_can_continue(&self) -> bool {
+        self.keeper.has_work() && !self.disk.policy().is_off()
+    }
+
+    fn rewrite_can_continue(&self) -> bool {
         self.threads
             .front()
             .is_some_and(|thread| match thread.work {
@@ -211,6 +289,12 @@ impl Storage {
     /// The rewrite thread takes a step. A returned value must be [run](Rewriter::run) and then
     /// passed to [`Storage::written`].
     pub(crate) fn work_on_rewrite(&mut self) -> (Option<Rewriter<SimDisk>>, Option<StorageReply>) {
+        // Either of the two threads; both get their turns.
+        let is_odd = self.disk.operations() % 2 == 1;
+        if self.history_can_continue() && (is_odd || !self.rewrite_can_continue()) {
+            self.work_on_history();
+            return (None, None);
+        }
         let Some(thread) = self.threads.front_mut() else {
             return (None, None);
         };
@@ -224,7 +308,13 @@ impl Storage {
                     return (None, answer);
                 }
             },
-            Work::Writing | Work::Close => drop(self.threads.pop_front()),
+            Work::Writing | Work::Close => {
+                for kept in self.kept.drain(..) {
+                    self.last_kept = kept.number;
+                    self.keeper.kept(kept);
+                }
+                self.threads.pop_front();
+            }
             Work::Wait(mut rewriter) => match thread.orders.pop_front() {
                 Some(ToRewriter::Extend(records)) => {
                     let outcome = rewriter.extend(&records);
@@ -242,6 +332,13 @@ impl Storage {
         (None, None)
     }
 
+    /// The history thread compresses a file or prunes.
+    fn work_on_history(&mut self) {
+        let disk = self.disk.clone();
+        let now_ms = disk.now_ns() / 1_000_000;
+        self.keeper.step(now_ms, &|| !disk.is_down());
+    }
+
     /// Whether the file that is being written is still wanted.
     pub(crate) fn is_wanted(&self) -> bool {
         self.threads.front().is_some_and(|thread| thread.is_wanted)
@@ -250,10 +347,16 @@ impl Storage {
     /// The first rewrite thread has finished writing.
     pub(crate) fn written(
         &mut self,
-        rewriter: Rewriter<SimDisk>,
+        mut rewriter: Rewriter<SimDisk>,
         outcome: Result<(), StoreError>,
     ) -> Option<StorageReply> {
         let thread = self.threads.front_mut()?;
+        if outcome.is_ok() && !thread.is_kept && !self.disk.policy().is_off() {
+            thread.is_kept = true;
+            if !rewriter.keep(self.last_kept) {
+                self.disk.history_has_gap();
+            }
+        }
         let number = rewriter.number();
         let is_wanted = thread.is_wanted;
         let stage = outcome.map(|()| RewriteStage::Written);

@@ -27,6 +27,8 @@ fn nothing_acknowledged_is_lost_and_nothing_is_half_done_or_invented() {
             summary.cut_batches,
             summary.inline_writes,
             summary.slow_writes,
+            summary.segments,
+            summary.gaps,
         ]
     });
 }

@@ -7,6 +7,7 @@ mod crashes;
 mod differential;
 mod flooding;
 mod hash_seeds;
+mod kept_files;
 mod log_writer;
 mod member_files;
 mod member_reference;
