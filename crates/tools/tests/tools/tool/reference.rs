@@ -47,6 +47,30 @@ pub(crate) fn compare(files: &[(&str, Vec<u8>)], commands: &[&[&str]]) {
     );
 }
 
+/// Options and commands that the reference does not have, as both tools list them.
+const OURS_ALONE: [&str; 16] = [
+    "--fail",
+    "--at=",
+    "--since=",
+    "--until=",
+    "--table=",
+    "--row=",
+    "--column=",
+    "--client=",
+    "--json",
+    "-n ",
+    "  salvage ",
+    "  history ",
+    "  log ",
+    "  diff ",
+    "  dump ",
+    "  restore ",
+];
+
+fn is_ours_alone(line: &str) -> bool {
+    OURS_ALONE.iter().any(|ours| line.starts_with(ours))
+}
+
 fn normal(run: &Run, is_listing: bool) -> Run {
     let tidy = |text: &str| {
         let mut lines: Vec<String> = text
@@ -54,11 +78,9 @@ fn normal(run: &Run, is_listing: bool) -> Run {
             // The reference does not report entries of a recovered cluster that may not have been
             // committed.
             .filter(|line| !line.contains("not known to be committed"))
-            // Only ours has the line that names the implementation, and this option in the listing
-            // of options.
-            .filter(|line| !line.starts_with("Corvid ") && *line != "--fail")
-            // Only ours has this command, in the list of commands.
-            .filter(|line| !line.starts_with("  salvage "))
+            // Only ours has the line that names the implementation, these options in the listing of
+            // options, and these commands in the list of commands.
+            .filter(|line| !line.starts_with("Corvid ") && !is_ours_alone(line))
             .map(normal_line)
             .collect();
         if is_listing {
