@@ -31,10 +31,12 @@ NEWER_OPTIONS = ("config-file", "disable-file-no-data-conversion", "ssl-ciphersu
 IMPLEMENTATION = re.compile(r"(?:[ !] )(?:(?:TIME\|N\|)?ovsdb_server(?:\([^)]*\))?\|INFO\|)?Corvid [\d.]+")
 
 # Options of ours alone in a listing of options.
-OWN_OPTIONS = ("  --fail",)
+OWN_OPTIONS = tuple(f"  {option}" for option in (
+    "--fail", "--at=ARG", "--since=ARG", "--until=ARG", "--table=ARG", "--row=ARG", "--column=ARG", "--client=ARG", "--json", "-n ARG",
+))
 
 # Lines of ours alone: a command in a listing of commands, and what a server says of damage that it has copied before it serves the rest.
-OWN_COMMANDS = re.compile(r" +salvage +file new \[schema\]")
+OWN_COMMANDS = re.compile(r" +(?:salvage +file new \[schema\]|history +\[db\] \| .*|log +\[db\]|diff +db from to|dump +\[db \[table\]\]|restore +db new)")
 SAVED = re.compile(r"! TIME\|N\|ovsdb_server\|ERR\|.*: the file ends in damaged record \d+ at offset \d+\. .* saved as .*")
 
 FAILED = re.compile(r"! TIME\|N\|ovsdb_server\|WARN\|failed to (?:open database '.*?'|configure remotes|configure SSL/TLS): (.*)")

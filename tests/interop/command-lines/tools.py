@@ -17,7 +17,7 @@ LINES = [
     "ovsdb-tool -V frobnicate",
     "ovsdb-tool --help | grep -o election-timer | head -1",
     "ovsdb-tool help x > /dev/null",
-    "ovsdb-tool list-commands | grep -v ' salvage '",
+    "ovsdb-tool list-commands | grep -v -E ' (salvage|history|log|diff|dump|restore) '",
     *(f"ovsdb-tool {words}" for words in ARITIES),
     *(f"ovsdb-tool {words} db-name good.db" for words in (
         "--bogus", "--m", "--mo", "--e", "--e=100", "--c", "--c=x", "--r", "--rb=x", "--v", "--ver", "--verb=info", "-x", "-mmm", "-mv", "--more=1", "--log-file", "--log-file=x",

@@ -77,18 +77,29 @@ const SPECS: [Spec<Id>; 18] = [
             "MOMENT",
             "query, dump, restore: the contents as they were at MOMENT",
         )
-        .more(MOMENTS),
-    Spec::long("since", Arg::Required, Id::Since).means("MOMENT", "log: changes after MOMENT only"),
-    Spec::long("until", Arg::Required, Id::Until).means("MOMENT", "log: changes up to MOMENT only"),
-    Spec::long("table", Arg::Required, Id::Table).means("TABLE", "log, diff: rows of TABLE only"),
+        .more(MOMENTS)
+        .in_full(),
+    Spec::long("since", Arg::Required, Id::Since)
+        .means("MOMENT", "log: changes after MOMENT only")
+        .in_full(),
+    Spec::long("until", Arg::Required, Id::Until)
+        .means("MOMENT", "log: changes up to MOMENT only")
+        .in_full(),
+    Spec::long("table", Arg::Required, Id::Table)
+        .means("TABLE", "log, diff: rows of TABLE only")
+        .in_full(),
     Spec::long("row", Arg::Required, Id::Row)
-        .means("UUID", "log, diff: rows whose UUID begins with UUID only"),
+        .means("UUID", "log, diff: rows whose UUID begins with UUID only")
+        .in_full(),
     Spec::long("column", Arg::Required, Id::Column)
-        .means("COLUMN", "log, diff: rows whose COLUMN has changed only"),
+        .means("COLUMN", "log, diff: rows whose COLUMN has changed only")
+        .in_full(),
     Spec::long("client", Arg::Required, Id::Client)
-        .means("TEXT", "log: commits with TEXT in their comment only"),
+        .means("TEXT", "log: commits with TEXT in their comment only")
+        .in_full(),
     Spec::long("json", Arg::None, Id::Json)
-        .means("", "history, log, diff: print JSON, one object on a line"),
+        .means("", "history, log, diff: print JSON, one object on a line")
+        .in_full(),
     Spec::short('n', Arg::Required, Id::Count).means("N", "log: the last N commits only"),
     vlog::verbose_spec(Id::Verbose),
     standard_options::help(Id::Help),
