@@ -1,6 +1,6 @@
 //! The change of one row, in names and values: what `log` and `diff` show.
 
-use corvid_data::{Arc, Change, Datum, DatumBuilder, Schema, TableId, TableSchema, Uuid};
+use corvid_data::{Arc, AtomRef, Change, Datum, DatumBuilder, Schema, TableId, TableSchema, Uuid};
 
 /// The change of a row.
 #[derive(Clone, Debug)]
@@ -94,10 +94,10 @@ fn elements(old: &Datum, new: &Datum) -> ColumnChange {
     let (mut removed, mut added) = (DatumBuilder::new(), DatumBuilder::new());
     corvid_data::diff::changes(old, new, &mut |change| match change {
         Change::Added(key, value) => {
-            added.push(key.to_owned(), value.map(|value| value.to_owned()))
+            added.push(key.to_owned(), value.map(AtomRef::to_owned));
         }
         Change::Removed(key, value) => {
-            removed.push(key.to_owned(), value.map(|value| value.to_owned()));
+            removed.push(key.to_owned(), value.map(AtomRef::to_owned));
         }
         Change::Replaced(key, before, after) => {
             removed.push(key.to_owned(), Some(before.to_owned()));

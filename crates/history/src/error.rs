@@ -24,6 +24,10 @@ pub enum HistoryError {
 
 impl HistoryError {
     /// An error about a file.
+    #[expect(
+        clippy::needless_pass_by_value,
+        reason = "errors and texts come as they are, mostly from `map_err`"
+    )]
     pub(crate) fn file(file: &str, problem: impl ToString) -> HistoryError {
         HistoryError::File {
             file: file.to_owned(),

@@ -40,6 +40,7 @@ pub use commit::CommitId;
 pub use diff::diff;
 pub use error::HistoryError;
 pub use filter::{Filter, RowPrefix};
+pub use locate::StateAt;
 pub use moment::{Civil, Moment};
 pub use part::Part;
 pub use policy::{Policy, PolicyError};

@@ -16,6 +16,9 @@ use crate::scan::date_of;
 use crate::segment::Kind;
 use crate::timeline::{Position, Timeline};
 
+/// [`Timeline::state_at`], with what it needs.
+pub type StateAt<'a, F> = dyn FnMut(&Timeline<F>, Position) -> Result<Database, HistoryError> + 'a;
+
 impl<F: ReadAt> Timeline<F> {
     /// The position at a moment. `shown` is the moment as the user spelled it, and `date` shows
     /// times in messages.
@@ -63,7 +66,7 @@ impl<F: ReadAt> Timeline<F> {
     /// A file is damaged.
     pub fn discontinuities(
         &self,
-        state_at: &mut dyn FnMut(&Timeline<F>, Position) -> Result<Database, HistoryError>,
+        state_at: &mut StateAt<'_, F>,
     ) -> Result<Vec<String>, HistoryError> {
         let mut problems = Vec::new();
         for part in 1..self.parts().len() {

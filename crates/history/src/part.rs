@@ -294,7 +294,7 @@ fn begin(file: &impl ReadAt) -> Result<Beginning, SegmentError> {
             .read_at(&mut room, offset)
             .map_err(SegmentError::Read)?;
         scan.push(&room[..got], |seen| {
-            has_contents |= seen.role == Role::Contents
+            has_contents |= seen.role == Role::Contents;
         });
         offset += got as u64;
         let is_known = scan.records() > 1 || scan.magic() == Some(Magic::Clustered);

@@ -240,7 +240,7 @@ fn check_numbers<F: ReadAt>(parts: &[Part<F>]) -> Vec<String> {
 /// Checks that all segments are of one database. Plain files are checked as far as that is known.
 fn check_identities<F: ReadAt>(parts: &[Part<F>]) -> Result<(), HistoryError> {
     // An unreadable present file is reported when it is needed.
-    let Some(expected) = parts.iter().rev().find_map(|part| part.identity_if_known()) else {
+    let Some(expected) = parts.iter().rev().find_map(Part::identity_if_known) else {
         return Ok(());
     };
     for part in parts {

@@ -684,7 +684,7 @@ impl DatabaseService {
                 match request.method {
                     // These name no database. Their monitors are gone, and the reply says so.
                     DatabaseMethod::MonitorCancel => {
-                        self.replying().release_monitor_cancel(&request)
+                        self.replying().release_monitor_cancel(&request);
                     }
                     DatabaseMethod::MonitorCondChange => self.change_condition(request),
                     _ => self.replying().fail(&request, &error),
