@@ -91,6 +91,7 @@ fn contents_are_known_by_the_comments_of_their_writers() {
         "converted by ovsdb-tool 3.1.0",
         "converted by ovsdb-server",
         "salvaged by ovsdb-tool 3.7.0",
+        "restored by ovsdb-tool 3.7.0",
         r#"produced by \"ovsdb-client backup\""#,
         r#"produced by \"ovsdb-server/backup\""#,
     ] {

@@ -73,8 +73,8 @@ Prints the tables in the form of `ovsdb-client dump`, under the schema that the 
 contents of DB now.";
 
 const RESTORE: &str = "\
-Writes a standalone file with the rows as they were at the moment, under the schema of then. The rows keep their UUIDs, unlike with \
-`ovsdb-client restore`. DB and its history are only read. To go back in time, stop the server, put NEW in the place of DB, and start the \
+Writes a standalone file with the rows as they were at the moment, under the schema of then. The rows keep their UUIDs, which \
+`ovsdb-client restore` does only with `--keep-uuids`. DB and its history are only read. To go back in time, stop the server, put NEW in the place of DB, and start the \
 server; for a cluster, begin a new one from NEW with `create-cluster`.";
 
 const SALVAGE: &str = "\
