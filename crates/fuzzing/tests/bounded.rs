@@ -89,6 +89,11 @@ fn cluster_records() {
 }
 
 #[test]
+fn segments() {
+    run("segments");
+}
+
+#[test]
 fn peer_messages() {
     run("peer_messages");
 }
@@ -115,5 +120,5 @@ fn certificates() {
 
 #[test]
 fn every_target_has_a_test() {
-    assert_eq!(TARGETS.len(), 13);
+    assert_eq!(TARGETS.len(), 14);
 }
