@@ -24,10 +24,7 @@ pub enum HistoryError {
 
 impl HistoryError {
     /// An error about a file.
-    #[expect(
-        clippy::needless_pass_by_value,
-        reason = "errors and texts come as they are, mostly from `map_err`"
-    )]
+    #[allow(clippy::needless_pass_by_value)] // the shape that `map_err` needs
     pub(crate) fn file(file: &str, problem: impl ToString) -> HistoryError {
         HistoryError::File {
             file: file.to_owned(),

@@ -3,7 +3,7 @@
 //!
 //! ```text
 //! keeping    policy                          how much is kept: age, bytes, transactions
-//!            scan --> segment                the text of a database file to zstd frames and an index
+//!            scan --> segment                text to zstd frames and an index
 //! reading    segment --> part --> records    a segment or a plain file, and its records
 //!            records --> commits             its commits, without superseded entries
 //!            commits --> timeline            all files of one database, oldest first

@@ -16,8 +16,9 @@ use crate::scan::date_of;
 use crate::segment::Kind;
 use crate::timeline::{Position, Timeline};
 
-/// [`Timeline::state_at`], with what it needs.
-pub type StateAt<'a, F> = dyn FnMut(&Timeline<F>, Position) -> Result<Database, HistoryError> + 'a;
+/// Returns the database at a position of a timeline.
+pub type StateAt<'s, F> =
+    &'s mut dyn FnMut(&Timeline<F>, Position) -> Result<Database, HistoryError>;
 
 impl<F: ReadAt> Timeline<F> {
     /// The position at a moment. `shown` is the moment as the user spelled it, and `date` shows
@@ -64,10 +65,7 @@ impl<F: ReadAt> Timeline<F> {
     ///
     /// # Errors
     /// A file is damaged.
-    pub fn discontinuities(
-        &self,
-        state_at: &mut StateAt<'_, F>,
-    ) -> Result<Vec<String>, HistoryError> {
+    pub fn discontinuities(&self, state_at: StateAt<'_, F>) -> Result<Vec<String>, HistoryError> {
         let mut problems = Vec::new();
         for part in 1..self.parts().len() {
             let before = state_at(self, self.last(part - 1)?)?;

@@ -5,9 +5,9 @@
 //! | `HEAD`, `now` | after the last commit |
 //! | `HEAD~3` | before the last three commits |
 //! | `-2h` (`s`, `min`, `h`, `d`, `w`) | so long ago |
-//! | `2026-11-28`, `2026-11-28T10:00[:00[.123]]` | local time; with `Z` or `+02:00` at the end, that of the zone |
+//! | `2026-11-28`, `2026-11-28T10:00:00.123` | local time; with `Z` or `+02:00`, of that zone |
 //! | `@1700000000000` | ms since the Unix epoch |
-//! | at least 8 hexadecimal digits | after this commit: its id as `log` prints it, or the beginning of that |
+//! | at least 8 hexadecimal digits | after the commit whose id begins like this |
 //!
 //! Pure: the present time and the local zone are arguments.
 

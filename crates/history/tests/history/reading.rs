@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::ops::ControlFlow;
 
-use corvid_data::{Datum, HashSeed};
+use corvid_data::{AtomRef, Datum, HashSeed};
 use corvid_history::{
     ColumnChange, Event, Filter, Moment, Position, Range, RowChange, RowPrefix, Timeline,
 };
@@ -295,7 +295,7 @@ fn elements_of_sets_and_maps_are_told_apart() {
                     let mut rebuilt = old.clone();
                     rebuilt.remove_all(&removed);
                     for (key, value) in &added {
-                        rebuilt.insert(key.to_owned(), value.map(|value| value.to_owned()));
+                        rebuilt.insert(key.to_owned(), value.map(AtomRef::to_owned));
                     }
                     assert_eq!(rebuilt, new);
                 }

@@ -258,7 +258,7 @@ impl World {
         self.append(&record);
         self.states.push(state(&self.database));
         self.dates_ms.push(self.now_ms);
-        self.comments.push(delta.comment.clone().into());
+        self.comments.push(delta.comment.clone());
     }
 
     /// Appends the next entry of a member's log; without data it is one that is superseded.
