@@ -354,7 +354,9 @@ impl Storage {
         if outcome.is_ok() && !thread.is_kept && !self.disk.policy().is_off() {
             thread.is_kept = true;
             if !rewriter.keep(self.last_kept) {
+                // The old file will be gone, with what only it has.
                 self.disk.history_has_gap();
+                self.unpromised.retain(|(_, _, is_durable)| *is_durable);
             }
         }
         let number = rewriter.number();
