@@ -84,7 +84,9 @@ pub(super) fn special_in_lane(lane: &[u8; LANE]) -> Option<usize> {
         .next()
 }
 
-/// [`special`] in a text that is shorter than a vector, through two words that overlap.
+/// [`special`] in a text that is shorter than a vector, through two words that overlap. Only the
+/// vectors call it.
+#[cfg(target_arch = "x86_64")]
 #[inline]
 pub(super) fn special_in_short(text: &[u8]) -> usize {
     let length = text.len();
