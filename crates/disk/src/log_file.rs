@@ -540,6 +540,7 @@ mod tests {
         let file = OpenOptions::new().write(true).open("/dev/full").unwrap();
         let place = Location {
             shown: "full.db".to_owned(),
+            history: Folder::new(PathBuf::from("/dev/full")),
             path: PathBuf::from("/dev/full"),
             syncs: Watched::default(),
             writes: Watched::default(),

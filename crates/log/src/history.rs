@@ -201,8 +201,16 @@ pub trait HistoryFolder: Send + Sync + fmt::Debug {
 }
 
 /// The folder of a disk that keeps no history.
-#[derive(Clone, Copy, Debug)]
+#[derive(Debug)]
 pub struct NoHistory<F>(PhantomData<fn() -> F>);
+
+impl<F> Clone for NoHistory<F> {
+    fn clone(&self) -> NoHistory<F> {
+        *self
+    }
+}
+
+impl<F> Copy for NoHistory<F> {}
 
 impl<F> Default for NoHistory<F> {
     fn default() -> NoHistory<F> {

@@ -35,7 +35,7 @@ fn id(number: u32) -> String {
 }
 
 /// Sends a transaction that inserts a row with this number, and reads its comment.
-fn once(client: &mut Client, number: u32, after: Value) -> Value {
+fn once(client: &mut Client, number: u32, after: &Value) -> Value {
     let operations = json!(["D", {"op": "insert", "table": "T", "row": {"n": number}},
         {"op": "comment", "comment": "a\nb"}]);
     let reply = client.call("transact_once", &json!([id(number), after, operations]));
@@ -71,10 +71,10 @@ fn a_restarted_server_knows_what_it_has_executed() {
     database(dir.path());
     let mut server = server(Implementation::Corvid, dir.path());
     let mut client = server.connect().expect("a connection");
-    let first = once(&mut client, 1, Value::Null)["result"].clone();
+    let first = once(&mut client, 1, &Value::Null)["result"].clone();
     assert!(first[0]["uuid"].is_array(), "{first}");
     let seen = last_commit(&mut client);
-    let second = once(&mut client, 2, Value::Null)["result"].clone();
+    let second = once(&mut client, 2, &Value::Null)["result"].clone();
     for is_compacted in [false, true, true] {
         if is_compacted {
             server
@@ -84,18 +84,18 @@ fn a_restarted_server_knows_what_it_has_executed() {
         let mut client = restart(&mut server);
         // Its results are told, whatever the client has seen.
         for after in [Value::Null, json!(seen), json!(ZERO)] {
-            assert_eq!(once(&mut client, 1, after.clone())["result"], first);
-            assert_eq!(once(&mut client, 2, after)["result"], second);
+            assert_eq!(once(&mut client, 1, &after)["result"], first);
+            assert_eq!(once(&mut client, 2, &after)["result"], second);
         }
         // Nothing tells whether it was executed before this commit, which nobody knows.
-        let unknown = once(&mut client, 9, json!(id(77)));
+        let unknown = once(&mut client, 9, &json!(id(77)));
         assert_eq!(unknown["error"], "canceled", "{unknown}");
-        assert_eq!(once(&mut client, 9, json!(ZERO))["error"], "canceled");
+        assert_eq!(once(&mut client, 9, &json!(ZERO))["error"], "canceled");
         assert_eq!(rows(&mut client), 2);
     }
     // It was certainly not executed since the first commit.
     let mut client = restart(&mut server);
-    let third = once(&mut client, 3, json!(seen));
+    let third = once(&mut client, 3, &json!(seen));
     assert!(third["result"][0]["uuid"].is_array(), "{third}");
     assert_eq!(rows(&mut client), 3);
     server.kill();
@@ -124,7 +124,7 @@ fn a_comment_of_a_client_speaks_for_no_transaction() {
     database(dir.path());
     let mut server = server(Implementation::Corvid, dir.path());
     let mut client = server.connect().expect("a connection");
-    let result = once(&mut client, 1, Value::Null)["result"].clone();
+    let result = once(&mut client, 1, &Value::Null)["result"].clone();
     let commit = last_commit(&mut client);
     // Everybody sees the id of the commit. A forged line would replace its result.
     let forged = format!("corvid: txn={commit} results=7");
@@ -132,7 +132,7 @@ fn a_comment_of_a_client_speaks_for_no_transaction() {
         {"op": "comment", "comment": forged}]);
     client.call("transact", &operations).expect("a reply");
     let mut client = restart(&mut server);
-    assert_eq!(once(&mut client, 1, json!(ZERO))["result"], result);
+    assert_eq!(once(&mut client, 1, &json!(ZERO))["result"], result);
 }
 
 /// Passes connections on, and ends the first ones when the reply to an insertion comes: the

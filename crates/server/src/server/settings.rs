@@ -43,6 +43,7 @@ pub(crate) const SETTINGS: [Setting; 11] = [
     Setting {
         name: KEEP_HISTORY,
         value: "a policy as for `--keep-history`, or `off`",
+        default: "`off`",
         effect: "applies to later compactions; what exceeds the policy is removed at once, `off` removes nothing",
     },
     Setting {

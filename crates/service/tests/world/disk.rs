@@ -12,6 +12,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use corvid_data::uuid::UuidSource;
 use corvid_engine::Database;
+use corvid_log::history::NoHistory;
 use corvid_log::{Disk as _, DiskFile, Fault, Load, LogWriter, write_schema};
 use corvid_service::storage::FileState;
 
@@ -283,7 +284,7 @@ struct Names {
 
 /// The directory of one database's files.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Platter(Arc<Mutex<Names>>);
+pub(crate) struct Platter(Arc<Mutex<Names>>, NoHistory<Handle>);
 
 impl Platter {
     /// A handle to the file that is in place.
@@ -305,6 +306,11 @@ impl Platter {
 
 impl corvid_log::Disk for Platter {
     type Handle = Handle;
+    type History = NoHistory<Handle>;
+
+    fn history(&self) -> &NoHistory<Handle> {
+        &self.1
+    }
 
     fn shown_name(&self) -> &'static str {
         "x.db"

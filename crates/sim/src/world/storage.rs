@@ -11,6 +11,7 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 
 use corvid_log::history::{KeptFile, recover};
+use corvid_log::writer::Replaced;
 use corvid_log::{Disk as _, LogWriter};
 use corvid_service::storage::Keeper;
 
@@ -163,7 +164,7 @@ impl Storage {
                 Ok(()) => {
                     let durable = self.unpromised.iter().take(count);
                     let durable = durable.enumerate().filter(|(_, record)| record.2);
-                    let count = durable.last().map_or(0, |(last, _)| last + 1);
+                    let count = durable.next_back().map_or(0, |(last, _)| last + 1);
                     let records = self.unpromised.drain(..count);
                     self.disk.promise(records.map(|(_, record, _)| record));
                 }
@@ -246,8 +247,7 @@ impl Storage {
         self.disk.is_called_by(Caller::Anyone);
         self.unsynced_name = self.file.unsynced_name();
         let replaced = self.file.take_replaced();
-        self.kept
-            .extend(replaced.iter().filter_map(|replaced| replaced.kept()));
+        self.kept.extend(replaced.iter().filter_map(Replaced::kept));
         self.promise(&answers);
         drop(replaced);
         if wants_replaced && let Some(thread) = self.threads.front_mut() {

@@ -10,6 +10,7 @@ use corvid_log::record::Record;
 use corvid_log::storage::{
     Committer, DiskTask, FileContent, LogPosition, RewriteNumber, StorageReply, StorageRequest,
 };
+use corvid_log::writer::Replaced;
 use corvid_log::{Disk, DiskError, DiskFile, LogWriter, Magic};
 use corvid_service::storage::Keeper;
 use corvid_sim::world::disk::{Crash, SimDisk, Troubles};
@@ -113,7 +114,7 @@ fn rewrite(disk: &SimDisk) -> Vec<Vec<u8>> {
         promise(&mut committer, 101);
         committer.carry_out(vec![DiskTask::Swap(rewriter)]);
         let replaced = committer.take_replaced();
-        for kept in replaced.iter().filter_map(|replaced| replaced.kept()) {
+        for kept in replaced.iter().filter_map(Replaced::kept) {
             keeper.kept(kept);
         }
         drop(replaced);
@@ -140,7 +141,11 @@ fn texts(disk: &SimDisk) -> (Vec<Vec<u8>>, Vec<HistoryName>) {
             HistoryForm::Segment => {
                 let segment = Segment::open(bytes).expect("a whole segment");
                 segment.verify().expect("an intact segment");
-                let mut text = vec![0; usize::try_from(segment.index().text_length).unwrap()];
+                let mut text = vec![
+                    0;
+                    usize::try_from(segment.index().text_length)
+                        .expect("it fits into memory")
+                ];
                 assert_eq!(segment.read_text(&mut text, 0), Ok(text.len()), "one frame");
                 texts.push(text);
             }
@@ -150,10 +155,13 @@ fn texts(disk: &SimDisk) -> (Vec<Vec<u8>>, Vec<HistoryName>) {
 }
 
 fn read(file: &impl DiskFile) -> Vec<u8> {
-    let mut bytes = vec![0; usize::try_from(file.length().unwrap()).unwrap()];
+    let mut bytes =
+        vec![0; usize::try_from(file.length().expect("a length")).expect("it fits into memory")];
     let mut at = 0;
     while at < bytes.len() {
-        at += file.read_at(&mut bytes[at..], at as u64).unwrap();
+        at += file
+            .read_at(&mut bytes[at..], at as u64)
+            .expect("it can be read");
     }
     bytes
 }

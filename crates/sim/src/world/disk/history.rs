@@ -124,11 +124,13 @@ impl SimDisk {
         self.lock().folder.begin_anew();
     }
 
-    /// These records have been stored durably.
-    pub(crate) fn promise(&self, records: impl IntoIterator<Item = Vec<u8>>) {
+    /// These texts have been stored durably. A member appends several records at once.
+    pub(crate) fn promise(&self, texts: impl IntoIterator<Item = Vec<u8>>) {
         let mut platter = self.lock();
         if !platter.is_down && !platter.folder.policy.is_off() {
-            platter.folder.promised.extend(records);
+            for text in texts {
+                add_records(&text, &mut platter.folder.promised);
+            }
         }
     }
 
