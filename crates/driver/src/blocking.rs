@@ -152,9 +152,9 @@ impl Client {
     }
 
     /// Calls `make` to build a transaction, and commits it. After a failed verification, and if the
-    /// outcome is unknown after a lost connection, it calls `make` again, on the replica's new contents, so `make` must tolerate
-    /// several calls. An error from `make` aborts the transaction and ends the call. That error is
-    /// [`Misuse`] or the program's own type: see [`Abort`].
+    /// outcome is unknown after a lost connection, it calls `make` again, on the replica's new
+    /// contents, so `make` must tolerate several calls. An error from `make` aborts the transaction
+    /// and ends the call. That error is [`Misuse`] or the program's own type: see [`Abort`].
     ///
     /// After a lost connection, a server of Corvid tells the outcome of the transaction. If no
     /// server can tell, `make` is called again although the transaction may have been committed.
