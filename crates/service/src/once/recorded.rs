@@ -6,8 +6,8 @@
 //! each of the last commits.
 //!
 //! ```text
-//! corvid: txn=6731fef6-0000-4a00-9c66-2f0d8e5b7a11 results=+92b1…,1,-       insert, update, comment
-//! corvid: txn=6731fef6-0000-4a00-9c66-2f0d8e5b7a11 result=[{"rows":[]}]      any other short result
+//! corvid: txn=6731fef6-0000-4a00-9c66-2f0d8e5b7a11 results=+92b1…,1,-      insert, update, comment
+//! corvid: txn=6731fef6-0000-4a00-9c66-2f0d8e5b7a11 result=[{"rows":[]}]     any other short result
 //! corvid: txn=6731fef6-0000-4a00-9c66-2f0d8e5b7a11                           a long one, or no id
 //! ```
 //!
