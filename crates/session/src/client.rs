@@ -578,8 +578,8 @@ impl Client {
         }
     }
 
-    /// Drops the answer to a request, which is executed nevertheless. A transaction that waits to be
-    /// sent again is not sent.
+    /// Drops the answer to a request, which is executed nevertheless. A transaction that waits to
+    /// be sent again is not sent.
     pub fn forget_request(&mut self, id: RequestId) {
         self.forget_transaction(id.0);
         if self.pending.get(&id.0) == Some(&Purpose::User) {
