@@ -174,7 +174,7 @@ impl Histories {
         let number = |number: u64| Value::Integer(i64::try_from(number).unwrap_or(i64::MAX));
         let file = |file: &ListedFile| {
             let mut members = vec![
-                ("name", Value::string(&file.name.to_string())),
+                ("name", Value::string(file.name.to_string())),
                 ("bytes", number(file.bytes)),
             ];
             if let Some(summary) = &file.summary {
@@ -191,8 +191,8 @@ impl Histories {
         };
         let files = history.files().iter().map(file).collect();
         Some(object(vec![
-            ("policy", Value::string(&self.policy().to_string())),
-            ("folder", Value::string(&history.shown_folder())),
+            ("policy", Value::string(self.policy().to_string())),
+            ("folder", Value::string(history.shown_folder())),
             ("files", Value::Array(files)),
         ]))
     }

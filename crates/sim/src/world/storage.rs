@@ -163,7 +163,7 @@ impl Storage {
             match outcome {
                 Ok(()) => {
                     let durable = self.unpromised.iter().take(count);
-                    let durable = durable.enumerate().filter(|(_, record)| record.2);
+                    let mut durable = durable.enumerate().filter(|(_, record)| record.2);
                     let count = durable.next_back().map_or(0, |(last, _)| last + 1);
                     let records = self.unpromised.drain(..count);
                     self.disk.promise(records.map(|(_, record, _)| record));
