@@ -1,5 +1,6 @@
-/* A commit to a server that is gone returns; no signal ends the program. Arguments: the schema, the
- * remote, the server's process, which the program ends, and for TLS the folder with the files. */
+/* A commit to a server that is gone waits for a server that can tell its outcome, for as long as
+ * the program wants; no signal ends the program. Arguments: the schema, the remote, the server's
+ * process, which the program ends, and for TLS the folder with the files. */
 #include "guild.h"
 #include <signal.h>
 
@@ -36,7 +37,7 @@ main(int argc, char *argv[])
     while (!(closed.revents & (POLLHUP | POLLRDHUP))) {
         CHECK(poll(&closed, 1, 60000) == 1);
     }
-    CHECK(corvid_idl_txn_commit_block(txn) == CORVID_TXN_TRY_AGAIN);
+    CHECK(corvid_idl_txn_commit_block_timeout(txn, 2000) == CORVID_TXN_INCOMPLETE);
     corvid_idl_txn_destroy(txn);
     corvid_idl_destroy(idl);
     puts("ok");

@@ -8,10 +8,10 @@ use corvid_data::WireError;
 pub enum HistoryError {
     /// A file cannot be read, is damaged, or does not belong here.
     #[error("{file}: {problem}")]
-    File {
+    Unusable {
         /// The file's name, as messages show it.
         file: String,
-        /// What is wrong.
+        /// Why it cannot be used.
         problem: String,
     },
     /// The text of a moment is malformed, or there is no such moment.
@@ -26,7 +26,7 @@ impl HistoryError {
     /// An error about a file.
     #[allow(clippy::needless_pass_by_value)] // the shape that `map_err` needs
     pub(crate) fn file(file: &str, problem: impl ToString) -> HistoryError {
-        HistoryError::File {
+        HistoryError::Unusable {
             file: file.to_owned(),
             problem: problem.to_string(),
         }

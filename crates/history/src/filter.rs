@@ -1,4 +1,4 @@
-//! What of the history is asked for, and which records cannot concern it.
+//! The part of the history that is asked for, and which records cannot concern it.
 //!
 //! A record is searched as text before it is parsed. In a record's text a name with its quotes and
 //! a colon is a member: in a string the quotes would be escaped. Invariant: a record that is

@@ -23,11 +23,11 @@ const IDENTIFY_BYTES: usize = 1024 * 1024;
 pub struct Part<F> {
     name: String,
     number: Option<u64>,
-    text: Text<F>,
+    form: Form<F>,
 }
 
 /// The two forms of a file.
-enum Text<F> {
+enum Form<F> {
     Segment(Segment<F>),
     Plain(Plain<F>),
 }
@@ -67,7 +67,7 @@ impl<F: ReadAt> Part<F> {
         Ok(Part {
             name: name.to_owned(),
             number: Some(number),
-            text: Text::Segment(segment),
+            form: Form::Segment(segment),
         })
     }
 
@@ -77,7 +77,7 @@ impl<F: ReadAt> Part<F> {
         Part {
             name: name.to_owned(),
             number,
-            text: Text::Plain(Plain {
+            form: Form::Plain(Plain {
                 file,
                 index: OnceCell::new(),
                 beginning: OnceCell::new(),
@@ -116,7 +116,7 @@ impl<F: ReadAt> Part<F> {
     /// Whether it is compressed.
     #[must_use]
     pub fn is_segment(&self) -> bool {
-        matches!(self.text, Text::Segment(_))
+        matches!(self.form, Form::Segment(_))
     }
 
     /// The index, made by a scan if the file has none.
@@ -124,9 +124,9 @@ impl<F: ReadAt> Part<F> {
     /// # Errors
     /// The file cannot be read, or is not a database.
     pub fn index(&self) -> Result<&Index, HistoryError> {
-        match &self.text {
-            Text::Segment(segment) => Ok(segment.index()),
-            Text::Plain(Plain { file, index, .. }) => {
+        match &self.form {
+            Form::Segment(segment) => Ok(segment.index()),
+            Form::Plain(Plain { file, index, .. }) => {
                 if let Some(index) = index.get() {
                     return Ok(index);
                 }
@@ -139,9 +139,9 @@ impl<F: ReadAt> Part<F> {
     /// The text of the database file.
     #[must_use]
     pub fn text(&self) -> &dyn ReadAt {
-        match &self.text {
-            Text::Segment(segment) => segment,
-            Text::Plain(plain) => &plain.file,
+        match &self.form {
+            Form::Segment(segment) => segment,
+            Form::Plain(plain) => &plain.file,
         }
     }
 
@@ -155,9 +155,9 @@ impl<F: ReadAt> Part<F> {
 
     /// Which database it is, if that is known or can be found out at its beginning.
     pub(crate) fn identity_if_known(&self) -> Option<Identity> {
-        match &self.text {
-            Text::Segment(segment) => Some(segment.index().identity.clone()),
-            Text::Plain(Plain { file, index, .. }) => match index.get() {
+        match &self.form {
+            Form::Segment(segment) => Some(segment.index().identity.clone()),
+            Form::Plain(Plain { file, index, .. }) => match index.get() {
                 Some(index) => Some(index.identity.clone()),
                 None => identify(file),
             },
@@ -177,9 +177,9 @@ impl<F: ReadAt> Part<F> {
     /// # Errors
     /// The file cannot be read, or is not a database.
     pub(crate) fn beginning(&self) -> Result<Beginning, HistoryError> {
-        let plain = match &self.text {
-            Text::Segment(segment) => return Ok(Beginning::of(segment.index())),
-            Text::Plain(plain) => plain,
+        let plain = match &self.form {
+            Form::Segment(segment) => return Ok(Beginning::of(segment.index())),
+            Form::Plain(plain) => plain,
         };
         if let Some(index) = plain.index.get() {
             return Ok(Beginning::of(index));
@@ -210,10 +210,10 @@ impl<F: ReadAt> Part<F> {
         is_checked: bool,
     ) -> Result<Records<'_>, HistoryError> {
         let is_checked = is_checked && !self.is_segment();
-        let length = match (&self.text, limit) {
+        let length = match (&self.form, limit) {
             (_, Some(limit)) => limit,
-            (Text::Segment(segment), None) => segment.index().good_length,
-            (Text::Plain(plain), None) => plain.file.length().map_err(|error| self.error(error))?,
+            (Form::Segment(segment), None) => segment.index().good_length,
+            (Form::Plain(plain), None) => plain.file.length().map_err(|error| self.error(error))?,
         };
         let mut records = Records::new(self.text(), self.magic()?, (0, 0), length, is_checked);
         // A record may be torn, or being written.
@@ -249,7 +249,7 @@ impl<F: ReadAt> Part<F> {
     /// # Errors
     /// The first damage.
     pub fn verify(&self) -> Result<(), HistoryError> {
-        if let Text::Segment(segment) = &self.text {
+        if let Form::Segment(segment) = &self.form {
             segment.verify().map_err(|error| self.error(error))?;
         }
         let index = self.index()?;

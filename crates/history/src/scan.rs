@@ -39,11 +39,11 @@ pub(crate) struct Seen {
     pub(crate) end: u64,
     /// When it was written, ms since the Unix epoch, if it says so.
     pub(crate) date_ms: Option<i64>,
-    /// What it is.
+    /// Its role in the file.
     pub(crate) role: Role,
 }
 
-/// What a record holds.
+/// The role of a record in its file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Role {
     /// Record 0: the schema, or the header of a member's file.
@@ -126,7 +126,7 @@ impl Scan {
         self.magic
     }
 
-    /// What record 0 says about the database.
+    /// The facts about the database in record 0.
     pub(crate) fn head(&self) -> &Head {
         &self.head
     }

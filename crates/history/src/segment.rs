@@ -29,7 +29,7 @@ pub const FRAME_TEXT_BYTES: usize = 1 << 20;
 /// The longest text of a frame that a reader accepts, bytes.
 pub const FRAME_TEXT_MAX: usize = 8 << 20;
 
-/// What is known of a segment without its text.
+/// The facts about a segment that are known without its text.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Summary {
     /// Its number, which the name has.
@@ -69,7 +69,7 @@ pub enum SegmentError {
         frame: usize,
         /// Its offset in the segment.
         offset: u64,
-        /// What zstd says.
+        /// The error text of zstd.
         reason: String,
     },
     /// The frames are intact, but they are not the text that the index describes.

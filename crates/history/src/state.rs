@@ -38,13 +38,13 @@ impl<F: ReadAt> Timeline<F> {
 }
 
 /// The text of a file up to an offset.
-struct Text<'t> {
+struct TextBefore<'t> {
     text: &'t dyn ReadAt,
     offset: u64,
     end: u64,
 }
 
-impl Source for Text<'_> {
+impl Source for TextBefore<'_> {
     fn read(&mut self, room: &mut [u8]) -> Result<usize, String> {
         let left = self.end.saturating_sub(self.offset);
         let length = usize::try_from(left).map_or(room.len(), |left| left.min(room.len()));
@@ -76,7 +76,7 @@ fn standalone<F: ReadAt>(
     uuids: &mut dyn UuidSource,
 ) -> Result<Database, HistoryError> {
     let begin = || {
-        let source = Text {
+        let source = TextBefore {
             text: part.text(),
             offset: 0,
             end,
@@ -96,8 +96,8 @@ fn standalone<F: ReadAt>(
 
 fn pieces<'t, F>(
     part: &Part<F>,
-    load: Load<Text<'t>>,
-    how: impl FnOnce(Feed<Text<'t>>) -> Feed<Text<'t>>,
+    load: Load<TextBefore<'t>>,
+    how: impl FnOnce(Feed<TextBefore<'t>>) -> Feed<TextBefore<'t>>,
     seed: HashSeed,
     uuids: &mut dyn UuidSource,
 ) -> Result<Database, Ended>

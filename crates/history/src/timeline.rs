@@ -28,13 +28,13 @@ const ATTEMPTS: usize = 5;
 /// The files of one database's history.
 pub trait Files {
     /// An open file.
-    type File: ReadAt;
+    type Handle: ReadAt;
 
     /// Opens the present file; `None` if it does not exist.
     ///
     /// # Errors
     /// The operating system's error text.
-    fn present(&self) -> Result<Option<Self::File>, String>;
+    fn present(&self) -> Result<Option<Self::Handle>, String>;
 
     /// The names in the folder of the history; none without a folder.
     ///
@@ -46,7 +46,7 @@ pub trait Files {
     ///
     /// # Errors
     /// The operating system's error text.
-    fn open(&self, name: &str) -> Result<Opened<Self::File>, String>;
+    fn open(&self, name: &str) -> Result<Opened<Self::Handle>, String>;
 
     /// How messages name a file of the folder, or the present file.
     fn shown(&self, name: Option<&str>) -> String;
@@ -55,8 +55,8 @@ pub trait Files {
 /// The outcome of opening a file of the history's folder.
 #[derive(Debug)]
 pub enum Opened<F> {
-    /// The file.
-    File(F),
+    /// The open file.
+    Handle(F),
     /// It does not exist any more.
     Gone,
     /// It is a second name of the present file that was opened last.
@@ -106,7 +106,7 @@ impl<F: ReadAt> Timeline<F> {
     /// # Errors
     /// A file cannot be opened, a segment is damaged or belongs to another database, or there is no
     /// file at all.
-    pub fn open<S: Files<File = F>>(files: &S) -> Result<Timeline<F>, HistoryError> {
+    pub fn open<S: Files<Handle = F>>(files: &S) -> Result<Timeline<F>, HistoryError> {
         // A server may compress, prune and replace files meanwhile. The present file comes first:
         // if it is replaced afterwards, it is still what it was.
         for _ in 0..ATTEMPTS {
@@ -139,7 +139,7 @@ impl<F: ReadAt> Timeline<F> {
         &self.parts
     }
 
-    /// What is missing or out of order between the files, for people.
+    /// Descriptions, for people, of files that are missing or out of order.
     #[must_use]
     pub fn gaps(&self) -> &[String] {
         &self.gaps
@@ -181,7 +181,7 @@ impl<F: ReadAt> Timeline<F> {
 }
 
 /// Opens all files once; `None` if one that was listed is gone.
-fn open_all<S: Files>(files: &S) -> Result<Option<Vec<Part<S::File>>>, HistoryError> {
+fn open_all<S: Files>(files: &S) -> Result<Option<Vec<Part<S::Handle>>>, HistoryError> {
     let shown = files.shown(None);
     let present = files
         .present()
@@ -201,7 +201,7 @@ fn open_all<S: Files>(files: &S) -> Result<Option<Vec<Part<S::File>>>, HistoryEr
         let shown = files.shown(Some(name));
         let opened = files.open(name);
         let file = match opened.map_err(|error| HistoryError::file(&shown, error))? {
-            Opened::File(file) => file,
+            Opened::Handle(file) => file,
             Opened::Gone => return Ok(None),
             Opened::Present => continue,
         };

@@ -32,7 +32,7 @@ pub struct Range {
     pub until: Option<Position>,
 }
 
-/// What a walk finds.
+/// A finding of a walk.
 #[derive(Clone, Copy, Debug)]
 pub enum Event<'a> {
     /// The history begins with contents.

@@ -74,8 +74,8 @@ const WINDOW_BYTES: usize = 128 * 1024;
 /// Number of the record after the schema.
 const FIRST: u64 = 1;
 
-/// Whether a record 1 whose `_comment` begins like this holds contents. `comment` is JSON text, after
-/// the opening quote.
+/// Whether a record 1 whose `_comment` begins like this holds contents. `comment` is JSON text,
+/// after the opening quote.
 #[must_use]
 pub fn is_of_contents(comment: &[u8]) -> bool {
     CONTENTS

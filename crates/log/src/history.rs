@@ -32,7 +32,7 @@ use std::str::FromStr;
 
 use crate::disk::{DiskFile, Fault};
 
-/// What a file of the history folder holds. In the order in which a full disk removes them.
+/// The form of a file of the history folder. In the order in which a full disk removes them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum HistoryForm {
     /// A segment that is being written. Left over by a crash.
@@ -65,7 +65,7 @@ impl HistoryForm {
 pub struct HistoryName {
     /// Counts up from 1, oldest first.
     pub number: u64,
-    /// What the file holds.
+    /// Its form.
     pub form: HistoryForm,
 }
 
@@ -275,10 +275,10 @@ pub struct KeptFile {
     pub end: Option<u64>,
 }
 
-/// Gives the present file a second name, durably, before a rewrite replaces it. Returns the number,
-/// which is greater than `last`, the last number that this process has used, even if a full disk has
-/// taken that file since: whoever still has it in mind must not take this file for it. Called by the
-/// rewrite thread at the end of its work.
+/// Gives the present file a second name, durably, before a rewrite replaces it. Returns the number.
+/// It is greater than `last`, the last number that this process has used, even if a full disk has
+/// taken that file since: a thread that still knows the old number must not take this file for the
+/// old one. Called by the rewrite thread at the end of its work.
 ///
 /// # Errors
 /// The file has no second name.

@@ -134,7 +134,8 @@ impl<D: Disk> Rewrite<D> {
             ),
         };
         let mut outcome = file.write_at(&[bytes], self.written);
-        // A file that cannot be compacted for want of room would grow until writes are refused.
+        // A file that cannot be compacted, because the disk is full, would grow until writes are
+        // refused.
         while outcome.as_ref().is_err_and(Fault::is_full)
             && history::give_way(self.disk.history()).is_some()
         {

@@ -16,6 +16,7 @@ mod history;
 pub(crate) mod machine;
 pub(crate) mod opening;
 pub mod run;
+mod seeded_uuids;
 pub(crate) mod workload;
 
 pub use run::{Summary, run};

@@ -85,7 +85,7 @@ fn with_subcommands(mut command: Command, chapter: &Chapter) -> Command {
     for entry in &chapter.entries {
         let words = &mut entry.term.split_whitespace();
         // Options of a single command are written before its name, in brackets.
-        let Some(name) = words.find(|word| !word.starts_with('[')) else {
+        let Some(name) = words.find(|word| !word.starts_with(['[', '-'])) else {
             continue;
         };
         if command.find_subcommand(name).is_none() {

@@ -143,7 +143,7 @@ fn text_of(segment: &Path) -> Vec<u8> {
     output.stdout
 }
 
-/// What the reference's tool shows of a database file. `None`: it is not installed.
+/// The output of the reference's tool for a database file. `None`: it is not installed.
 fn shown_log(text: &[u8]) -> Option<String> {
     let Some(tool) = binary::reference("ovsdb-tool") else {
         peer::say_skipped("ovsdb-tool");

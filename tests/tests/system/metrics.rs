@@ -677,7 +677,10 @@ fn dashboard_and_alerts_use_metrics_that_exist() {
         "corvid_database_compaction_seconds_bucket",
         "corvid_database_file_appended_records",
         "corvid_database_history_atoms",
+        "corvid_database_history_bytes",
         "corvid_database_history_commits",
+        "corvid_database_history_files",
+        "corvid_database_history_oldest_timestamp_seconds",
         "corvid_database_report_age_seconds",
         "corvid_database_written_records_total",
     ];

@@ -119,6 +119,26 @@ fn look_with_tools_of_the_reference(folder: &Path) {
 }
 
 #[test]
+fn a_server_without_a_history_executes_transactions_with_ids() {
+    let dir = tempfile::tempdir().expect("a directory");
+    database(dir.path());
+    let program = Implementation::Corvid.server_binary().expect("built");
+    let options = ["--no-standalone-history".into(), "D.db".into()];
+    let mut server = Process::new(&program, dir.path(), &options);
+    server.start().expect("it starts");
+    let mut client = server.connect().expect("a connection");
+    let insert = json!(["D", {"op": "insert", "table": "T", "row": {"n": 0}}]);
+    client.call("transact", &insert).expect("a reply");
+    // The id of that commit is zero, which proves nothing about later transactions.
+    assert_eq!(last_commit(&mut client), ZERO);
+    let first = once(&mut client, 1, &Value::Null)["result"].clone();
+    assert!(first[0]["uuid"].is_array(), "{first}");
+    assert_eq!(once(&mut client, 1, &json!(ZERO))["result"], first);
+    assert_eq!(once(&mut client, 2, &json!(ZERO))["error"], "canceled");
+    assert_eq!(rows(&mut client), 2);
+}
+
+#[test]
 fn a_comment_of_a_client_speaks_for_no_transaction() {
     let dir = tempfile::tempdir().expect("a directory");
     database(dir.path());

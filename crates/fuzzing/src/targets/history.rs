@@ -12,9 +12,9 @@ const TRAILER_BYTES: usize = 40;
 const HASH_AT: usize = 12;
 const MAGIC: &[u8] = b"CRVDHIST";
 
-/// Reads the input as a segment. Nothing that it claims is believed without a check, so reading ends
-/// with a text of the promised length or with an error; an intact text can be compressed again. The
-/// input, or its text, is read as a history too.
+/// Reads the input as a segment. Nothing that it claims is believed without a check, so reading
+/// ends with a text of the promised length or with an error; an intact text can be compressed
+/// again. The input, or its text, is read as a history too.
 ///
 /// # Panics
 /// If one of these invariants is broken.

@@ -14,7 +14,7 @@ const LEVELS: usize = 3;
 /// The longest string that is kept, bytes.
 const STRING_BYTES_MAX: usize = 1024;
 
-/// What record 0 says about the database.
+/// The facts about the database in record 0.
 #[derive(Debug, Default)]
 pub(crate) struct Head {
     /// The database name.

@@ -1,3 +1,5 @@
+//! Records, their dates and roles, and the header are found in a text that comes in pieces.
+
 use corvid_data::Uuid;
 use corvid_json::Value;
 use corvid_log::Record;
@@ -90,7 +92,7 @@ fn a_members_header_says_which_cluster_it_is() {
 }
 
 #[test]
-fn a_line_that_is_no_header_ends_the_records() {
+fn a_line_that_is_not_a_header_ends_the_records() {
     let mut text = file(Magic::Standalone, &[r#"{"name":"D","tables":{}}"#, "{}"]);
     let good = text.len() as u64;
     text.extend_from_slice(b"garbage\nand more");

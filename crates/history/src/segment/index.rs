@@ -25,7 +25,7 @@ const VERSION: u32 = 1;
 /// Facts of fixed length, and the longest name and version, bytes.
 const FACTS_BYTES_MAX: usize = 4096;
 
-/// What kind of file the text is.
+/// The kind of file that the text is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
     /// A standalone database.
@@ -49,8 +49,8 @@ pub struct Identity {
     pub server_id: Option<Uuid>,
 }
 
-/// What is known of a database file without its text: the index of a segment, or the same of a
-/// plain file that was scanned.
+/// The facts about a database file that are known without its text: the index of a segment, or the
+/// same of a plain file that was scanned.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Index {
     /// Which database it is.

@@ -1,3 +1,5 @@
+//! A segment gives back its text, zstd reads it too, and damage anywhere is noticed.
+
 use corvid_log::{Magic, Record};
 
 use super::*;

@@ -13,12 +13,12 @@ use crate::read_at::{ReadAt, read_exactly};
 pub struct Segment<F> {
     file: F,
     index: Index,
-    held: RefCell<Held>,
+    last: RefCell<LastFrame>,
 }
 
 /// The frame that was read last.
 #[derive(Default)]
-struct Held {
+struct LastFrame {
     decompressor: Option<Decompressor<'static>>,
     frame: Option<usize>,
     compressed: Vec<u8>,
@@ -43,7 +43,7 @@ impl<F: ReadAt> Segment<F> {
         Ok(Segment {
             file,
             index,
-            held: RefCell::default(),
+            last: RefCell::default(),
         })
     }
 
@@ -68,14 +68,14 @@ impl<F: ReadAt> Segment<F> {
         let Some(number) = after.checked_sub(1) else {
             return Ok(0);
         };
-        let mut held = self.held.borrow_mut();
+        let mut last = self.last.borrow_mut();
         let frame = self.index.frames[number];
-        if held.frame != Some(number) {
-            held.read(&self.file, &frame, number)?;
+        if last.frame != Some(number) {
+            last.read(&self.file, &frame, number)?;
         }
         // The offset is within the frame, whose text is in memory.
         let within = (offset - frame.text_offset) as usize;
-        let rest = &held.text[within..];
+        let rest = &last.text[within..];
         let got = rest.len().min(room.len());
         room[..got].copy_from_slice(&rest[..got]);
         Ok(got)
@@ -87,10 +87,10 @@ impl<F: ReadAt> Segment<F> {
     /// The segment is damaged.
     pub fn verify(&self) -> Result<(), SegmentError> {
         let mut hash = Sha1::new();
-        let mut held = self.held.borrow_mut();
+        let mut last = self.last.borrow_mut();
         for (number, frame) in self.index.frames.iter().enumerate() {
-            held.read(&self.file, frame, number)?;
-            hash.update(&held.text);
+            last.read(&self.file, frame, number)?;
+            hash.update(&last.text);
         }
         if <[u8; 20]>::from(hash.finalize()) == self.index.text_sha1 {
             Ok(())
@@ -100,7 +100,7 @@ impl<F: ReadAt> Segment<F> {
     }
 }
 
-impl Held {
+impl LastFrame {
     fn read(
         &mut self,
         file: &impl ReadAt,

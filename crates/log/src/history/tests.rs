@@ -1,3 +1,5 @@
+//! Names and numbers of kept files, recovery after a crash, and which file a full disk takes first.
+
 use std::collections::BTreeMap;
 use std::sync::Mutex;
 

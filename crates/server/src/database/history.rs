@@ -36,7 +36,7 @@ pub(crate) struct Histories {
 #[derive(Debug)]
 pub(crate) struct History {
     disk: Arc<Location>,
-    /// What a crash or an exit has left to compress. Taken by the thread.
+    /// The files that a crash or an exit has left to compress. Taken by the thread.
     uncompressed: Mutex<Vec<u64>>,
     thread: Mutex<Option<Thread>>,
     is_ending: AtomicBool,
@@ -278,7 +278,7 @@ impl History {
             .spawn(move || history.run(&receiver, policy));
         match started {
             Ok(handle) => *thread = Some(Thread { orders, handle }),
-            // What was kept is compressed at the next start.
+            // The kept files are compressed at the next start.
             Err(error) => self.disk.history().warn(&format!(
                 "the thread that compresses it cannot be started ({})",
                 corvid_net::errno::text(&error)

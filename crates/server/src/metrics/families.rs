@@ -109,12 +109,12 @@ families! {
     STORAGE_FAILED: Gauge "corvid_database_storage_failed" ["database"] "1 if the last commit could not be stored: writes are answered with `I/O error`.";
     STORAGE_POISONED: Gauge "corvid_database_storage_poisoned" ["database"] "1 if a sync has failed: the file takes no writes until ovsdb-server/compact has replaced it. Do not restart the server before that.";
     FILE_DAMAGED: Gauge "corvid_database_file_damaged" ["database"] "1 if the file ended in damage when it was opened. The server serves the contents before the damage and has saved a copy of the file (/readyz?verbose names it).";
-    SEGMENTS: Gauge "corvid_database_history_files" ["database"] "Files of the history on disk (--keep-history): segments, and replaced files that are not compressed yet.";
-    SEGMENT_BYTES: Gauge "corvid_database_history_bytes" ["database"] "Size of the history on disk.";
-    SEGMENT_OLDEST: Gauge "corvid_database_history_oldest_timestamp_seconds" ["database"] "Time of the oldest record in the history on disk, seconds since the Unix epoch; absent if there is none.";
-    SEGMENT_FAILURES: Counter "corvid_database_history_failures" ["database"] "Failures to keep, compress or remove files of the history on disk, and removals because the disk was full; the log has a warning for each.";
     REPLICATION_STATE: Gauge "corvid_database_replication_state" ["database", "state"] "1 for the present state of an active-backup replica: connecting (contents not received yet), replicating, lost (contents received, connection lost), failed (the source cannot be replicated; see the log).";
     REPORT_AGE: Gauge "corvid_database_report_age_seconds" ["database"] "Age of this database's gauges, which it reports between transactions.";
+    SEGMENTS: Gauge "corvid_database_history_files" ["database"] "Files of the history on disk (--keep-history): segments, and replaced files that are not compressed yet.";
+    SEGMENT_BYTES: Gauge "corvid_database_history_bytes" ["database"] "Size of the history on disk.";
+    SEGMENT_FAILURES: Counter "corvid_database_history_failures" ["database"] "Failures to keep, compress or remove files of the history on disk, and removals because the disk was full; the log has a warning for each.";
+    SEGMENT_OLDEST: Gauge "corvid_database_history_oldest_timestamp_seconds" ["database"] "Time of the oldest record in the history on disk, seconds since the Unix epoch; absent if there is none.";
 
     CLUSTER_ROLE: Gauge "corvid_cluster_role" ["database", "role"] "1 for the member's present role: follower, candidate or leader.";
     CLUSTER_CONNECTED: Gauge "corvid_cluster_connected" ["database"] "1 while the member takes part in its cluster and is in contact with a leader.";

@@ -36,8 +36,8 @@ impl Server {
         }
     }
 
-    /// Applies the file's policy for the history on disk; `None`: the command line's applies. A file
-    /// that is read again without a change keeps the policy that `set-setting` has set.
+    /// Applies the file's policy for the history on disk; `None`: the command line's applies. A
+    /// file that is read again without a change keeps the policy that `set-setting` has set.
     pub(crate) fn configure_history(&mut self, policy: Option<Policy>) {
         if policy != self.configured_history {
             self.configured_history = policy;

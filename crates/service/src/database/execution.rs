@@ -137,8 +137,8 @@ impl Execution<'_> {
         }
     }
 
-    /// Has the record of a commit name it, if its client may send the transaction again: a restarted
-    /// server finds the id and the result there.
+    /// Has the record of a commit name it, if its client may send the transaction again: a
+    /// restarted server finds the id and the result there.
     fn name_in_record(
         &self,
         mut delta: Option<Arc<Delta>>,

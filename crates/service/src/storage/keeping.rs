@@ -38,7 +38,7 @@ pub struct ListedFile {
     pub name: HistoryName,
     /// Its length, bytes.
     pub bytes: u64,
-    /// What its index says; `None`: it has none, or it is damaged.
+    /// The facts in its index; `None`: it has none, or it is damaged.
     pub summary: Option<Summary>,
     /// Why the index cannot be used.
     pub damage: Option<String>,
@@ -103,7 +103,7 @@ impl<D: Disk> Keeper<D> {
 
     /// A rewrite has replaced this file.
     pub fn kept(&mut self, file: KeptFile) {
-        // Whatever prevented a compression may be over.
+        // The cause of a failed compression may be over.
         self.uncompressed.extend(self.failed.drain(..));
         self.uncompressed.push_back(file);
         self.is_due = true;

@@ -49,7 +49,7 @@ fn move_on(play: &mut Play, server_id: Option<&str>) {
     contents(play, server_id, &next);
 }
 
-/// What is sent or told of transactions.
+/// The messages and events about transactions.
 fn of_transactions(play: &mut Play) -> String {
     let trace = play.take();
     let lines = trace.lines().filter(|line| {

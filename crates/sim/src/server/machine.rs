@@ -14,8 +14,8 @@ use corvid_log::storage::{Rewriter, StorageReply, StorageRequest, StoreError};
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::{Arc, Mutex, PoisonError};
 
+use corvid_data::HashSeed;
 use corvid_data::uuid::UuidSource;
-use corvid_data::{HashSeed, Uuid};
 use corvid_engine::{Database, WorkBudget};
 use corvid_log::LogWriter;
 use corvid_monitor::SessionId;
@@ -39,6 +39,7 @@ use corvid_service::{
 };
 
 use super::opening::Opened;
+pub(crate) use super::seeded_uuids::SeededUuids;
 use crate::world::dice::Dice;
 use crate::world::disk::{Handle, SimDisk};
 use crate::world::storage::Storage;
@@ -52,17 +53,6 @@ const STORED: DatabaseId = DatabaseId(1);
 
 /// Maximum number of inputs that a database executes in one batch.
 const BATCH_MAX: usize = 8;
-
-/// UUIDs that follow from a seed.
-#[derive(Clone, Debug)]
-pub(crate) struct SeededUuids(pub(crate) Dice);
-
-impl UuidSource for SeededUuids {
-    fn fresh(&mut self) -> Uuid {
-        let high = u128::from(self.0.draw());
-        Uuid((high << 64 | u128::from(self.0.draw())).to_be_bytes())
-    }
-}
 
 /// A message or signal to a client.
 #[derive(Debug)]

@@ -151,8 +151,9 @@ impl Storage {
             let (position, outcome) = match answer {
                 StorageReply::Appended(position, outcome) => (position, outcome),
                 StorageReply::Rewrite(_, Ok(RewriteStage::InPlace(_))) => {
-                    // A later sync is one of the new file. What the old one has not synced by now
-                    // may be missing in the history after a loss of power, but not in the contents.
+                    // A later sync is one of the new file. Records that the old one has not
+                    // synced by now may be missing in the history after a loss of power, but
+                    // not in the contents.
                     self.unpromised.retain(|(_, _, is_durable)| *is_durable);
                     continue;
                 }

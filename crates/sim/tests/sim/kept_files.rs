@@ -128,7 +128,7 @@ fn rewrite(disk: &SimDisk) -> Vec<Vec<u8>> {
     promised
 }
 
-/// The texts of the present file and of all kept files, and the names of the latter.
+/// The texts of the present file and of all kept files, and the names of the kept files.
 fn texts(disk: &SimDisk) -> (Vec<Vec<u8>>, Vec<HistoryName>) {
     let mut texts = vec![disk.bytes()];
     let names = disk.list().expect("the disk is up");

@@ -242,7 +242,7 @@ pub(crate) const COMMANDS: [Command; 31] = [
         ),
     command("log", "[db]", 0, 1, log::log).means(
         HISTORY,
-        "[--since=MOMENT] [--until=MOMENT] [--table=TABLE] [--row=UUID] [--column=COLUMN] [--client=TEXT] [-n N] [--json] log [DB]",
+        "[--since=MOMENT] [--until=MOMENT] [--table=TABLE] [--row=UUID] [--column=COLUMN] [--client=TEXT] [-nN] [--json] log [DB]",
         "print the commits of DB's history with their changes, oldest first",
     ),
     command("diff", "db from to", 3, 3, log::diff).means(

@@ -65,7 +65,7 @@ and `columns`, which have `old` and `new`, or for sets and maps `removed` and `a
 In a member's file, entries at its end may not be known to be committed. They are marked: `confirmed` is false.";
 
 const DIFF: &str = "\
-Prints the rows that differ, in the form of `log`, whatever happened in between. A table whose columns differ at the two moments, because the \
+Prints the rows that differ, in the form of `log`. Changes in between that were undone are not shown. A table whose columns differ at the two moments, because the \
 database was converted, is named on standard error.";
 
 const DUMP: &str = "\

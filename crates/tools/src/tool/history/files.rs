@@ -67,7 +67,7 @@ impl HistoryFolder {
 }
 
 impl Files for HistoryFolder {
-    type File = DiskFile;
+    type Handle = DiskFile;
 
     fn present(&self) -> Result<Option<DiskFile>, String> {
         let opened = open(&self.present)?;
@@ -98,7 +98,7 @@ impl Files for HistoryFolder {
         if identity.is_some() && identity == self.opened.get() {
             return Ok(Opened::Present);
         }
-        Ok(Opened::File(file))
+        Ok(Opened::Handle(file))
     }
 
     fn shown(&self, name: Option<&str>) -> String {

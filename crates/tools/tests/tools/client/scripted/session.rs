@@ -28,6 +28,8 @@ fn broken_connection_is_an_error() {
     let broken = |bytes: &'static [u8]| {
         let dir = Dir::new();
         let server = serve(dir.path(), "db.sock", |peer| {
+            // As a server of the reference, which executes no ids.
+            peer.answer("get_server_id", r#""d7a3bf0c-5e0c-4b2a-9b63-0d8ad7a2ce10""#);
             peer.expect("transact");
             peer.send(bytes);
         });
@@ -46,7 +48,7 @@ fn broken_connection_is_an_error() {
         "ovsdb-client: transaction failed (End of file)\n"
     );
     assert_eq!(
-        broken(b"{\"id\":0,\"result\""),
+        broken(b"{\"id\":1,\"result\""),
         "ovsdb-client: transaction failed (End of file)\n"
     );
     assert_eq!(
@@ -54,7 +56,7 @@ fn broken_connection_is_an_error() {
         "ovsdb-client: transaction failed (Protocol error)\n"
     );
     assert_eq!(
-        broken(b"{\"id\":0}"),
+        broken(b"{\"id\":1}"),
         "ovsdb-client: transaction failed (Protocol error)\n"
     );
     assert_eq!(
