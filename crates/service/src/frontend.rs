@@ -291,7 +291,8 @@ impl Frontend {
                     session.keep(&self.served);
                     // The session closes when the database has gone. Until then it gets replies and
                     // sends no requests, so no reply calls the database unknown.
-                    session.is_closing |= has_lost && !session.info.is_aware();
+                    session.has_lost_database |= has_lost && !session.info.is_aware();
+                    session.is_closing |= session.has_lost_database;
                     // An exiting server gives pending replies, and no others: that a database is
                     // unknown would be a wrong answer, after which clients try no other server.
                     session.is_closing |= self.served.is_exiting();
@@ -300,7 +301,8 @@ impl Frontend {
             }
             ToShard::DisconnectUnaware(reason, epoch) => self.disconnect(&reason, |session| {
                 let info = &session.info;
-                info.has_missed_cancellation() || (!info.is_aware() && info.epoch < epoch)
+                let is_older = !info.is_aware() && info.epoch < epoch;
+                info.has_missed_cancellation() || session.has_lost_database || is_older
             }),
             ToShard::CloseSession(id, reason) => {
                 self.disconnect_session(id, &reason);

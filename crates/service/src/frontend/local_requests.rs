@@ -377,6 +377,17 @@ mod tests {
     }
 
     #[test]
+    fn a_session_that_began_before_its_shard_heard_of_a_removal_is_closed() {
+        let mut frontend = frontend();
+        let removed = Arc::new(ServedDatabases::default());
+        frontend.message(0, ToShard::ServedDatabases(removed));
+        // The session is of the epoch that the removal began.
+        let epoch = SchemaEpochs::default().current();
+        frontend.message(0, ToShard::DisconnectUnaware(Arc::from("removed"), epoch));
+        assert_eq!(frontend.outputs.close.len(), 1, "its messages are ignored");
+    }
+
+    #[test]
     fn an_exiting_server_gives_pending_replies_and_calls_no_database_unknown() {
         let mut frontend = frontend();
         send(&mut frontend, TO_STANDALONE);

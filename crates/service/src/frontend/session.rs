@@ -36,6 +36,9 @@ pub(super) struct Session {
     pub(super) has_ended: bool,
     /// The session is about to be closed: its later messages are ignored.
     pub(super) is_closing: bool,
+    /// A database that it may have used is gone: its later messages are ignored, so it must be
+    /// closed even if it began after the removal, at a shard that had not heard of it yet.
+    pub(super) has_lost_database: bool,
     /// Nothing more is sent to the session either.
     pub(super) is_dismissed: bool,
     /// Messages that wait for requests in flight, in order.
@@ -124,6 +127,7 @@ impl Session {
             is_throttled: false,
             has_ended: false,
             is_closing: false,
+            has_lost_database: false,
             is_dismissed: false,
             waiting: VecDeque::new(),
             is_parsing: false,
