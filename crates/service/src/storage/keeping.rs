@@ -16,7 +16,7 @@
 //! A failure is logged and the file stays as it is. It is tried again after the next one, and at
 //! the next start.
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::fmt;
 use std::sync::Arc;
 
@@ -204,8 +204,13 @@ impl<D: Disk> Keeper<D> {
 
     /// Reads the folder. The disk thread may have removed files.
     fn refresh(&mut self) {
-        let Ok(names) = self.folder().list() else {
-            return;
+        let names: BTreeSet<HistoryName> = match self.folder().list() {
+            Ok(names) => names.into_iter().collect(),
+            Err(fault) => {
+                self.folder()
+                    .warn(&format!("the folder cannot be read ({fault})"));
+                return;
+            }
         };
         self.files.retain(|name, _| names.contains(name));
         for name in names {
