@@ -32,9 +32,9 @@ pub enum ColumnChange {
     },
     /// Elements of a set, or pairs of a map. A key with another value is in both.
     Elements {
-        /// Elements that are no longer there.
+        /// Elements that the change removed.
         removed: Datum,
-        /// Elements that were not there before.
+        /// Elements that the change added.
         added: Datum,
     },
 }

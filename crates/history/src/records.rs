@@ -1,5 +1,5 @@
 //! The records of a text, one after the other. A record that is not wanted is skipped without
-//! reading its body, which makes the way to a place far behind a snapshot short.
+//! reading its body, so a large snapshot costs nothing on the way to a later record.
 //!
 //! Invariant: at most one record is in memory, and no more is read than is asked for plus
 //! [`READ_BYTES`].

@@ -1,6 +1,6 @@
-//! The history on disk (`--keep-history`): a rewrite keeps the file that it replaces, the file is
-//! compressed, the policy prunes, crashes leave nothing behind, and a full disk takes history
-//! before it refuses a write.
+//! The history on disk (`--keep-history`). A rewrite keeps the file that it replaces, which is then
+//! compressed. The policy prunes. A start after a crash cleans up. On a full disk, history is
+//! removed before a write is refused.
 
 #![allow(clippy::unwrap_used, reason = "a failing case may end the program")]
 

@@ -1,10 +1,10 @@
-//! The execution of one request: its operations run against the tables, its outcome is queued
-//! behind those before it, and the record of its commit is requested.
+//! The execution of one request: its operations run against the tables, its outcome joins the
+//! queue of replies, and the record of its commit is requested.
 //!
 //! Invariant: when a call returns, a commit is executed, recorded as its model wants, and has its
 //! entry among the pending replies; or nothing has changed. Blocked transactions that the commit
-//! may have freed are the caller's, and so is the moment at which replies leave. An execution knows
-//! no barrier, no conversion and no other server.
+//! may have freed are the caller's, and so is the moment at which replies leave. An execution does
+//! not know barriers, conversions or other servers.
 
 use std::sync::Arc as StdArc;
 
