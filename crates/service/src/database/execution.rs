@@ -104,11 +104,9 @@ impl Execution<'_> {
                 if tally.error == Some(Tag::ResourcesExhausted) && !tally.has_failed_at_commit {
                     self.environment.memory().refuse();
                 }
-                let delta = self.name_in_record(delta, request.once, &answer);
-                let committed = delta.clone();
                 let origin = Origin::Client(request);
                 // Retries of blocked transactions, which the caller makes, have later replies.
-                self.queue(delta, durable, answer, origin);
+                let committed = self.queue(delta, durable, answer, origin);
                 if refused.is_some() {
                     self.pending.set_refused(refused);
                 }
@@ -137,34 +135,15 @@ impl Execution<'_> {
         }
     }
 
-    /// Has the record of a commit name it, if its client may send the transaction again: a
-    /// restarted server finds the id and the result there.
-    fn name_in_record(
-        &self,
-        mut delta: Option<Arc<Delta>>,
-        once: Option<once::Once>,
-        answer: &Answer,
-    ) -> Option<Arc<Delta>> {
-        if let Some(delta) = &mut delta
-            && matches!(self.model.stored_by(self.file.exists()), StoredBy::Log)
-        {
-            let commit = once.map(|once| self.executor.once.recorded_commit(once.id, answer));
-            if commit.is_some() || !delta.comment.is_empty() {
-                once::recorded::complete_comment(&mut Arc::make_mut(delta).comment, commit);
-            }
-        }
-        delta
-    }
-
     /// Queues a reply, which waits for the record of its commit, and requests the record to be
-    /// stored.
+    /// stored. Returns the commit.
     pub(super) fn queue(
         &mut self,
         delta: Option<Arc<Delta>>,
         durable: bool,
         answer: Answer,
         origin: Origin,
-    ) {
+    ) -> Option<Arc<Delta>> {
         if delta.is_none()
             && let Some(id) = origin.once_id()
         {
@@ -178,7 +157,7 @@ impl Execution<'_> {
                 self.executor.once.bind(id, text);
             }
         }
-        let commit = delta.map(|delta| {
+        let commit = delta.map(|mut delta| {
             // Readers of the history would be told of a change, and find none.
             debug_assert!(!delta.is_empty(), "a commit changes something");
             let once = origin.once_id();
@@ -196,6 +175,12 @@ impl Execution<'_> {
                 }
                 _ => None,
             };
+            if matches!(origin, Origin::Client(_)) {
+                // The id and the result that are remembered below are those that a restarted server
+                // reads from the record.
+                let named = once.map(|_| (txn, result.as_deref()));
+                self.complete_comment(&mut delta, named);
+            }
             let recorded = self.record(&delta, durable, txn, result.clone());
             self.subscriptions.execute(&delta, txn);
             match once {
@@ -215,6 +200,7 @@ impl Execution<'_> {
                 delta,
             }
         });
+        let committed = commit.as_ref().map(|commit| commit.delta.clone());
         self.pending.push(Pending {
             commit,
             date_ms: self.now.wall_ms,
@@ -222,6 +208,18 @@ impl Execution<'_> {
             answer,
             origin,
         });
+        committed
+    }
+
+    /// Makes the last line of a client's comment name the commit (id and result), if its client may
+    /// send the transaction again; otherwise keeps the client's own text from looking like such a
+    /// line. Only for records of a file of its own: entries of a cluster have ids.
+    fn complete_comment(&self, delta: &mut Arc<Delta>, named: Option<(Uuid, Option<&[u8]>)>) {
+        let is_in_file = matches!(self.model.stored_by(self.file.exists()), StoredBy::Log);
+        if is_in_file && (named.is_some() || !delta.comment.is_empty()) {
+            // The delta is not shared yet, so nothing is copied.
+            once::recorded::complete_comment(&mut Arc::make_mut(delta).comment, named);
+        }
     }
 
     /// Requests the record of a commit to be stored. Returns its position, with its length unless

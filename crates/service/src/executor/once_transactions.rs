@@ -17,7 +17,7 @@ use corvid_data::{Tag, Uuid, WireError};
 use corvid_monitor::SessionId;
 
 use crate::message::Request;
-use crate::once::recorded::{END_LINE, RecordedCommit};
+use crate::once::recorded::END_LINE;
 use crate::once::{Key, Once, OnceOutcome, OnceTable, RESULT_BYTES_MAX, RecordedCommits, Verdict};
 use crate::replies::{Answer, Pending};
 
@@ -72,21 +72,6 @@ impl OnceState {
     /// The last commits, for a new file.
     pub(crate) fn recorded(&self) -> RecordedCommits {
         self.table.recorded()
-    }
-
-    /// The commit of a transaction that its client may send again, as its record names it. It is
-    /// executed now, by a database of its own.
-    pub(crate) fn recorded_commit(&self, id: Uuid, answer: &Answer) -> RecordedCommit {
-        let result = match answer {
-            Answer::Result(result) if result.len() <= RESULT_BYTES_MAX => {
-                Some(Bytes::copy_from_slice(result))
-            }
-            _ => None,
-        };
-        RecordedCommit {
-            id: self.commit_id(id, None),
-            result,
-        }
     }
 
     /// The history begins anew with this commit: all others are forgotten.

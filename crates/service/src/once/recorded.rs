@@ -69,22 +69,27 @@ impl RecordedCommit {
 
     /// Appends the line, without a line feed.
     fn write(&self, out: &mut String) {
-        out.push_str(PREFIX);
-        out.push_str(&self.id.to_string());
-        let Some(result) = self.result.as_deref() else {
-            return;
-        };
-        if let Some(items) = shorten(result) {
-            out.push_str(" results=");
-            out.push_str(&items);
-        } else if result.len() <= RESULT_BYTES_MAX
-            && let Ok(text) = std::str::from_utf8(result)
-            // A line feed would end the line. Our own results have none.
-            && !text.contains('\n')
-        {
-            out.push_str(" result=");
-            out.push_str(text);
-        }
+        write_line(out, self.id, self.result.as_deref());
+    }
+}
+
+/// Appends the line of a commit, without a line feed.
+fn write_line(out: &mut String, id: Uuid, result: Option<&[u8]>) {
+    out.push_str(PREFIX);
+    out.push_str(&id.to_string());
+    let Some(result) = result else {
+        return;
+    };
+    if let Some(items) = shorten(result) {
+        out.push_str(" results=");
+        out.push_str(&items);
+    } else if result.len() <= RESULT_BYTES_MAX
+        && let Ok(text) = std::str::from_utf8(result)
+        // A line feed would end the line. Our own results have none.
+        && !text.contains('\n')
+    {
+        out.push_str(" result=");
+        out.push_str(text);
     }
 }
 
@@ -143,14 +148,14 @@ fn expand(items: &str) -> Option<Vec<u8>> {
 }
 
 /// Makes the last line of a commit's comment that of a transaction which its client may send again
-/// (`Some`), or any line that is not of this form.
-pub(crate) fn complete_comment(comment: &mut String, commit: Option<RecordedCommit>) {
+/// (`Some`: the commit's id, and the result), or any line that is not of this form.
+pub(crate) fn complete_comment(comment: &mut String, commit: Option<(Uuid, Option<&[u8]>)>) {
     match commit {
-        Some(commit) => {
+        Some((id, result)) => {
             if !comment.is_empty() {
                 comment.push('\n');
             }
-            commit.write(comment);
+            write_line(comment, id, result);
         }
         // The client wrote it. It must not speak for a transaction.
         None if last_line(comment).starts_with(PREFIX) => comment.push('\n'),
@@ -280,18 +285,14 @@ mod tests {
         ] {
             let commit = commit(7, result);
             let mut comment = "why\nso".to_owned();
-            complete_comment(&mut comment, Some(commit.clone()));
+            complete_comment(&mut comment, Some((commit.id, commit.result.as_deref())));
             assert!(comment.contains(line), "{comment}");
             assert_eq!(of_record(Some(&comment), true), [commit]);
             assert_eq!(clients_comment(&comment), "why\nso");
         }
         let long = format!(r#"[{{"rows":["{}"]}}]"#, "x".repeat(RESULT_BYTES_MAX));
         let mut comment = String::new();
-        let long = RecordedCommit {
-            id: Uuid([7; 16]),
-            result: Some(long.into()),
-        };
-        complete_comment(&mut comment, Some(long));
+        complete_comment(&mut comment, Some((Uuid([7; 16]), Some(long.as_bytes()))));
         assert_eq!(of_record(Some(&comment), true), [commit(7, None)]);
         assert_eq!(clients_comment(&comment), "");
     }
@@ -304,7 +305,7 @@ mod tests {
         complete_comment(&mut comment, None);
         assert_eq!(of_record(Some(&comment), true), []);
         let mut comment = own.clone();
-        complete_comment(&mut comment, Some(commit(8, None)));
+        complete_comment(&mut comment, Some((Uuid([8; 16]), None)));
         assert_eq!(of_record(Some(&comment), true), [commit(8, None)]);
         assert_eq!(of_record(Some(&own), false), []);
         for odd in [
