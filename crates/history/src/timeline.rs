@@ -15,6 +15,8 @@
 
 use std::cell::OnceCell;
 
+use corvid_log::{HistoryForm, HistoryName};
+
 use crate::ReadAt;
 use crate::commits::{Commits, Limit};
 use crate::error::HistoryError;
@@ -86,18 +88,12 @@ pub struct Position {
 /// any other name, also for that of a segment that is being written.
 #[must_use]
 pub fn parse_name(name: &str) -> Option<(u64, bool)> {
-    let (digits, rest) = name.split_once('.')?;
-    let is_number = digits.len() >= 10 && digits.bytes().all(|byte| byte.is_ascii_digit());
-    let is_compressed = match rest {
-        "db.zst" => true,
-        "db" => false,
-        _ => return None,
-    };
-    let number = digits
-        .parse()
-        .ok()
-        .filter(|number| is_number && *number > 0)?;
-    Some((number, is_compressed))
+    let name: HistoryName = name.parse().ok()?;
+    match name.form {
+        HistoryForm::Segment => Some((name.number, true)),
+        HistoryForm::Plain => Some((name.number, false)),
+        HistoryForm::Partial => None,
+    }
 }
 
 impl<F: ReadAt> Timeline<F> {

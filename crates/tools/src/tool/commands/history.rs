@@ -37,11 +37,21 @@ fn list(invocation: &Invocation<'_>) -> Outcome {
         output::line(line.map_err(failure)?);
     }
     for gap in history.gaps() {
-        if !invocation.options.json {
-            output::line(gap);
+        match invocation.options.json {
+            true => output::line(gap_json(gap)),
+            false => output::line(gap),
         }
     }
     Ok(Answer::Yes)
+}
+
+/// A gap as one object, after those of the files.
+fn gap_json(gap: &str) -> String {
+    let mut out = Vec::new();
+    ObjectWriter::new(&mut out)
+        .string("gap", gap.as_bytes())
+        .end();
+    String::from_utf8_lossy(&out).into_owned()
 }
 
 fn text(part: &Part<DiskFile>) -> Result<String, corvid_history::HistoryError> {

@@ -6,6 +6,7 @@ use std::io;
 use std::os::unix::fs::{FileExt, MetadataExt};
 use std::path::{Path, PathBuf};
 
+use corvid_disk::history::folder_of;
 use corvid_disk::lockfile::follow_links;
 use corvid_history::{Files, Opened, ReadAt};
 use corvid_net::errno;
@@ -49,13 +50,10 @@ impl HistoryFolder {
     /// Of a database file, which need not exist if there is a folder.
     pub(crate) fn of(path: &Path) -> HistoryFolder {
         // A server replaces the file to which links lead, and keeps its history there.
-        let present = follow_links(path);
-        let mut folder = present.clone().into_os_string();
-        folder.push(".history");
         HistoryFolder {
             shown: shown(path),
-            present,
-            folder: folder.into(),
+            present: follow_links(path),
+            folder: folder_of(path),
             opened: Cell::new(None),
         }
     }

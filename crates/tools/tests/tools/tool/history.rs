@@ -254,6 +254,20 @@ fn the_files_are_listed_and_removed() {
             .starts_with("commits are missing before a.db: 1 rows are not as "),
         "{run:?}"
     );
+
+    // A number that is skipped is said too, to people and to scripts.
+    let sandbox = with_history();
+    fs::rename(
+        sandbox.path("a.db.history/0000000002.db.zst"),
+        sandbox.path("a.db.history/0000000003.db.zst"),
+    )
+    .expect("moved");
+    let gap = "segment 2 is missing before a.db.history/0000000003.db.zst";
+    let listing = sandbox.ok(&["history", "a.db"]);
+    assert_eq!(listing.lines().last(), Some(gap));
+    let json = sandbox.ok(&["--json", "history", "a.db"]);
+    let object = format!("{{\"gap\":\"{gap}\"}}");
+    assert_eq!(json.lines().last(), Some(object.as_str()));
 }
 
 #[test]
