@@ -10,6 +10,7 @@ pub mod compare;
 pub mod deviations;
 mod side;
 mod traffic;
+mod weak;
 
 use std::collections::BTreeMap;
 use std::io;
@@ -29,6 +30,15 @@ const CONNECTIONS: usize = 3;
 /// After this many requests the whole contents are compared, and the generator learns the existing
 /// rows.
 const SURVEY_INTERVAL: u64 = 4;
+
+/// Whether two servers can be compared further.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Progress {
+    /// The contents are the same.
+    Continues,
+    /// A documented fault of the reference has made its contents differ for good.
+    Ends,
+}
 
 /// Both servers and their common state.
 #[derive(Debug)]
@@ -85,7 +95,20 @@ impl Differential {
     ///
     /// # Errors
     /// An undocumented difference, or a broken connection.
-    pub fn step(&mut self) -> Result<(), String> {
+    pub fn step(&mut self) -> Result<Progress, String> {
+        let Err(problem) = self.compare_one() else {
+            return Ok(Progress::Continues);
+        };
+        let in_context = |error: String| format!("{problem}\nafter it: {error}");
+        if self.reference_dangles().map_err(in_context)? {
+            let reason = "the reference keeps a weak reference to a deleted row in a row that the deletion touches otherwise (docs/spec/protocol.md 5.12)";
+            *self.deviations.entry(reason).or_default() += 1;
+            return Ok(Progress::Ends);
+        }
+        Err(problem)
+    }
+
+    fn compare_one(&mut self) -> Result<(), String> {
         if self.generator.dice.chance(2) {
             return self.break_a_connection();
         }
@@ -248,6 +271,18 @@ impl Differential {
             self.generator.set_rows(table, uuids.collect());
         }
         Ok(())
+    }
+
+    /// Whether the reference has a weak reference to a row that does not exist, and our server has
+    /// none.
+    fn reference_dangles(&mut self) -> Result<bool, String> {
+        let schema = &self.generator.schema;
+        let dangles = |side: &mut Side| -> io::Result<bool> {
+            Ok(weak::has_dangling(schema, &side.contents(schema)?))
+        };
+        let in_words = |error: io::Error| error.to_string();
+        let theirs = dangles(&mut self.theirs).map_err(in_words)?;
+        Ok(theirs && !dangles(&mut self.ours).map_err(in_words)?)
     }
 
     /// Sends malformed messages on separate connections, which both servers must close.

@@ -5,10 +5,12 @@ use std::io;
 use std::time::Duration;
 
 use corvid_json::Value;
+use corvid_model::schema::Schema;
 use corvid_tests::client::{Client, Received};
 use corvid_tests::server::{Implementation, Server, Setup};
 
 use super::CONNECTIONS;
+use super::weak::Contents;
 use crate::normal::Known;
 
 /// Longest time without an answer from a server on a busy machine.
@@ -103,6 +105,33 @@ impl Side {
             }
         }
         Ok(heard)
+    }
+
+    /// Returns all rows of all tables, with this server's identities. Other messages of the first
+    /// connection are dropped.
+    pub(super) fn contents(&mut self, schema: &Schema) -> io::Result<Contents> {
+        let selects = schema.tables.keys().map(|table| {
+            let text = format!(r#"{{"op":"select","table":"{table}","where":[]}}"#);
+            Value::parse(text.as_bytes()).expect("valid JSON")
+        });
+        let params = std::iter::once(Value::string("Gen")).chain(selects);
+        let params = Value::Array(params.collect());
+        self.barriers += 1;
+        let id = format!("contents {}", self.barriers);
+        let text = format!(r#"{{"id":"{id}","method":"transact","params":{params}}}"#);
+        self.clients[0].send(text.as_bytes())?;
+        let reply = loop {
+            let message = self.receive(0)?;
+            if message.get("id").and_then(Value::as_str) == Some(&id) {
+                break message;
+            }
+        };
+        let results = reply.get("result").and_then(Value::as_array);
+        let rows = results.unwrap_or_default().iter().map(|result| {
+            let rows = result.get("rows").and_then(Value::as_array);
+            rows.unwrap_or_default().to_vec()
+        });
+        Ok(schema.tables.keys().cloned().zip(rows).collect())
     }
 
     fn barrier(&mut self, connection: usize, heard: &mut Heard) -> io::Result<()> {
