@@ -308,8 +308,9 @@ impl Member {
             && view.leader_commit() > applied;
         let is_in_touch = is_member && view.is_near();
         let is_leader = self.election.announced_term(&self.cx).is_some();
+        let is_alone = self.roster.count() == 1;
         let catching_up = &mut self.commits.catching_up;
-        let has_caught_up = catching_up.look(is_in_touch, is_leader, applied);
+        let has_caught_up = catching_up.look(is_in_touch, is_leader, is_alone, applied);
         let row = ServerRow {
             is_connected: is_in_touch && has_caught_up && !is_stuck,
             is_leader,

@@ -21,6 +21,7 @@ use crate::world::dice::Dice;
 use crate::world::disk::{Crash, SimDisk};
 use crate::world::host_faults;
 use crate::world::network::messages::{Arrival, MessageNetwork, Weather};
+use crate::world::seeds;
 use crate::world::trace::{Trace, Tracing};
 use faults::Faults;
 
@@ -123,6 +124,7 @@ impl MemberRun {
                 let bytes = file::first(&identity, &servers);
                 let seed = dice.draw();
                 let disk = SimDisk::new(seed, trace.clone(), bytes);
+                disk.keep_history(seeds::policy(seed));
                 let rate = faults.hosts.draw_rate(&mut dice);
                 let clock = Clock::new(0, dice.below(1_000_000) as u64, rate);
                 MemberHost::new(identity, disk, dice.draw(), clock)
@@ -579,6 +581,7 @@ impl MemberRun {
         let bytes = file::joining(&identity, remotes);
         let seed = self.dice.draw();
         let disk = SimDisk::new(seed, self.trace.clone(), bytes);
+        disk.keep_history(seeds::policy(seed));
         let rate = self.faults.hosts.draw_rate(&mut self.dice);
         let clock = Clock::new(self.now_ms, self.dice.below(1_000_000) as u64, rate);
         let mut host = MemberHost::new(identity, disk, self.dice.draw(), clock);

@@ -30,10 +30,24 @@ impl Request {
         Request {
             connection,
             method: method.to_owned(),
+            is_awaited: times_out(&params),
             params,
-            is_awaited: false,
         }
     }
+}
+
+/// Whether every wait of a transaction ends by itself, and one of them not at once. Damage gives
+/// waits such timeouts.
+fn times_out(params: &Value) -> bool {
+    let operations = params.as_array().unwrap_or_default().iter();
+    let waits = operations.filter(|operation| {
+        let op = operation.get("op").and_then(Value::as_str);
+        op == Some("wait")
+    });
+    let timeouts: Option<Vec<i64>> = waits
+        .map(|wait| wait.get("timeout").and_then(Value::as_integer))
+        .collect();
+    timeouts.is_some_and(|all| all.iter().any(|timeout| *timeout > 0))
 }
 
 fn parse(text: &str) -> Value {
@@ -211,9 +225,7 @@ impl Differential {
         let text = format!(
             r#"["Gen",{{"op":"wait","timeout":{timeout},"table":"{table}","where":[["id","==",-12345]],"columns":["id"],"until":"==","rows":[{{"id":1}}]}}]"#
         );
-        let mut request = Request::new(connection, "transact", parse(&text));
-        request.is_awaited = true;
-        request
+        Request::new(connection, "transact", parse(&text))
     }
 
     fn cancel(&mut self, connection: usize) -> Request {

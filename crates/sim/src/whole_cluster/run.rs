@@ -35,6 +35,7 @@ use crate::world::dice::Dice;
 use crate::world::disk::{Crash, SimDisk};
 use crate::world::host_faults;
 use crate::world::network::wires::Wires;
+use crate::world::seeds;
 use crate::world::trace::{Trace, Tracing};
 
 use clients::SimClient;
@@ -189,6 +190,7 @@ impl ClusterRun {
             let file = opening::first_file(&identity, &servers);
             let seed = dice.draw();
             let disk = SimDisk::new(seed, trace.clone(), file);
+            disk.keep_history(seeds::policy(seed));
             let rate = faults.hosts.draw_rate(&mut dice);
             let clock = Clock::new(0, dice.below(1_000_000) as u64, rate);
             hosts.push(ClusterHost::new(identity, disk, dice.draw(), clock));

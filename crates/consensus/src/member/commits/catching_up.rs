@@ -52,13 +52,21 @@ impl CatchingUp {
     }
 
     /// Whether the member has caught up. `leads`: it leads, and its database has applied the entry
-    /// that begins its leadership, so it can lack nothing.
-    pub(crate) fn look(&mut self, is_in_touch: bool, leads: bool, applied: Index) -> bool {
+    /// that begins its leadership, so it can lack nothing. `is_alone`: the committed list has no
+    /// other server, so its last leader has left, and only its own leadership counts.
+    pub(crate) fn look(
+        &mut self,
+        is_in_touch: bool,
+        leads: bool,
+        is_alone: bool,
+        applied: Index,
+    ) -> bool {
         if !is_in_touch {
             *self = CatchingUp::new(self.is_new);
             return false;
         }
-        self.has_caught_up |= leads || self.mark.is_some_and(|mark| applied >= mark);
+        let has_reached_mark = self.mark.is_some_and(|mark| applied >= mark);
+        self.has_caught_up |= leads || (has_reached_mark && !is_alone);
         self.has_caught_up
     }
 }
@@ -71,27 +79,48 @@ mod tests {
     fn the_list_that_adds_a_server_is_a_mark_unless_it_has_restarted_since() {
         for is_new in [true, false] {
             let mut it = CatchingUp::new(is_new);
-            assert!(!it.look(false, false, Index(6)), "it is joining");
+            assert!(!it.look(false, false, false, Index(6)), "it is joining");
             it.note_list(Index(7));
-            assert!(!it.look(true, false, Index(6)));
-            assert_eq!(it.look(true, false, Index(7)), is_new);
+            assert!(!it.look(true, false, false, Index(6)));
+            assert_eq!(it.look(true, false, false, Index(7)), is_new);
             it.note_commit(Index(8));
-            assert!(it.look(true, false, Index(8)));
+            assert!(it.look(true, false, false, Index(8)));
         }
     }
 
     #[test]
     fn a_member_catches_up_with_the_first_mark_each_time_it_comes_in_touch() {
         let mut it = CatchingUp::default();
-        assert!(!it.look(true, false, Index(7)), "no mark yet");
+        assert!(!it.look(true, false, false, Index(7)), "no mark yet");
         it.note_commit(Index(9));
         it.note_commit(Index(12));
-        assert!(!it.look(true, false, Index(8)));
-        assert!(it.look(true, false, Index(9)), "the first mark is enough");
-        assert!(it.look(true, false, Index(9)), "later entries do not count");
-        assert!(!it.look(false, false, Index(9)));
-        assert!(!it.look(true, false, Index(9)), "the old mark says nothing");
-        assert!(it.look(true, true, Index(9)), "a leader lacks nothing");
-        assert!(it.look(true, false, Index(9)));
+        assert!(!it.look(true, false, false, Index(8)));
+        assert!(
+            it.look(true, false, false, Index(9)),
+            "the first mark is enough"
+        );
+        assert!(
+            it.look(true, false, false, Index(9)),
+            "later entries do not count"
+        );
+        assert!(!it.look(false, false, false, Index(9)));
+        assert!(
+            !it.look(true, false, false, Index(9)),
+            "the old mark says nothing"
+        );
+        assert!(
+            it.look(true, true, false, Index(9)),
+            "a leader lacks nothing"
+        );
+        assert!(it.look(true, false, false, Index(9)));
+    }
+
+    #[test]
+    fn a_member_whose_last_leader_has_left_catches_up_when_it_leads() {
+        let mut it = CatchingUp::default();
+        it.note_commit(Index(9));
+        assert!(!it.look(true, false, true, Index(9)), "nobody leads");
+        assert!(it.look(true, true, true, Index(9)));
+        assert!(it.look(true, false, true, Index(9)), "it stays connected");
     }
 }

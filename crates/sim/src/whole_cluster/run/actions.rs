@@ -10,6 +10,7 @@ use crate::whole_cluster::opening::{self, Identity};
 use crate::world::clock::Clock;
 use crate::world::disk::SimDisk;
 use crate::world::host_faults::{self, Change, HOSTS_MAX};
+use crate::world::seeds;
 
 impl ClusterRun {
     pub(super) fn do_something(&mut self) -> Result<(), String> {
@@ -125,6 +126,7 @@ impl ClusterRun {
         let file = opening::joining_file(&identity, remotes);
         let seed = self.dice.draw();
         let disk = SimDisk::new(seed, self.trace.clone(), file);
+        disk.keep_history(seeds::policy(seed));
         let rate = self.faults.hosts.draw_rate(&mut self.dice);
         let clock = Clock::new(self.now_ms, self.dice.below(1_000_000) as u64, rate);
         let mut host = ClusterHost::new(identity, disk, self.dice.draw(), clock);
