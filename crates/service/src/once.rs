@@ -19,6 +19,7 @@
 //! names, a transaction whose key is that of a remembered commit is never executed. Memory is
 //! bounded by `IDS_MAX` and `RESULTS_BYTES_MAX`.
 
+mod numbering;
 pub(crate) mod recorded;
 
 use std::collections::{BTreeMap, HashSet, VecDeque};
@@ -32,8 +33,9 @@ pub use corvid_session::once::{announce, is_announced, transaction_id};
 use sha1::{Digest, Sha1};
 
 use crate::relayed_client::RelayedClient;
-pub use recorded::RecordedCommits;
+use numbering::Numbering;
 use recorded::{COMPACTED_MAX, RecordedCommit};
+pub use recorded::{NamedCommit, RecordedCommits, RecordedIn};
 
 /// Commits that are remembered: 16 bytes each, and about 30 after the first `transact_once`.
 const IDS_MAX: usize = 1 << 18;
@@ -205,6 +207,8 @@ pub(crate) struct OnceTable {
     generation: u32,
     /// Commits of the current generation.
     in_generation: usize,
+    /// The ids of the next commits, if a record of this run has named a seed.
+    numbering: Option<Numbering>,
     outcomes: BTreeMap<Key, Remembered>,
     /// Transactions with outcomes, oldest first; some may have been forgotten.
     results: VecDeque<Key>,
@@ -222,6 +226,7 @@ impl OnceTable {
             // first generation.
             generation: u32::from_be_bytes([0, a, b, c]),
             in_generation: 0,
+            numbering: None,
             outcomes: BTreeMap::new(),
             results: VecDeque::new(),
             bytes: 0,
@@ -270,9 +275,32 @@ impl OnceTable {
             };
             RecordedCommit { id: *id, result }
         });
-        let mut recorded = RecordedCommits::default();
-        recorded.extend(commits.collect());
-        recorded
+        RecordedCommits::new(commits.collect(), self.numbering)
+    }
+
+    /// Whether the record of the next commit must name a seed, so that a restarted server knows the
+    /// ids of this one and of later ones. `has_id`: its transaction has an id. Files of databases
+    /// whose clients send none have no lines.
+    pub(crate) fn needs_seed(&self, has_id: bool) -> bool {
+        self.numbering.is_none() && (has_id || self.has_ids())
+    }
+
+    /// A record of a commit goes to the file, with this seed if it names one. Returns the commit's
+    /// id, unless the record names it.
+    pub(crate) fn number_record(&mut self, seed: Option<Uuid>) -> Option<Uuid> {
+        match seed {
+            Some(seed) => {
+                self.numbering = Some(Numbering::begin(seed));
+                None
+            }
+            None => self.numbering.as_mut().map(Numbering::take),
+        }
+    }
+
+    /// Later records do not follow that with the seed: the file is another one, or has lost
+    /// records.
+    pub(crate) fn end_numbering(&mut self) {
+        self.numbering = None;
     }
 
     /// The id of the commit if the transaction is executed now, by the leader of this term or by a
@@ -374,6 +402,8 @@ impl OnceTable {
 
     /// Forgets the last commit, which has been undone.
     pub(crate) fn undone(&mut self, id: Uuid) {
+        // Its number must not be used for another.
+        self.end_numbering();
         if id == Uuid::ZERO {
             // Without a history, earlier commits have the same id.
             return;

@@ -102,6 +102,56 @@ fn a_restarted_server_knows_what_it_has_executed() {
     look_with_tools_of_the_reference(dir.path());
 }
 
+/// Other clients' transactions have no ids, and their commits no lines in the file.
+#[test]
+fn a_restarted_server_knows_commits_without_ids() {
+    let dir = tempfile::tempdir().expect("a directory");
+    let schema = |version: &str| {
+        json!({"name": "D", "version": version, "tables": {"T": {"isRoot": true, "columns": {
+            "n": {"type": "integer"}, "e": {"type": "integer", "ephemeral": true}}}}})
+    };
+    database_file::create(&dir.path().join("D.db"), &schema("1.0.0")).expect("a file");
+    let mut server = server(Implementation::Corvid, dir.path());
+    let mut client = server.connect().expect("a connection");
+    let mut number = 1;
+    once(&mut client, number, &Value::Null);
+    let mut seen = Vec::new();
+    for change in ["nothing", "a compaction", "a conversion", "another start"] {
+        for _ in 0..3 {
+            let insert = json!(["D", {"op": "insert", "table": "T", "row": {"n": 7}}]);
+            client.call("transact", &insert).expect("a reply");
+            seen.push(last_commit(&mut client));
+            // This commit has no record.
+            let ephemeral =
+                json!(["D", {"op": "update", "table": "T", "where": [], "row": {"e": seen.len()}}]);
+            client.call("transact", &ephemeral).expect("a reply");
+        }
+        match change {
+            "a compaction" => {
+                let done = server.control("ovsdb-server/compact", &[]);
+                done.expect("compacted");
+            }
+            "a conversion" => {
+                let params = json!(["D", schema("2.0.0")]);
+                let reply = client.call("convert", &params).expect("a reply");
+                assert!(reply["error"].is_null(), "{reply}");
+            }
+            _ => {}
+        }
+        client = restart(&mut server);
+        for commit in &seen {
+            number += 1;
+            let done = once(&mut client, number, &json!(commit));
+            assert!(
+                done["result"][0]["uuid"].is_array(),
+                "{change}: {commit}: {done}"
+            );
+        }
+    }
+    let distinct: std::collections::BTreeSet<&String> = seen.iter().collect();
+    assert_eq!(distinct.len(), seen.len());
+}
+
 /// The reference's tools and server read the file, with the lines as comments.
 fn look_with_tools_of_the_reference(folder: &Path) {
     let Some(tool) = binary::reference("ovsdb-tool") else {

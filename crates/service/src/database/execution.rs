@@ -24,6 +24,7 @@ use crate::executor::Executor;
 use crate::message::{Completion, Request};
 use crate::observers::Observers;
 use crate::once;
+use crate::once::recorded::Line;
 use crate::replies::{Answer, Commit, Origin, Outputs, Pending, PendingQueue};
 use crate::upstream::TransactionKind;
 
@@ -161,7 +162,7 @@ impl Execution<'_> {
             // Readers of the history would be told of a change, and find none.
             debug_assert!(!delta.is_empty(), "a commit changes something");
             let once = origin.once_id();
-            let txn = match (&origin, once) {
+            let mut txn = match (&origin, once) {
                 (_, Some(id)) => self
                     .executor
                     .once
@@ -175,13 +176,31 @@ impl Execution<'_> {
                 }
                 _ => None,
             };
-            if matches!(origin, Origin::Client(_)) {
+            // Commits of a source are not this server's own; entries of a cluster have ids.
+            let is_own = matches!(origin, Origin::Client(_) | Origin::Server(_));
+            let is_in_file = matches!(self.model.stored_by(self.file.exists()), StoredBy::Log);
+            let is_numbered = is_own && is_in_file && self.subscriptions.keeps_history();
+            let seed = (is_numbered && self.executor.once.needs_seed(once.is_some()))
+                .then(|| self.environment.txn_id(true));
+            if is_own && is_in_file {
                 // The id and the result that are remembered below are those that a restarted server
                 // reads from the record.
-                let named = once.map(|_| (txn, result.as_deref()));
-                self.complete_comment(&mut delta, named);
+                let is_named = once.is_some() || seed.is_some();
+                let line = is_named.then_some(Line {
+                    id: txn,
+                    seed,
+                    result: result.as_deref(),
+                });
+                Self::complete_comment(&mut delta, line);
             }
             let recorded = self.record(&delta, durable, txn, result.clone());
+            // A commit without a record has no number: a restarted server would count on without it.
+            if recorded.is_some() && is_numbered {
+                let numbered = self.executor.once.number_record(seed);
+                if let (None, Some(id)) = (once, numbered) {
+                    txn = id;
+                }
+            }
             self.subscriptions.execute(&delta, txn);
             match once {
                 Some(_) => self.executor.once.executed(txn, result),
@@ -211,14 +230,12 @@ impl Execution<'_> {
         committed
     }
 
-    /// Makes the last line of a client's comment name the commit (id and result), if its client may
-    /// send the transaction again; otherwise keeps the client's own text from looking like such a
-    /// line. Only for records of a file of its own: entries of a cluster have ids.
-    fn complete_comment(&self, delta: &mut Arc<Delta>, named: Option<(Uuid, Option<&[u8]>)>) {
-        let is_in_file = matches!(self.model.stored_by(self.file.exists()), StoredBy::Log);
-        if is_in_file && (named.is_some() || !delta.comment.is_empty()) {
+    /// Makes the last line of a commit's comment name it, or keeps the client's own text from
+    /// looking like such a line.
+    fn complete_comment(delta: &mut Arc<Delta>, line: Option<Line<'_>>) {
+        if line.is_some() || !delta.comment.is_empty() {
             // The delta is not shared yet, so nothing is copied.
-            once::recorded::complete_comment(&mut Arc::make_mut(delta).comment, named);
+            once::recorded::complete_comment(&mut Arc::make_mut(delta).comment, line);
         }
     }
 

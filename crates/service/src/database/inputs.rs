@@ -541,6 +541,7 @@ impl DatabaseService {
         }
         let last_txn = self.environment.txn_id(is_kept);
         self.executor.once.committed(last_txn);
+        self.executor.once.end_numbering();
         self.subscriptions.restart_history(is_kept, last_txn);
     }
 

@@ -682,6 +682,7 @@ impl DatabaseService {
         self.conversions.epoch = self.environment.begin_epoch();
         self.replying().abandon_initial_contents();
         self.executor.once.committed(last_txn);
+        self.executor.once.end_numbering();
         let (outputs, environment) = (&mut self.outputs, &self.environment);
         self.subscriptions
             .convert(schema, last_txn, outputs, environment);

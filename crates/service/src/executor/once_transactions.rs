@@ -74,6 +74,22 @@ impl OnceState {
         self.table.recorded()
     }
 
+    /// Whether the record of the next commit must name a seed for the ids of later ones.
+    pub(crate) fn needs_seed(&self, has_id: bool) -> bool {
+        self.table.needs_seed(has_id)
+    }
+
+    /// A record of a commit goes to the file, with this seed if it names one. Returns the commit's
+    /// id, unless the record names it.
+    pub(crate) fn number_record(&mut self, seed: Option<Uuid>) -> Option<Uuid> {
+        self.table.number_record(seed)
+    }
+
+    /// Later records do not follow that with the seed.
+    pub(crate) fn end_numbering(&mut self) {
+        self.table.end_numbering();
+    }
+
     /// The history begins anew with this commit: all others are forgotten.
     pub(crate) fn restart(&mut self, last: Uuid) {
         self.table = OnceTable::new(last);

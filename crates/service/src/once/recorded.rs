@@ -9,7 +9,11 @@
 //! corvid: txn=6731fef6-0000-4a00-9c66-2f0d8e5b7a11 results=+92b1…,1,-      insert, update, comment
 //! corvid: txn=6731fef6-0000-4a00-9c66-2f0d8e5b7a11 result=[{"rows":[]}]     any other short result
 //! corvid: txn=6731fef6-0000-4a00-9c66-2f0d8e5b7a11                           a long one, or no id
+//! corvid: txn=6731fef6-0000-4a00-9c66-2f0d8e5b7a11 ids=5f1c… results=-       later commits are numbered
 //! ```
+//!
+//! The first line of a run has the seed of a [`Numbering`], so that later commits without a line are
+//! known, too.
 //!
 //! A backup's commits have no ids of its own. If its file has lines of an earlier time, the records
 //! of these commits end them (`corvid: txn=none`).
@@ -20,12 +24,14 @@
 //! comment is never the last one.
 
 use std::collections::VecDeque;
+use std::fmt::Write as _;
 
 use bytes::Bytes;
 use corvid_data::{Recorded, Uuid};
 use corvid_json::{Kind, Reader};
 
 use super::IDS_MAX;
+use super::numbering::Numbering;
 
 /// The beginning of a line.
 const PREFIX: &str = "corvid: txn=";
@@ -37,6 +43,8 @@ pub(super) const COMPACTED_MAX: usize = 10_000;
 pub(crate) const END_LINE: &str = "corvid: txn=none";
 /// The comment line of the record without rows, before the commits.
 const HEADING: &str = "corvid: the last commits before this file was written";
+/// The beginning of the last line of that record, if the commits after it are numbered.
+const NUMBERING_PREFIX: &str = "corvid: ids=";
 
 /// A commit as a record names it.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -48,11 +56,16 @@ pub(crate) struct RecordedCommit {
 }
 
 impl RecordedCommit {
-    /// Reads a line; `None` if it is not one of ours.
-    fn parse(line: &str) -> Option<RecordedCommit> {
+    /// Reads a line, with the seed of the numbering that it begins; `None` if it is not one of ours.
+    fn parse(line: &str) -> Option<(RecordedCommit, Option<Uuid>)> {
         let rest = line.strip_prefix(PREFIX)?;
-        let (id, result) = rest.split_once(' ').unwrap_or((rest, ""));
+        let (id, mut result) = rest.split_once(' ').unwrap_or((rest, ""));
         let id = Uuid::parse(id.as_bytes())?;
+        let mut seed = None;
+        if let Some(rest) = result.strip_prefix("ids=") {
+            let (text, rest) = rest.split_once(' ').unwrap_or((rest, ""));
+            (seed, result) = (Some(Uuid::parse(text.as_bytes())?), rest);
+        }
         let result = match result.split_once('=') {
             Some(("results", items)) => Some(expand(items)?),
             Some(("result", json)) => {
@@ -61,23 +74,40 @@ impl RecordedCommit {
             }
             _ => None,
         };
-        Some(RecordedCommit {
-            id,
-            result: result.map(Bytes::from),
-        })
+        let result = result.map(Bytes::from);
+        Some((RecordedCommit { id, result }, seed))
     }
 
-    /// Appends the line, without a line feed.
-    fn write(&self, out: &mut String) {
-        write_line(out, self.id, self.result.as_deref());
+    /// The line.
+    fn line(&self) -> Line<'_> {
+        Line {
+            id: self.id,
+            seed: None,
+            result: self.result.as_deref(),
+        }
     }
 }
 
+/// The line of a commit.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Line<'a> {
+    /// The id of the commit.
+    pub(crate) id: Uuid,
+    /// The seed of the numbering that begins with it.
+    pub(crate) seed: Option<Uuid>,
+    /// The result of its transaction.
+    pub(crate) result: Option<&'a [u8]>,
+}
+
 /// Appends the line of a commit, without a line feed.
-fn write_line(out: &mut String, id: Uuid, result: Option<&[u8]>) {
+fn write_line(out: &mut String, line: Line<'_>) {
     out.push_str(PREFIX);
-    out.push_str(&id.to_string());
-    let Some(result) = result else {
+    out.push_str(&line.id.to_string());
+    if let Some(seed) = line.seed {
+        out.push_str(" ids=");
+        out.push_str(&seed.to_string());
+    }
+    let Some(result) = line.result else {
         return;
     };
     if let Some(items) = shorten(result) {
@@ -148,14 +178,14 @@ fn expand(items: &str) -> Option<Vec<u8>> {
 }
 
 /// Makes the last line of a commit's comment that of a transaction which its client may send again
-/// (`Some`: the commit's id, and the result), or any line that is not of this form.
-pub(crate) fn complete_comment(comment: &mut String, commit: Option<(Uuid, Option<&[u8]>)>) {
-    match commit {
-        Some((id, result)) => {
+/// or that begins a numbering (`Some`), or any line that is not of this form.
+pub(crate) fn complete_comment(comment: &mut String, line: Option<Line<'_>>) {
+    match line {
+        Some(line) => {
             if !comment.is_empty() {
                 comment.push('\n');
             }
-            write_line(comment, id, result);
+            write_line(comment, line);
         }
         // The client wrote it. It must not speak for a transaction.
         None if last_line(comment).starts_with(PREFIX) => comment.push('\n'),
@@ -177,58 +207,116 @@ fn last_line(comment: &str) -> &str {
     comment.rsplit_once('\n').map_or(comment, |(_, last)| last)
 }
 
-/// The commits that a record names. `has_rows`: it is the record of a commit.
-pub(crate) fn of_record(comment: Option<&str>, has_rows: bool) -> Vec<RecordedCommit> {
-    let Some(comment) = comment.filter(|comment| comment.contains(PREFIX)) else {
-        return Vec::new();
-    };
-    if has_rows {
-        return RecordedCommit::parse(last_line(comment))
-            .into_iter()
-            .collect();
-    }
-    let mut lines = comment.lines();
-    // A client's transaction without rows makes no record, but another program may write one.
-    if lines.next() != Some(HEADING) {
-        return Vec::new();
-    }
-    lines.filter_map(RecordedCommit::parse).collect()
+/// What one record of a file says about commits.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum RecordedIn {
+    /// It is the record of no commit, and says nothing.
+    Nothing,
+    /// It is the record of a commit and does not name it.
+    Unnamed,
+    /// It is the record of this commit.
+    Named(Box<NamedCommit>),
+    /// It names the last commits before the file was written.
+    Last(Box<RecordedCommits>),
+    /// It says that no earlier line counts.
+    End,
 }
 
-/// The last commits of a file that its records name, oldest first.
+/// A commit that its record names.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct NamedCommit {
+    commit: RecordedCommit,
+    /// The seed of the numbering that begins with it.
+    seed: Option<Uuid>,
+}
+
+impl RecordedIn {
+    /// Reads a transaction of a file.
+    #[must_use]
+    pub fn of(transaction: &Recorded) -> RecordedIn {
+        let comment = transaction.comment.as_deref().unwrap_or_default();
+        RecordedIn::of_comment(comment, !transaction.rows.is_empty())
+    }
+
+    /// `has_rows`: it is the record of a commit.
+    fn of_comment(comment: &str, has_rows: bool) -> RecordedIn {
+        if comment == END_LINE {
+            return RecordedIn::End;
+        }
+        if has_rows {
+            let named = RecordedCommit::parse(last_line(comment));
+            return named.map_or(RecordedIn::Unnamed, |(commit, seed)| {
+                RecordedIn::Named(Box::new(NamedCommit { commit, seed }))
+            });
+        }
+        // A client's transaction without rows makes no record, but another program may write one.
+        match comment.split_once('\n') {
+            Some((HEADING, lines)) => RecordedIn::Last(Box::new(RecordedCommits::parse(lines))),
+            _ => RecordedIn::Nothing,
+        }
+    }
+}
+
+/// The last commits of a file, oldest first, and how those after them are numbered.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct RecordedCommits {
     commits: VecDeque<RecordedCommit>,
-    /// A record says that no earlier commit counts.
-    ends_earlier: bool,
+    numbering: Option<Numbering>,
 }
 
 impl RecordedCommits {
-    /// Adds commits that follow the ones so far.
-    pub(crate) fn extend(&mut self, commits: Vec<RecordedCommit>) {
-        self.commits.extend(commits);
+    /// These commits, and the numbering of later ones.
+    pub(crate) fn new(
+        commits: VecDeque<RecordedCommit>,
+        numbering: Option<Numbering>,
+    ) -> RecordedCommits {
+        RecordedCommits { commits, numbering }
+    }
+
+    fn parse(lines: &str) -> RecordedCommits {
+        let commits = lines.lines().filter_map(RecordedCommit::parse);
+        let commits = commits.map(|(commit, _)| commit).collect();
+        let numbering = || {
+            let text = last_line(lines).strip_prefix(NUMBERING_PREFIX)?;
+            let (seed, next) = text.split_once(" next=")?;
+            Some(Numbering {
+                seed: Uuid::parse(seed.as_bytes())?,
+                next: next.parse().ok()?,
+            })
+        };
+        RecordedCommits {
+            commits,
+            numbering: numbering(),
+        }
+    }
+
+    /// Adds what the next record of the file says.
+    pub fn append(&mut self, record: RecordedIn) {
+        let numbered = match (&record, &mut self.numbering) {
+            (RecordedIn::Named(_) | RecordedIn::Unnamed, Some(numbering)) => Some(numbering.take()),
+            _ => None,
+        };
+        match record {
+            RecordedIn::Nothing => {}
+            RecordedIn::Unnamed => {
+                let commit = numbered.map(|id| RecordedCommit { id, result: None });
+                self.commits.extend(commit);
+            }
+            RecordedIn::Named(named) => {
+                self.commits.push_back(named.commit);
+                if let Some(seed) = named.seed {
+                    self.numbering = Some(Numbering::begin(seed));
+                }
+            }
+            RecordedIn::Last(last) => {
+                self.commits.extend(last.commits);
+                self.numbering = last.numbering;
+            }
+            RecordedIn::End => *self = RecordedCommits::default(),
+        }
         // The table keeps no more.
         let excess = self.commits.len().saturating_sub(IDS_MAX);
         self.commits.drain(..excess);
-    }
-
-    /// The commits that one transaction of a file names.
-    #[must_use]
-    pub fn of(transaction: &Recorded) -> RecordedCommits {
-        let has_rows = !transaction.rows.is_empty();
-        let comment = transaction.comment.as_deref();
-        RecordedCommits {
-            commits: of_record(comment, has_rows).into(),
-            ends_earlier: comment == Some(END_LINE),
-        }
-    }
-
-    /// Adds commits that follow the ones so far.
-    pub fn append(&mut self, later: RecordedCommits) {
-        if later.ends_earlier {
-            self.commits.clear();
-        }
-        self.extend(later.commits.into());
     }
 
     /// The commits, oldest first.
@@ -244,23 +332,38 @@ impl RecordedCommits {
         let mut out = HEADING.to_owned();
         for commit in &self.commits {
             out.push('\n');
-            commit.write(&mut out);
+            write_line(&mut out, commit.line());
+        }
+        if let Some(Numbering { seed, next }) = self.numbering {
+            let _ = write!(out, "\n{NUMBERING_PREFIX}{seed} next={next}");
         }
         Some(out)
     }
 
     /// The commits of such a comment.
     pub(crate) fn of_comment(comment: &str) -> RecordedCommits {
-        RecordedCommits {
-            commits: of_record(Some(comment), false).into(),
-            ends_earlier: false,
-        }
+        let mut commits = RecordedCommits::default();
+        commits.append(RecordedIn::of_comment(comment, false));
+        commits
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// The commit that a record with rows and this comment names.
+    fn named(comment: &str) -> Option<RecordedCommit> {
+        match RecordedIn::of_comment(comment, true) {
+            RecordedIn::Named(named) => Some(named.commit),
+            RecordedIn::Unnamed => None,
+            other => panic!("{other:?}"),
+        }
+    }
+
+    fn add(commits: &mut RecordedCommits, commit: RecordedCommit, seed: Option<Uuid>) {
+        commits.append(RecordedIn::Named(Box::new(NamedCommit { commit, seed })));
+    }
 
     fn commit(number: u8, result: Option<&'static str>) -> RecordedCommit {
         RecordedCommit {
@@ -285,49 +388,55 @@ mod tests {
         ] {
             let commit = commit(7, result);
             let mut comment = "why\nso".to_owned();
-            complete_comment(&mut comment, Some((commit.id, commit.result.as_deref())));
+            complete_comment(&mut comment, Some(commit.line()));
             assert!(comment.contains(line), "{comment}");
-            assert_eq!(of_record(Some(&comment), true), [commit]);
+            assert_eq!(named(&comment), Some(commit));
             assert_eq!(clients_comment(&comment), "why\nso");
         }
         let long = format!(r#"[{{"rows":["{}"]}}]"#, "x".repeat(RESULT_BYTES_MAX));
         let mut comment = String::new();
-        complete_comment(&mut comment, Some((Uuid([7; 16]), Some(long.as_bytes()))));
-        assert_eq!(of_record(Some(&comment), true), [commit(7, None)]);
+        let long = RecordedCommit {
+            result: Some(Bytes::from(long)),
+            ..commit(7, None)
+        };
+        complete_comment(&mut comment, Some(long.line()));
+        assert_eq!(named(&comment), Some(commit(7, None)));
         assert_eq!(clients_comment(&comment), "");
     }
 
     #[test]
     fn a_client_speaks_for_no_transaction() {
         let mut own = String::new();
-        commit(7, Some("[{}]")).write(&mut own);
+        write_line(&mut own, commit(7, Some("[{}]")).line());
         let mut comment = own.clone();
         complete_comment(&mut comment, None);
-        assert_eq!(of_record(Some(&comment), true), []);
+        assert_eq!(named(&comment), None);
         let mut comment = own.clone();
-        complete_comment(&mut comment, Some((Uuid([8; 16]), None)));
-        assert_eq!(of_record(Some(&comment), true), [commit(8, None)]);
-        assert_eq!(of_record(Some(&own), false), []);
+        complete_comment(&mut comment, Some(commit(8, None).line()));
+        assert_eq!(named(&comment), Some(commit(8, None)));
+        assert_eq!(RecordedIn::of_comment(&own, false), RecordedIn::Nothing);
         for odd in [
             "corvid: txn=x",
             "corvid: txn=07070707-0707-0707-0707-070707070707 results=",
             "corvid: txn=07070707-0707-0707-0707-070707070707 results=+1",
             "corvid: txn=07070707-0707-0707-0707-070707070707 result=[",
+            "corvid: txn=07070707-0707-0707-0707-070707070707 ids=x results=-",
         ] {
-            assert_eq!(of_record(Some(odd), true), [], "{odd}");
+            assert_eq!(named(odd), None, "{odd}");
         }
     }
 
     #[test]
     fn commits_of_a_source_end_the_lines_before_them() {
         let mut commits = RecordedCommits::default();
-        commits.extend(vec![commit(1, None)]);
+        add(&mut commits, commit(1, None), Some(Uuid([9; 16])));
         let replicated = Recorded {
             comment: Some(END_LINE.to_owned()),
             ..Recorded::default()
         };
-        commits.append(RecordedCommits::of(&replicated));
-        commits.extend(vec![commit(2, None)]);
+        commits.append(RecordedIn::of(&replicated));
+        commits.append(RecordedIn::Unnamed);
+        add(&mut commits, commit(2, None), None);
         assert_eq!(
             commits.to_comment().map(|text| text.lines().count()),
             Some(2)
@@ -335,12 +444,51 @@ mod tests {
     }
 
     #[test]
-    fn a_compaction_keeps_all_lines() {
+    fn a_compaction_keeps_all_lines_and_the_numbering() {
         let mut commits = RecordedCommits::default();
         assert_eq!(commits.to_comment(), None);
-        commits.extend(vec![commit(1, None), commit(2, Some("[{}]"))]);
+        commits.append(RecordedIn::Unnamed);
+        assert_eq!(commits.to_comment(), None, "no seed yet");
+        add(&mut commits, commit(1, None), None);
+        add(&mut commits, commit(2, Some("[{}]")), Some(Uuid([9; 16])));
+        commits.append(RecordedIn::Unnamed);
+        commits.append(RecordedIn::Nothing);
+        add(&mut commits, commit(3, None), None);
         let comment = commits.to_comment().expect("commits");
-        assert_eq!(RecordedCommits::of_comment(&comment), commits);
-        assert_eq!(of_record(Some(&comment), false).len(), 2);
+        let mut compacted = RecordedCommits::of_comment(&comment);
+        assert_eq!(compacted, commits);
+        assert_eq!(comment.lines().count(), 6);
+        // Numbers go on with the records that follow.
+        for commits in [&mut compacted, &mut commits] {
+            commits.append(RecordedIn::Unnamed);
+        }
+        assert_eq!(compacted, commits);
+        assert_eq!(compacted.iter().count(), 5);
+        let ids: std::collections::BTreeSet<Uuid> =
+            commits.iter().map(|commit| commit.id).collect();
+        assert_eq!(ids.len(), 5);
+    }
+
+    #[test]
+    fn a_seed_stands_between_the_id_and_the_result() {
+        let mut comment = String::new();
+        let named = commit(7, Some("[{},{\"count\":1}]"));
+        let line = Line {
+            seed: Some(Uuid([9; 16])),
+            ..named.line()
+        };
+        complete_comment(&mut comment, Some(line));
+        assert_eq!(
+            comment,
+            "corvid: txn=07070707-0707-0707-0707-070707070707 ids=09090909-0909-0909-0909-090909090909 results=-,1"
+        );
+        let seed = Some(Uuid([9; 16]));
+        assert_eq!(
+            RecordedIn::of_comment(&comment, true),
+            RecordedIn::Named(Box::new(NamedCommit {
+                commit: named,
+                seed
+            }))
+        );
     }
 }

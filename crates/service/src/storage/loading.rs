@@ -13,7 +13,7 @@ use corvid_engine::{BulkLoad, Database, Prepared, RowBuilder};
 use corvid_log::feed::{Decoded, Records};
 use corvid_log::{Cause, Damage, Extent, Feed, Job, ReadError, Source};
 
-use crate::once::RecordedCommits;
+use crate::once::{RecordedCommits, RecordedIn};
 
 /// Number of records whose rows are prefetched together before they are applied.
 const LOOK_AHEAD: usize = 8;
@@ -39,8 +39,8 @@ pub struct Irregular;
 /// The outcome of one job.
 #[derive(Debug)]
 pub enum Outcome {
-    /// Decoded transactions, in order, each with the commits that its record names.
-    Transactions(Decoded<(Prepared, RecordedCommits)>),
+    /// Decoded transactions, in order, each with what its record says about commits.
+    Transactions(Decoded<(Prepared, RecordedIn)>),
     /// A long record begins; its rows follow.
     Fill,
     /// Rows of the long record.
@@ -84,7 +84,7 @@ impl Decoder {
             Job::Records(records) => {
                 let guesses = self.guesses.load(Ordering::Relaxed);
                 let decoded = records.decode(&self.schema, |recorded| {
-                    let named = RecordedCommits::of(&recorded);
+                    let named = RecordedIn::of(&recorded);
                     (self.rows.prepare(recorded, guesses, versions), named)
                 });
                 reuse(records);
@@ -177,7 +177,7 @@ impl Loaded {
     fn apply_transactions(
         &mut self,
         decoder: &Decoder,
-        decoded: Decoded<(Prepared, RecordedCommits)>,
+        decoded: Decoded<(Prepared, RecordedIn)>,
         uuids: &mut dyn UuidSource,
     ) -> Option<Cause> {
         let count = decoded.transactions.len();

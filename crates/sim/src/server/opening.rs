@@ -9,7 +9,7 @@ use corvid_engine::Database;
 use corvid_log::load::Cause;
 use corvid_log::salvage::{self, Bytes};
 use corvid_log::{Damage, DiskFile, Ending, Load, Magic, ReadError, Rot, Source, ending};
-use corvid_service::once::RecordedCommits;
+use corvid_service::once::{RecordedCommits, RecordedIn};
 use corvid_service::storage::FileState;
 
 use crate::world::disk::Handle;
@@ -87,7 +87,7 @@ pub(crate) fn open(
         match load.next_transaction() {
             Ok(None) => break None,
             Ok(Some(transaction)) => {
-                let named = RecordedCommits::of(&transaction);
+                let named = RecordedIn::of(&transaction);
                 if let Err(error) = database.apply_recorded(transaction, uuids) {
                     break Some(load.reject(error));
                 }

@@ -136,12 +136,16 @@ impl DatabaseFile {
 
     /// Begins the new file of a conversion, while nothing is pending. It makes a compaction
     /// unnecessary.
-    pub(in super::super) fn begin_conversion(&mut self, now: Now, snapshot: Snapshot) {
+    pub(in super::super) fn begin_conversion(
+        &mut self,
+        now: Now,
+        snapshot: Snapshot,
+        recorded: RecordedCommits,
+    ) {
         self.give_up_compaction();
         let content = Content {
             snapshot,
-            // A restarted server cannot tell what became of transactions before the conversion.
-            recorded: RecordedCommits::default(),
+            recorded,
             comment: "converted by ovsdb-server",
             date_ms: now.wall_ms,
             is_diff: self.is_diff,
@@ -381,7 +385,7 @@ mod tests {
     fn a_conversion_answers_the_compaction_that_it_makes_unnecessary() {
         let mut file = file();
         assert!(file.compact(Now::default(), Some(1), contents).is_none());
-        file.begin_conversion(Now::default(), snapshot());
+        file.begin_conversion(Now::default(), snapshot(), RecordedCommits::default());
         let stale = advance(&mut file, 1, RewriteStage::Lasting);
         assert!(matches!(stale, Progress::UnderWay), "it was given up");
         let written = advance(&mut file, 2, RewriteStage::Written);
