@@ -133,11 +133,14 @@ fn names(forward: &Forward) -> impl Iterator<Item = (&'static str, &str)> {
     let client_ids = client.client_id.iter();
     let client_ids = client_ids.chain(further.clone().filter_map(|(_, name)| name.as_ref()));
     let client_id = client_ids.map(|name| ("the name in the client's certificate", &**name));
+    let description = client.description.iter();
+    let description = description.map(|text| ("the description of the client", &**text));
     let further = further.map(|(role, _)| ("the client's role", &**role));
     locks
         .chain(client_id)
         .chain(further)
         .chain([("the client's role", &*client.role)])
+        .chain(description)
 }
 
 #[cfg(test)]

@@ -5,6 +5,7 @@
 //! skipped changes no row that the filter wants.
 
 use corvid_data::{Schema, TableId, Uuid};
+use corvid_log::CommitClient;
 use memchr::memmem::Finder;
 
 use crate::change::RowChange;
@@ -20,7 +21,7 @@ pub struct Filter {
     /// Changes of this column. The insertion or deletion of a row changes the columns that differ
     /// from their defaults.
     pub column: Option<String>,
-    /// Commits whose comment contains this text.
+    /// Commits whose client or comment contains this text.
     pub client: Option<String>,
 }
 
@@ -188,11 +189,15 @@ impl<'f> Wanted<'f> {
         }
     }
 
-    /// Whether the commits with this comment are wanted.
-    pub(crate) fn wants_comment(&self, comment: Option<&str>) -> bool {
-        self.filter
-            .client
-            .as_ref()
-            .is_none_or(|client| comment.is_some_and(|comment| comment.contains(client)))
+    /// Whether the commits of this client and with this comment are wanted.
+    pub(crate) fn wants_client(
+        &self,
+        client: Option<&CommitClient>,
+        comment: Option<&str>,
+    ) -> bool {
+        self.filter.client.as_ref().is_none_or(|wanted| {
+            client.is_some_and(|client| client.mentions(wanted))
+                || comment.is_some_and(|comment| comment.contains(wanted))
+        })
     }
 }

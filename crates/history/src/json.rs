@@ -2,6 +2,7 @@
 
 use corvid_data::{Datum, wire};
 use corvid_json::{ArrayWriter, ObjectWriter, write};
+use corvid_log::CommitClient;
 
 use crate::change::{ColumnChange, RowChange};
 use crate::walk::Event;
@@ -43,6 +44,7 @@ pub fn write_event(out: &mut Vec<u8>, event: &Event<'_>) {
             id,
             file,
             date_ms,
+            client,
             comment,
             is_confirmed,
             changes,
@@ -50,6 +52,9 @@ pub fn write_event(out: &mut Vec<u8>, event: &Event<'_>) {
             write::string(object.member("event"), b"commit");
             write::string(object.member("id"), id.to_string().as_bytes());
             head(&mut object, file, *date_ms);
+            if let Some(client) = client {
+                write_client(object.member("client"), client);
+            }
             if let Some(comment) = comment {
                 write::string(object.member("comment"), comment.as_bytes());
             }
@@ -69,6 +74,28 @@ pub fn write_changes(out: &mut Vec<u8>, changes: &[RowChange]) {
         write_change(array.element(), change);
     }
     array.end();
+}
+
+fn write_client(out: &mut Vec<u8>, client: &CommitClient) {
+    let mut object = ObjectWriter::new(out);
+    let texts = [
+        ("client", &client.client),
+        ("peer", &client.peer),
+        ("role", &client.role),
+    ];
+    for (name, text) in texts {
+        if !text.is_empty() {
+            object = object.string(name, text.as_bytes());
+        }
+    }
+    if !client.via.is_empty() {
+        let mut list = ArrayWriter::new(object.member("via"));
+        for via in &client.via {
+            write::string(list.element(), via.as_bytes());
+        }
+        list.end();
+    }
+    object.end();
 }
 
 fn head(object: &mut ObjectWriter<'_>, file: &str, date_ms: Option<i64>) {

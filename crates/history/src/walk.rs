@@ -13,6 +13,7 @@ use corvid_data::{
 };
 use corvid_json::{Kind, Reader};
 use corvid_log::cluster::TransactionReader;
+use corvid_log::commit_client::{self, CommitClient};
 
 use crate::ReadAt;
 use crate::change::{Columns, RowChange};
@@ -52,7 +53,9 @@ pub enum Event<'a> {
         file: &'a str,
         /// When it was made, ms since the Unix epoch.
         date_ms: Option<i64>,
-        /// Its comments.
+        /// Its client, if its record names one.
+        client: Option<&'a CommitClient>,
+        /// Its comments, without the line of the client.
         comment: Option<&'a str>,
         /// Whether it is known to be committed.
         is_confirmed: bool,
@@ -203,21 +206,17 @@ impl Walk<'_> {
                 .read(text, &state.schema)
                 .map_err(|error| failed(&error))?;
             let (comment, date_ms) = (recorded.comment.clone(), recorded.date_ms);
+            let (client, comment) = commit_client::split(comment.as_deref().unwrap_or_default());
+            let said = Said {
+                client: client.as_ref(),
+                comment: Some(&*comment).filter(|comment| !comment.is_empty()),
+            };
             let changes = state
                 .apply(recorded, &wanted)
                 .map_err(|error| failed(&error))?;
             if is_reported
-                && wanted.wants_comment(comment.as_deref())
-                && report(
-                    file,
-                    &commit,
-                    date_ms,
-                    comment.as_deref(),
-                    changes,
-                    &wanted,
-                    sink,
-                )
-                .is_break()
+                && wanted.wants_client(said.client, said.comment)
+                && report(file, &commit, date_ms, said, changes, &wanted, sink).is_break()
             {
                 return Ok(ControlFlow::Break(()));
             }
@@ -278,11 +277,18 @@ impl Walk<'_> {
     }
 }
 
+/// What the comment of a record says.
+#[derive(Clone, Copy)]
+struct Said<'a> {
+    client: Option<&'a CommitClient>,
+    comment: Option<&'a str>,
+}
+
 fn report(
     file: &str,
     commit: &Commit<'_>,
     date_ms: Option<i64>,
-    comment: Option<&str>,
+    said: Said<'_>,
     mut changes: Vec<RowChange>,
     wanted: &Wanted<'_>,
     sink: Sink<'_>,
@@ -295,7 +301,8 @@ fn report(
         id: commit.id,
         file,
         date_ms,
-        comment,
+        client: said.client,
+        comment: said.comment,
         is_confirmed: commit.is_confirmed,
         changes: &changes,
     })

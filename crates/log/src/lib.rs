@@ -20,6 +20,7 @@
 //!                             --> rewriter                     a new file next to the present one
 //!            writer, rewrite --> disk                          appending, syncing, replacing
 //!            rewrite --> history                               keeping the replaced files
+//!            commit_client                                     who made a commit, in its comment
 //! clusters   cluster                                           records of cluster members
 //! ```
 //!
@@ -30,6 +31,7 @@
 
 mod buffer;
 pub mod cluster;
+pub mod commit_client;
 pub mod decode;
 pub mod disk;
 pub mod encode;
@@ -53,6 +55,7 @@ pub mod split;
 pub mod storage;
 pub mod writer;
 
+pub use commit_client::CommitClient;
 pub use disk::{Disk, DiskError, DiskFile, Fault};
 pub use encode::{Stamp, is_recorded, write_long_transaction, write_schema, write_transaction};
 pub use ending::{Ending, Rot};

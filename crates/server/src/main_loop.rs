@@ -109,6 +109,8 @@ pub fn run(line: CommandLine) {
         metrics,
         histories: Arc::default(),
         keep_history: line.keep_history,
+        records_clients: line.record_clients,
+        record_clients: line.record_clients,
     };
     config.limit_settings.limit(&config.client_memory);
     let mut has_audit_commands = false;

@@ -47,6 +47,8 @@ pub struct CommandLine {
     pub(crate) no_standalone_history: bool,
     /// `--keep-history`
     pub(crate) keep_history: Policy,
+    /// `--record-clients`
+    pub(crate) record_clients: bool,
     /// `--disable-file-column-diff`
     pub(crate) disable_column_diff: bool,
     /// `--disable-file-no-data-conversion`; affects clustered databases only.
@@ -88,6 +90,7 @@ enum Id {
     DisableColumnDiff,
     NoStandaloneHistory,
     KeepHistory,
+    RecordClients,
     SlowTransaction,
     AuditLog,
     AuditExclude,
@@ -198,6 +201,16 @@ fn specs() -> Vec<Spec<Id>> {
             .within(DATABASES)
             .more(
                 "POLICY is an age (`7d`, `36h`), a size (`2G`, `500M`), a number of transactions (`10000`), or several of them with commas. A compaction                  then keeps the file that it replaces, compressed, in `FILE.history`, and removes the oldest files until the policy holds. `ovsdb-tool`                  reads them. Records have priority on a full disk: history is removed before a write is refused. `\"keep-history\": \"POLICY\"` in the                  configuration file has the same effect, and `ovsdb-server/set-setting keep-history` changes the policy at run time.",
+            ),
+        Spec::long("record-clients", Arg::None, Id::RecordClients)
+            .in_full()
+            .means("", "name the client of each commit in its record in the database file")
+            .within(DATABASES)
+            .more(
+                "The line `corvid: client=NAME peer=ADDRESS role=ROLE via=...` of the record's comment has the certificate's name, the address, the role, \
+                 and the relay or cluster member that passed the transaction on. `ovsdb-tool log` shows it. Set it on all members of a cluster, once all \
+                 of them know the option. `\"record-clients\": true` in the configuration file has the same effect, and \
+                 `ovsdb-server/set-setting record-clients` changes it at run time.",
             ),
         Spec::long("slow-transaction-ms", Arg::Required, Id::SlowTransaction)
             .in_full()
@@ -325,6 +338,7 @@ impl CommandLine {
                     program::fatal(format_args!("--keep-history: {problem}"))
                 });
             }
+            Id::RecordClients => self.record_clients = true,
             Id::DisableColumnDiff => self.disable_column_diff = true,
             Id::SlowTransaction => {
                 let slow = slow_ms(&value.unwrap_or_default());

@@ -105,6 +105,10 @@ pub(crate) struct Config {
     pub(crate) histories: Arc<Histories>,
     /// The policy of the command line.
     pub(crate) keep_history: Policy,
+    /// Whether records name the clients of their commits at present.
+    pub(crate) records_clients: bool,
+    /// `--record-clients`
+    pub(crate) record_clients: bool,
 }
 
 /// The state of the main thread.
@@ -143,6 +147,8 @@ pub(crate) struct Server {
     keeps_history: bool,
     /// `keep-history` of the configuration file that was applied last.
     configured_history: Option<Policy>,
+    /// `record-clients` of the same file.
+    configured_clients: Option<bool>,
     /// A clustered database has been served since the start.
     has_clusters: bool,
     /// The scenario of `cluster/failure-test`, for members that are served later.
@@ -236,6 +242,7 @@ impl Server {
             relay_probe_interval_ms: None,
             keeps_history,
             configured_history: None,
+            configured_clients: None,
             has_clusters: false,
             failure_scenario: Scenario::Clear,
             pages: Pages::default(),

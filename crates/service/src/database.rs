@@ -183,6 +183,7 @@ impl DatabaseService {
             Setting::SelectStepsMax => self.executor.set_select_steps_max(value),
             Setting::LongAtoms => self.file.set_long_atoms(value),
             Setting::ConversionBytesMax => self.conversions.bytes_max = count,
+            Setting::RecordClients => self.file.name_clients(value != 0),
         }
     }
 
@@ -261,6 +262,7 @@ impl DatabaseService {
             is_converting: self.conversions.is_waiting(&self.file),
             held_bytes_max: self.conversions.bytes_max,
             is_diff: self.file.is_diff(),
+            names_clients: self.file.names_clients(),
         };
         (&mut self.model, parts)
     }

@@ -66,6 +66,7 @@ pub mod message;
 mod observers;
 pub mod once;
 pub mod pump;
+mod recorded_client;
 pub mod recording;
 pub mod relay;
 pub mod relayed_client;

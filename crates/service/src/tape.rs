@@ -70,15 +70,18 @@ pub enum Setting {
     LongAtoms,
     /// Bytes of records during a conversion after which all inputs wait.
     ConversionBytesMax,
+    /// Whether records name the clients of their commits: 0 or 1.
+    RecordClients,
 }
 
 /// Settings by their numbers in recordings.
-const SETTINGS: [Setting; 5] = [
+const SETTINGS: [Setting; 6] = [
     Setting::InitialRowsMax,
     Setting::UpdateRowsMax,
     Setting::SelectStepsMax,
     Setting::LongAtoms,
     Setting::ConversionBytesMax,
+    Setting::RecordClients,
 ];
 
 const THREAD: u64 = 0;

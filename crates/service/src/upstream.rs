@@ -101,6 +101,8 @@ pub(crate) struct Parts<'a> {
     pub(crate) held_bytes_max: usize,
     /// Modified rows are recorded as column differences.
     pub(crate) is_diff: bool,
+    /// Records name the clients of their commits.
+    pub(crate) names_clients: bool,
 }
 
 impl Parts<'_> {

@@ -144,6 +144,7 @@ impl Random {
             further: self.some(2, |random| {
                 (random.string(), random.coin().then(|| random.string()))
             }),
+            description: self.coin().then(|| self.string()),
             for_source: None,
         };
         Forward {

@@ -53,6 +53,9 @@ pub(super) fn write_forwards(out: &mut Vec<u8>, forwards: &[Forward], splices: &
         if !client.further.is_empty() {
             write_identities(object.member("further"), &client.further);
         }
+        if let Some(description) = &client.description {
+            write_text(&mut object, "description", description);
+        }
         splices.append(object.member("params"), &forward.params);
         object.end();
     }
@@ -119,6 +122,7 @@ pub(super) fn read_forwards(
             })?,
             None => Vec::new(),
         };
+        let description = take_string(members, "description")?;
         let params = text.slice_ref(members.required("params", Kinds::ARRAY)?);
         let client = ClientIdentity {
             role,
@@ -126,6 +130,7 @@ pub(super) fn read_forwards(
             is_read_only,
             locks,
             further,
+            description,
             for_source: None,
         };
         Ok(Forward {

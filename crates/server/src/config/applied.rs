@@ -67,6 +67,7 @@ impl AppliedConfig {
         let config = read(&self.path)?;
         server.set_history(config.standalone_history);
         server.configure_history(config.keep_history);
+        server.configure_clients(config.record_clients);
         self.remove_databases(server, &config);
         let wanted = config
             .databases

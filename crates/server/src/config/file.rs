@@ -23,6 +23,8 @@ pub(crate) struct ConfigFile {
     pub(crate) standalone_history: Option<bool>,
     /// `keep-history`; `None`: the command line's setting applies.
     pub(crate) keep_history: Option<Policy>,
+    /// `record-clients`; `None`: the command line's setting applies.
+    pub(crate) record_clients: Option<bool>,
 }
 
 /// The settings of one database.
@@ -131,13 +133,8 @@ impl Reading {
         let databases = self.databases(json.get("databases"));
         let databases =
             databases.map_err(|_| self.refuse("config: failed to parse 'databases'"))?;
-        let standalone_history = match json.get("standalone-history") {
-            None => None,
-            Some(Value::Bool(is_kept)) => Some(*is_kept),
-            Some(_) => {
-                return Err(self.refuse("config: 'standalone-history' is not a boolean"));
-            }
-        };
+        let standalone_history = self.flag(&json, "standalone-history")?;
+        let record_clients = self.flag(&json, "record-clients")?;
         let keep_history = match json.get("keep-history") {
             None => None,
             Some(Value::String(policy)) => match policy.to_string().parse() {
@@ -154,7 +151,17 @@ impl Reading {
             databases,
             standalone_history,
             keep_history,
+            record_clients,
         })
+    }
+
+    /// A boolean member.
+    fn flag(&mut self, json: &Value, name: &str) -> Result<Option<bool>, Unusable> {
+        match json.get(name) {
+            None => Ok(None),
+            Some(Value::Bool(is_set)) => Ok(Some(*is_set)),
+            Some(_) => Err(self.refuse(format_args!("config: '{name}' is not a boolean"))),
+        }
     }
 
     fn remotes(

@@ -46,6 +46,23 @@ impl Server {
         }
     }
 
+    /// Applies the file's setting for the clients in records, as [`Server::configure_history`] does
+    /// for the policy.
+    pub(crate) fn configure_clients(&mut self, are_recorded: Option<bool>) {
+        if are_recorded != self.configured_clients {
+            self.configured_clients = are_recorded;
+            self.record_clients(are_recorded.unwrap_or(self.config.record_clients));
+        }
+    }
+
+    /// Has records name the clients of later commits, or not.
+    pub(super) fn record_clients(&mut self, are_recorded: bool) {
+        if are_recorded != self.config.records_clients {
+            self.config.records_clients = are_recorded;
+            self.control_databases(|| Control::SetRecordClients(are_recorded));
+        }
+    }
+
     /// Handles SIGHUP: reopens log files by name, and rereads certificates and the configuration
     /// file. Failures are logged.
     pub(crate) fn hang_up(&mut self) {

@@ -22,7 +22,7 @@ use corvid_service::pump::Limits as PumpLimits;
 use corvid_service::replication::SourceId;
 use corvid_service::served_databases::ServedDatabases;
 use corvid_service::storage::FileState;
-use corvid_service::{DatabaseService, Model, Options, Pump, member_row, server_db};
+use corvid_service::{DatabaseService, Model, Options, Pump, Setting, member_row, server_db};
 use corvid_shell::vlog::{self, Module};
 
 use super::Server;
@@ -194,6 +194,9 @@ impl Server {
         let service = pump.service_mut();
         service.set_slow_ms(self.config.slow_ms);
         service.set_data_conversion(self.config.data_conversion);
+        if self.config.records_clients {
+            service.set(Setting::RecordClients, 1);
+        }
         service.set_client_memory(self.config.client_memory.clone());
         // Only the server itself changes `_Server`, so its commits are not audited.
         let audit = match is_server_db {

@@ -23,11 +23,12 @@ const KEEP_HISTORY: &str = "keep-history";
 const METRICS_LISTEN: &str = "metrics-listen";
 /// The answer to a setting of an audit log that does not exist.
 const NO_AUDIT: &str = "no audit log: first set audit-log to an absolute file name";
+const RECORD_CLIENTS: &str = "record-clients";
 const SLOW_TRANSACTION: &str = "slow-transaction-ms";
 const TRUSTED_RELAYS: &str = "trusted-relays";
 
 /// All settings, sorted by name.
-pub(crate) const SETTINGS: [Setting; 11] = [
+pub(crate) const SETTINGS: [Setting; 12] = [
     Setting {
         name: AUDIT_EXCLUDE,
         value: "`DB:TABLE[:COLUMN],...`, or empty",
@@ -83,6 +84,12 @@ pub(crate) const SETTINGS: [Setting; 11] = [
         effect: "starts, moves or stops the pages; counters stand still while they are off",
     },
     Setting {
+        name: RECORD_CLIENTS,
+        value: "`on` or `off`",
+        default: "`off`",
+        effect: "records of later commits name their clients, or do not",
+    },
+    Setting {
         name: SLOW_TRANSACTION,
         value: "milliseconds; 0 for none",
         default: "1000",
@@ -132,6 +139,8 @@ impl Server {
             },
             KEEP_HISTORY => config.histories.policy().to_string(),
             METRICS_LISTEN => self.pages.setting().to_owned(),
+            RECORD_CLIENTS if config.records_clients => "on".to_owned(),
+            RECORD_CLIENTS => "off".to_owned(),
             // The threshold that is never reached is shown as it is set.
             SLOW_TRANSACTION if config.slow_ms == u64::MAX => "0".to_owned(),
             SLOW_TRANSACTION => config.slow_ms.to_string(),
@@ -157,6 +166,11 @@ impl Server {
                 self.config.histories.set_policy(policy);
             }
             METRICS_LISTEN => self.set_metrics_listen(value)?,
+            RECORD_CLIENTS => self.record_clients(match value {
+                "on" => true,
+                "off" => false,
+                _ => return Err(format!("{value}: expected \"on\" or \"off\"")),
+            }),
             SLOW_TRANSACTION => {
                 self.config.slow_ms = slow_ms(value)?;
                 let slow_ms = self.config.slow_ms;

@@ -306,13 +306,14 @@ impl Clustered {
     /// It exceeds the budget, and has changed nothing.
     pub(super) fn execute_forward(
         &self,
+        origin: ForwardOrigin,
         forward: &Forward,
         budget: &mut WorkBudget,
         parts: &mut Parts<'_>,
     ) -> Result<Executed, TooLong> {
         // A follower's commit would be in no log.
         assert!(self.led_term().is_some(), "a leader executes for others");
-        executing::execute(forward, budget, self.proposals.limits(), parts)
+        executing::execute(origin, forward, budget, self.proposals.limits(), parts)
     }
 
     /// Tells the member that has forwarded a transaction about its outcome.

@@ -25,6 +25,7 @@ use crate::message::{Completion, Request};
 use crate::observers::Observers;
 use crate::once;
 use crate::once::recorded::Line;
+use crate::recorded_client;
 use crate::replies::{Answer, Commit, Origin, Outputs, Pending, PendingQueue};
 use crate::upstream::TransactionKind;
 
@@ -63,14 +64,33 @@ impl Execution<'_> {
             uuids,
             locks: &locks,
         };
-        let outcome = self
+        let mut outcome = self
             .database
             .execute_within(request.params(), &mut context, budget)?;
+        // Before its length is judged.
+        if self.has_records() {
+            let names_clients = self.file.names_clients();
+            let client = || names_clients.then(|| recorded_client::of_request(request));
+            recorded_client::complete_outcome(&mut outcome, client);
+        }
         let is_diff = self.file.is_diff();
         Ok(match self.model.member() {
             Some(member) => member.limit_entry(outcome, self.database, is_diff),
             None => outcome,
         })
+    }
+
+    /// Whether commits have records.
+    fn has_records(&self) -> bool {
+        let stored_by = self.model.stored_by(self.file.exists());
+        !matches!(stored_by, StoredBy::Execution)
+    }
+
+    /// Makes the comment of a commit of the server itself name the server, if records name clients.
+    pub(super) fn name_server(&self, delta: &mut Arc<Delta>) {
+        if self.has_records() && self.file.names_clients() {
+            recorded_client::complete(delta, Some(&recorded_client::of_server()));
+        }
     }
 
     /// Queues the reply of an executed request, or blocks it. Returns its commit.

@@ -29,6 +29,8 @@ pub(super) struct DatabaseFile {
     growth: Option<Growth>,
     /// Modified rows are recorded as column differences.
     is_diff: bool,
+    /// Records name the clients of their commits.
+    names_clients: bool,
     records: Records,
     rewrites: Rewrites,
     /// For the storage, in order.
@@ -43,6 +45,7 @@ impl DatabaseFile {
         DatabaseFile {
             growth,
             is_diff,
+            names_clients: false,
             records: Records::default(),
             rewrites: Rewrites::default(),
             requests: Vec::new(),
@@ -56,6 +59,7 @@ impl DatabaseFile {
         let DatabaseFile {
             growth: _,
             is_diff: _,
+            names_clients: _,
             // Each of these is of a pending commit, which reports itself.
             records: _,
             rewrites,
@@ -80,6 +84,16 @@ impl DatabaseFile {
     /// Has modified rows recorded as column differences from now on.
     pub(super) fn enable_column_diff(&mut self) {
         self.is_diff = true;
+    }
+
+    /// Whether records name the clients of their commits.
+    pub(super) fn names_clients(&self) -> bool {
+        self.names_clients
+    }
+
+    /// Has records name the clients of their commits from now on, or not.
+    pub(super) fn name_clients(&mut self, names_clients: bool) {
+        self.names_clients = names_clients;
     }
 
     /// The position of the next record.

@@ -298,12 +298,14 @@ impl DatabaseService {
                 once: forward.once.map(|once| once.id.0),
             };
             match forward.method {
-                ForwardMethod::Transact => match self.execute_forward(now, &forward, budget)? {
-                    Ok(executed) => self.queue_forwarded(now, forwarded, executed),
-                    Err(TooLong) => {
-                        return event_of(origin, std::iter::once(forward).chain(forwards));
+                ForwardMethod::Transact => {
+                    match self.execute_forward(now, (origin, &forward), budget)? {
+                        Ok(executed) => self.queue_forwarded(now, forwarded, executed),
+                        Err(TooLong) => {
+                            return event_of(origin, std::iter::once(forward).chain(forwards));
+                        }
                     }
-                },
+                }
                 ForwardMethod::Convert if is_first => {
                     member.convert_for(forwarded);
                     self.convert_forward(now, &forward);
@@ -323,12 +325,12 @@ impl DatabaseService {
     fn execute_forward(
         &mut self,
         now: Now,
-        forward: &Forward,
+        (origin, forward): (ForwardOrigin, &Forward),
         budget: &mut WorkBudget,
     ) -> Option<Result<Executed, TooLong>> {
         let (model, mut parts) = self.model_and_parts(now);
         let member = model.member()?;
-        Some(member.execute_forward(forward, budget, &mut parts))
+        Some(member.execute_forward(origin, forward, budget, &mut parts))
     }
 
     /// Queues the answer to a forwarded transaction. Its commit is proposed.

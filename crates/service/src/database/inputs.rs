@@ -516,6 +516,7 @@ impl DatabaseService {
             Control::SetSlow(threshold_ms) => self.set_slow_ms(threshold_ms),
             Control::SetAudited(is_audited) => self.set_audited(is_audited),
             Control::SetHistory(is_kept) => self.set_history(is_kept),
+            Control::SetRecordClients(are_recorded) => self.file.name_clients(are_recorded),
             Control::ShowStatus(statuses) => self.show_status(now, &statuses),
             Control::ShowIndex(applied) => {
                 let index = Index(self.environment.number(|| applied.take().0));

@@ -267,11 +267,14 @@ impl DatabaseService {
         };
         if let Outcome::Done {
             result,
-            delta,
+            mut delta,
             durable,
             ..
         } = self.database.execute(params, &mut context)
         {
+            if let Some(delta) = &mut delta {
+                self.execution(now).name_server(delta);
+            }
             let origin = Origin::Server(params.to_vec());
             let committed = delta.clone();
             self.execution(now)

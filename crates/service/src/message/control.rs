@@ -66,6 +66,8 @@ pub enum Control {
     SetHistory(bool),
     /// Whether to write an audit trail from now on.
     SetAudited(bool),
+    /// Whether records name the clients of their commits from now on.
+    SetRecordClients(bool),
     /// Report the database's state; answered by [`ControlAnswer::Report`].
     Report(u64),
     /// Log changes of this table's rows, or stop. Not answered; an unknown table is ignored.
@@ -94,6 +96,7 @@ recorded! { Control:
     14 (statuses) => [Control::ShowStatus(statuses)];
     15 () => [Control::EnableNoDataConversion];
     16 (applied) => [Control::ShowIndex(applied)];
+    17 (are_recorded) => [Control::SetRecordClients(are_recorded)];
 }
 
 /// The answer of a database to a [`Control`] message with a number.
@@ -155,6 +158,7 @@ impl Control {
             | Control::SetSlow(_)
             | Control::SetAudited(_)
             | Control::SetHistory(_)
+            | Control::SetRecordClients(_)
             | Control::ShowStatus(_)
             | Control::ShowIndex(_)
             | Control::LogRows(..) => None,

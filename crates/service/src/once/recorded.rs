@@ -23,18 +23,18 @@
 //! transaction was not executed after it, as in memory. A line that a client wrote as its own
 //! comment is never the last one.
 
+use std::borrow::Cow;
 use std::collections::VecDeque;
 use std::fmt::Write as _;
 
 use bytes::Bytes;
 use corvid_data::{Recorded, Uuid};
 use corvid_json::{Kind, Reader};
+use corvid_log::commit_client::{self, TRANSACTION_PREFIX as PREFIX};
 
 use super::IDS_MAX;
 use super::numbering::Numbering;
 
-/// The beginning of a line.
-const PREFIX: &str = "corvid: txn=";
 /// The longest result in a line, bytes.
 const RESULT_BYTES_MAX: usize = 4096;
 /// Commits of which a compaction writes lines.
@@ -193,14 +193,15 @@ pub(crate) fn complete_comment(comment: &mut String, line: Option<Line<'_>>) {
     }
 }
 
-/// A commit's comment without our line, for people.
-pub(crate) fn clients_comment(comment: &str) -> &str {
+/// A commit's comment without our lines, for people.
+pub(crate) fn clients_comment(comment: &str) -> Cow<'_, str> {
     let last = last_line(comment);
-    if !last.starts_with(PREFIX) {
-        return comment;
+    let mut rest = comment;
+    if last.starts_with(PREFIX) {
+        rest = &comment[..comment.len() - last.len()];
+        rest = rest.strip_suffix('\n').unwrap_or(rest);
     }
-    let rest = &comment[..comment.len() - last.len()];
-    rest.strip_suffix('\n').unwrap_or(rest)
+    commit_client::split(rest).1
 }
 
 fn last_line(comment: &str) -> &str {

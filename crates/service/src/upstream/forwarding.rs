@@ -31,6 +31,7 @@ use crate::barrier::{Activity, UnderWay};
 use crate::environment::Environment;
 use crate::message::{DatabaseMethod, Request, SourceRequest, ToDatabase};
 use crate::once;
+use crate::recorded_client;
 use crate::replies::{Answer, Outputs, Reason};
 
 /// The requests in flight, and the server that they are for.
@@ -445,6 +446,9 @@ fn compose_forward(
         _ => Eid(environment.fresh()),
     };
     let mut client = identity_of(request, locks.clone());
+    if !is_relay && parts.names_clients {
+        client.description = Some(recorded_client::describe(request));
+    }
     if is_relay && method == ForwardMethod::Transact {
         // Guards are made of the newest rules that the relay has.
         let forms = for_source(parts.database, request)?;

@@ -33,6 +33,7 @@ pub(crate) fn identity_of(request: &Request, locks: Vec<String>) -> ClientIdenti
         is_read_only: request.is_read_only(),
         locks,
         further: identities.collect(),
+        description: None,
         for_source: None,
     }
 }

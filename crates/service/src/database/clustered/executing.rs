@@ -17,6 +17,7 @@ use corvid_log::cluster::Index;
 use super::entry_limit::EntryLimits;
 use crate::job::Derived;
 use crate::once::{CANCELED, Once};
+use crate::recorded_client;
 use crate::replies::Answer;
 use crate::upstream::{Parts, execute_for};
 
@@ -61,6 +62,7 @@ impl Executed {
 /// # Errors
 /// It exceeds the budget, and has changed nothing.
 pub(super) fn execute(
+    origin: ForwardOrigin,
     forward: &Forward,
     budget: &mut WorkBudget,
     limits: &EntryLimits,
@@ -75,7 +77,11 @@ pub(super) fn execute(
     }
     let mut uuids = Derived::from(forward.id.0);
     let text = (&*forward.params, &forward.client, forward.elapsed_ms);
-    let outcome = execute_for(text, &mut uuids, budget, parts)?;
+    let mut outcome = execute_for(text, &mut uuids, budget, parts)?;
+    // Before its length is judged.
+    let names_clients = parts.names_clients;
+    let client = || names_clients.then(|| recorded_client::of_forward(origin, &forward.client));
+    recorded_client::complete_outcome(&mut outcome, client);
     let outcome = limits.limit_entry(outcome, parts.database, parts.is_diff);
     let outcome = match limits.limit_result(outcome, parts.database) {
         Ok(outcome) => outcome,

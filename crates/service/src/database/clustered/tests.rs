@@ -79,6 +79,7 @@ impl Run {
             is_converting: false,
             held_bytes_max: usize::MAX,
             is_diff: true,
+            names_clients: false,
         };
         act(&mut self.cluster, &mut parts)
     }

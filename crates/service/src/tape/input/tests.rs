@@ -170,6 +170,7 @@ fn controls() -> Vec<Pinned> {
             Control::ShowIndex(AppliedIndex::new("D", Index(0))),
             "10-0144",
         ),
+        order(Control::SetRecordClients(true), "11-01"),
     ]
 }
 

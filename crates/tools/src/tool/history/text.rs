@@ -3,6 +3,7 @@
 //! ```text
 //! commit 5f36b2ea2906
 //! Date:    2026-11-28T10:00:00.123Z
+//! Client:  ssl:192.0.2.7:50122 (client "hv1", role "ovn-controller")
 //!
 //!     ovs-vsctl: set port p1 tag=6
 //!
@@ -80,6 +81,7 @@ impl<W: Write> Printer<W> {
             Event::Commit {
                 id,
                 date_ms,
+                client,
                 comment,
                 is_confirmed,
                 changes,
@@ -92,6 +94,9 @@ impl<W: Write> Printer<W> {
                 };
                 writeln!(self.out, "commit {id}{note}")?;
                 self.date(*date_ms)?;
+                if let Some(client) = client {
+                    writeln!(self.out, "Client:  {}", output::part(&client.to_string()))?;
+                }
                 if let Some(comment) = comment {
                     self.out.write_all(b"\n")?;
                     for line in comment.split('\n') {
