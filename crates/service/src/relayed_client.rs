@@ -82,7 +82,8 @@ impl RelayedClient {
     }
 
     /// Reads a description from JSON; `None` if it is not understood or exceeds a limit.
-    pub(crate) fn parse(raw: &[u8]) -> Option<RelayedClient> {
+    #[must_use]
+    pub fn parse(raw: &[u8]) -> Option<RelayedClient> {
         if raw.len() > TEXT_BYTES_MAX {
             return None;
         }

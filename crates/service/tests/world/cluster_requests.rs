@@ -4,13 +4,14 @@ use corvid_data::Uuid;
 use corvid_monitor::SessionId;
 use corvid_service::message::{DatabaseMethod, Request, ToDatabase};
 use corvid_service::once::Once;
+use corvid_service::relayed_client::RelayedClient;
 
 use crate::cluster::{Cluster, FIRST};
 
 impl Cluster {
     /// A client sends a request; `params` is the text of its array.
     pub(crate) fn ask(&mut self, id: SessionId, number: u64, method: DatabaseMethod, params: &str) {
-        self.send(id, number, method, params, None);
+        self.send(id, number, method, params, (None, None));
     }
 
     /// A client sends a transaction that it may send again.
@@ -22,7 +23,17 @@ impl Cluster {
         once: Once,
     ) {
         let params = format!(r#"["A",{operations}]"#);
-        self.send(id, number, DatabaseMethod::Transact, &params, Some(once));
+        let once = (Some(once), None);
+        self.send(id, number, DatabaseMethod::Transact, &params, once);
+    }
+
+    /// A relay sends a transaction of the client that `told` describes.
+    pub(crate) fn relay(&mut self, id: SessionId, number: u64, operations: &str, told: &str) {
+        let params = format!(r#"["A",{operations}]"#);
+        let client = RelayedClient::parse(told.as_bytes()).map(Box::new);
+        assert!(client.is_some(), "{told}");
+        let client = (None, client);
+        self.send(id, number, DatabaseMethod::Transact, &params, client);
     }
 
     /// The last commit that a member has applied, which its clients may have seen.
@@ -39,7 +50,7 @@ impl Cluster {
         number: u64,
         method: DatabaseMethod,
         params: &str,
-        once: Option<Once>,
+        (once, client): (Option<Once>, Option<Box<RelayedClient>>),
     ) {
         let session = &self.sessions[&id];
         let request = Request {
@@ -55,7 +66,7 @@ impl Cluster {
             blocked: false,
             foreign_monitors: Vec::new(),
             once,
-            client: None,
+            client,
         };
         let node = session.node;
         self.nodes[node]

@@ -242,6 +242,17 @@ impl Disk {
         self.failures = lock(&self.platter.0).failures;
     }
 
+    /// The comments of the records in the file, `-` for one without.
+    pub(crate) fn comments(&self) -> Vec<String> {
+        let file = lock(&self.platter.0).name.bytes();
+        let mut load = Load::open(&file[..]).expect("the file begins with a schema");
+        let mut comments = Vec::new();
+        while let Some(recorded) = load.next_transaction().expect("the file is whole") {
+            comments.push(recorded.comment.unwrap_or_else(|| "-".to_owned()));
+        }
+        comments
+    }
+
     /// The database in the file.
     pub(crate) fn load(&self, uuids: &mut dyn UuidSource) -> Database {
         let file = lock(&self.platter.0).name.bytes();

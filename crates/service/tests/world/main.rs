@@ -32,6 +32,7 @@ mod ordering;
 mod poison;
 mod positions;
 mod random;
+mod recorded_clients;
 mod recording;
 mod relay_depth;
 mod relay_locks;
