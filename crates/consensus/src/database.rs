@@ -147,8 +147,8 @@ pub struct ClientIdentity {
     /// For a client of relays: further roles under which its transactions are checked, each with
     /// its common name. All of them must allow a transaction.
     pub further: Vec<(String, Option<String>)>,
-    /// What the record of its commit says about it, if members record clients; the databases of
-    /// members know the form.
+    /// Its description in the record of the commit, if members record clients; their databases know
+    /// the form.
     pub description: Option<String>,
     /// For a relay's request only: how to send it to the source. Never sent to other members.
     pub for_source: Option<Box<ForSource>>,

@@ -206,17 +206,17 @@ impl Walk<'_> {
                 .read(text, &state.schema)
                 .map_err(|error| failed(&error))?;
             let (comment, date_ms) = (recorded.comment.clone(), recorded.date_ms);
-            let (client, comment) = commit_client::split(comment.as_deref().unwrap_or_default());
-            let said = Said {
+            let (client, text) = commit_client::split(comment.as_deref().unwrap_or_default());
+            let comment = CommitComment {
                 client: client.as_ref(),
-                comment: Some(&*comment).filter(|comment| !comment.is_empty()),
+                text: Some(&*text).filter(|text| !text.is_empty()),
             };
             let changes = state
                 .apply(recorded, &wanted)
                 .map_err(|error| failed(&error))?;
             if is_reported
-                && wanted.wants_client(said.client, said.comment)
-                && report(file, &commit, date_ms, said, changes, &wanted, sink).is_break()
+                && wanted.wants_client(comment.client, comment.text)
+                && report(file, &commit, date_ms, comment, changes, &wanted, sink).is_break()
             {
                 return Ok(ControlFlow::Break(()));
             }
@@ -277,18 +277,18 @@ impl Walk<'_> {
     }
 }
 
-/// What the comment of a record says.
+/// The comment of a record, in parts.
 #[derive(Clone, Copy)]
-struct Said<'a> {
+struct CommitComment<'a> {
     client: Option<&'a CommitClient>,
-    comment: Option<&'a str>,
+    text: Option<&'a str>,
 }
 
 fn report(
     file: &str,
     commit: &Commit<'_>,
     date_ms: Option<i64>,
-    said: Said<'_>,
+    comment: CommitComment<'_>,
     mut changes: Vec<RowChange>,
     wanted: &Wanted<'_>,
     sink: Sink<'_>,
@@ -301,8 +301,8 @@ fn report(
         id: commit.id,
         file,
         date_ms,
-        client: said.client,
-        comment: said.comment,
+        client: comment.client,
+        comment: comment.text,
         is_confirmed: commit.is_confirmed,
         changes: &changes,
     })

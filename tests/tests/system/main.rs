@@ -47,6 +47,7 @@ mod programs;
 mod progress;
 mod python;
 mod readers;
+mod recorded_clients;
 mod recording;
 mod relay;
 mod restore;

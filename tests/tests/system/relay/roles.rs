@@ -237,6 +237,7 @@ fn a_trusted_relay_speaks_for_its_clients_and_the_audit_logs_name_them() {
         let mut options = conf(folder, &format!("source-{is_trusted}"));
         options.extend(tls(folder, "source"));
         options.push(format!("--audit-log={}", audit("source").display()));
+        options.push("--record-clients".to_owned());
         if is_trusted {
             options.push("--trusted-relays=other,relay".to_owned());
         }
@@ -277,6 +278,12 @@ fn a_trusted_relay_speaks_for_its_clients_and_the_audit_logs_name_them() {
                 (&json!("relay"), &json!("host")),
                 "{who}"
             );
+            let text = fs::read_to_string(source.dir.path().join("db.db")).expect("a file");
+            let (_, line) = text.split_once("corvid: client=hv1 ").expect("a line");
+            let line = line.split('"').next().unwrap_or_default();
+            let is_named = line.starts_with("peer=ssl:127.0.0.1:")
+                && line.contains(" role=host via=relay:relay@ssl:127.0.0.1:");
+            assert!(is_named, "{line}");
         } else {
             let denied = records(&audit("source"), "denied");
             assert!(

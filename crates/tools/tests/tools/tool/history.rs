@@ -186,6 +186,71 @@ fn a_plain_file_and_a_history_have_the_same_log() {
 }
 
 #[test]
+fn the_client_of_a_commit_is_shown_and_matched_apart_from_its_comment() {
+    let sandbox = Sandbox::new();
+    let hv1 = "corvid: client=hv%201 peer=ssl:192.0.2.7:50122 role=host via=member:1";
+    let txn = "corvid: txn=6731fef6-0000-4a00-9c66-2f0d8e5b7a11 results=1";
+    let row = |n: u32| format!(r#""{ROW}":{{"i":{n}}}"#);
+    let records = [
+        record(SCHEMA),
+        commit(0, hv1, &row(1)),
+        commit(1, &format!("why\\n{hv1}\\n{txn}"), &row(2)),
+        // A client that wrote such a line, before ours and before an empty one.
+        commit(2, &format!("{hv1}\\ncorvid: client= peer=unix#3"), &row(3)),
+        commit(3, &format!("{hv1}\\n"), &row(4)),
+    ];
+    sandbox.write("a.db", &records.concat());
+    let client = "Client:  ssl:192.0.2.7:50122 (client \"hv 1\", role \"host\") via member:1";
+    let log = sandbox.ok(&["log", "a.db"]);
+    let heads: Vec<&str> = without_ids_and_changes(&log);
+    let date = |second: u32| format!("Date:    2023-11-14T22:13:2{second}.000Z");
+    let of_client = |line: &str| format!("    {line}");
+    let expected = [
+        date(0),
+        client.to_owned(),
+        date(1),
+        client.to_owned(),
+        of_client("why"),
+        of_client(txn),
+        date(2),
+        "Client:  unix#3".to_owned(),
+        of_client(hv1),
+        date(3),
+        of_client(hv1),
+        "    ".to_owned(),
+    ];
+    assert_eq!(heads, expected, "{log}");
+    for (text, found) in [
+        ("hv 1", &[1, 2][..]),
+        ("(client \"hv 1\"", &[1, 2]),
+        ("192.0.2.7:5", &[1, 2, 3, 4]),
+        ("unix#3", &[3]),
+        ("member:1", &[1, 2, 3, 4]),
+        ("why", &[2]),
+        ("nobody", &[]),
+    ] {
+        let option = format!("--client={text}");
+        let log = sandbox.ok(&["--json", &option, "log", "a.db"]);
+        let is_in = |n: &u32| log.contains(&format!(r#"new":{n}}}"#));
+        let listed: Vec<u32> = (1..=4).filter(is_in).collect();
+        assert_eq!(listed, found, "{text}: {log}");
+    }
+    let json = sandbox.ok(&["--json", "--until=HEAD~2", "-n", "1", "log", "a.db"]);
+    let client = r#""client":{"client":"hv 1","peer":"ssl:192.0.2.7:50122","role":"host","via":["member:1"]},"comment":"why\ncorvid: txn="#;
+    assert!(json.contains(client), "{json}");
+}
+
+/// The lines of commits with dates, clients and comments.
+fn without_ids_and_changes(log: &str) -> Vec<&str> {
+    let is_head = |line: &&str| {
+        ["Date:", "Client:", "    "]
+            .iter()
+            .any(|it| line.starts_with(it))
+    };
+    log.lines().filter(is_head).collect()
+}
+
+#[test]
 fn the_files_are_listed_and_removed() {
     let sandbox = with_history();
     let listing = sandbox.ok(&["history", "a.db"]);
