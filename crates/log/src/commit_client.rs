@@ -175,9 +175,15 @@ fn escaped(value: &str) -> String {
 }
 
 fn write_value(out: &mut String, value: &str) {
-    let end = value.floor_char_boundary(VALUE_BYTES_MAX);
-    for byte in value[..end].bytes() {
-        if byte.is_ascii_graphic() && !matches!(byte, b'%' | b'"' | b'\\') {
+    let value = &value[..value.floor_char_boundary(VALUE_BYTES_MAX)];
+    let is_plain = |byte: u8| byte.is_ascii_graphic() && !matches!(byte, b'%' | b'"' | b'\\');
+    // Mostly nothing is escaped.
+    if value.bytes().all(is_plain) {
+        out.push_str(value);
+        return;
+    }
+    for byte in value.bytes() {
+        if is_plain(byte) {
             out.push(char::from(byte));
         } else {
             out.push('%');

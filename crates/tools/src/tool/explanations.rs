@@ -51,16 +51,17 @@ All commands for history work on standalone files and on those of a cluster's me
 to DB. If DB does not exist, they read the folder alone. `zstd -d` decompresses a segment to an ordinary database file.";
 
 const LOG: &str = "\
-Prints the commits with their changes, oldest first. A commit has its id, its time in UTC, its client if the server \
-recorded it (`--record-clients` of `ovsdb-server`), and its comment. A changed row has its table, its name if it has one, and its UUID; `-` is before a value or element that is no longer there, `+` before a new one. With `-n` only the last \
-commits are printed.
+Prints the commits with their changes, oldest first. A commit has its id, its time in UTC, its client if the server recorded it \
+(`--record-clients` of `ovsdb-server`), and its comment. A changed row has its table, its name if it has one, and its UUID; `-` is before a \
+value or element that is no longer there, `+` before a new one. With `-n` only the last commits are printed.
 
-The options select: rows of a table, a row by its UUID or the beginning of that, rows of which one column has changed, commits whose \
-client or comment contains a text, and a time. Without `--since` the listing begins with the contents that the oldest file begins with.
+The options select: rows of a table, a row by its UUID or the beginning of that, rows of which one column has changed, commits whose client \
+or comment contains a text, and a time. Without `--since` the listing begins with the contents that the oldest file begins with.
 
 With `--json` each commit is one line: an object with `event` (`commit`, or `begin`, `schema` for a conversion, `gap` for commits that are \
-missing), `id`, `date` (ms since the Unix epoch), `file`, `client` (`client`, the name in its certificate, `peer`, `role`, `via`), `comment`, and `changes`: `table`, `row`, `op` (`insert`, `modify`, `delete`), \
-and `columns`, which have `old` and `new`, or for sets and maps `removed` and `added`.
+missing), `id`, `date` (ms since the Unix epoch), `file`, `client` (`client`, the name in its certificate, `peer`, `role`, `via`), \
+`comment`, and `changes`: `table`, `row`, `op` (`insert`, `modify`, `delete`), and `columns`, which have `old` and `new`, or for sets and \
+maps `removed` and `added`.
 
 In a member's file, entries at its end may not be known to be committed. They are marked: `confirmed` is false.";
 

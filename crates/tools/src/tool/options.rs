@@ -95,7 +95,10 @@ const SPECS: [Spec<Id>; 18] = [
         .means("COLUMN", "log, diff: rows whose COLUMN has changed only")
         .in_full(),
     Spec::long("client", Arg::Required, Id::Client)
-        .means("TEXT", "log: commits with TEXT in their client or comment only")
+        .means(
+            "TEXT",
+            "log: commits with TEXT in their client or comment only",
+        )
         .in_full(),
     Spec::long("json", Arg::None, Id::Json)
         .means("", "history, log, diff: print JSON, one object on a line")
