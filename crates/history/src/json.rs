@@ -1,10 +1,13 @@
-//! Events and changes as JSON: one object for each, for programs (`log --json`).
+//! Files, events and changes as JSON: one object for each, for programs (`--json`, `read_history`).
 
 use corvid_data::{Datum, wire};
 use corvid_json::{ArrayWriter, ObjectWriter, write};
 use corvid_log::CommitClient;
 
+use crate::ReadAt;
 use crate::change::{ColumnChange, RowChange};
+use crate::error::HistoryError;
+use crate::part::Part;
 use crate::walk::Event;
 
 /// Appends an event as one object.
@@ -65,6 +68,44 @@ pub fn write_event(out: &mut Vec<u8>, event: &Event<'_>) {
         }
     }
     object.end();
+}
+
+/// Appends what a file of the history has as one object (`history --json`).
+///
+/// # Errors
+/// The file cannot be read, or is not a database.
+pub fn write_part<F: ReadAt>(out: &mut Vec<u8>, part: &Part<F>) -> Result<(), HistoryError> {
+    let index = part.index()?;
+    let integer = |object: &mut ObjectWriter<'_>, name: &str, value: u64| {
+        let value = i64::try_from(value).unwrap_or(i64::MAX);
+        write::integer(object.member(name), value);
+    };
+    let mut object = ObjectWriter::new(out);
+    if let Some(number) = part.number() {
+        integer(&mut object, "number", number);
+    }
+    write::string(object.member("file"), part.name().as_bytes());
+    write::string(object.member("database"), index.identity.name.as_bytes());
+    write::string(
+        object.member("schema_version"),
+        index.identity.version.as_bytes(),
+    );
+    write::boolean(object.member("compressed"), part.is_segment());
+    integer(&mut object, "bytes", index.bytes);
+    integer(&mut object, "text_bytes", index.text_length);
+    integer(&mut object, "records", index.records);
+    integer(&mut object, "transactions", index.transactions);
+    if let Some((first_ms, last_ms)) = index.dates_ms {
+        write::integer(object.member("first"), first_ms);
+        write::integer(object.member("last"), last_ms);
+    }
+    object.end();
+    Ok(())
+}
+
+/// Appends a description of missing files as one object, which comes after those of the files.
+pub fn write_gap(out: &mut Vec<u8>, gap: &str) {
+    ObjectWriter::new(out).string("gap", gap.as_bytes()).end();
 }
 
 /// Appends changes as an array of objects.

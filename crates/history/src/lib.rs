@@ -46,5 +46,5 @@ pub use part::Part;
 pub use policy::{Policy, PolicyError};
 pub use read_at::ReadAt;
 pub use segment::{Index, SegmentError, SegmentWriter, Summary, read_index};
-pub use timeline::{Files, Opened, Position, Timeline};
-pub use walk::{Event, Range};
+pub use timeline::{Bound, Files, Opened, Position, Timeline};
+pub use walk::{Event, Range, Step};

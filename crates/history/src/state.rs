@@ -4,7 +4,7 @@
 //! standalone file's contents are inserted while they are read, in runs of rows. Of a member's file
 //! the text of the snapshot is in memory too.
 
-use corvid_data::{Arc, HashSeed, UuidSource};
+use corvid_data::{Arc, HashSeed, Schema, UuidSource};
 use corvid_engine::{BulkLoad, Database, RowBuilder};
 use corvid_log::cluster::TransactionReader;
 use corvid_log::{Feed, Job, Load, Source};
@@ -34,6 +34,31 @@ impl<F: ReadAt> Timeline<F> {
             Kind::Standalone => standalone(part, position.end, seed, uuids),
             Kind::Clustered => clustered(part, position.place, seed, uuids),
         }
+    }
+}
+
+impl<F: ReadAt> Timeline<F> {
+    /// The schema that the database had at a position. Rows are not read; in a member's file all
+    /// entries are.
+    ///
+    /// # Errors
+    /// A file is damaged.
+    pub fn schema_at(&self, position: Position) -> Result<Arc<Schema>, HistoryError> {
+        let part = &self.parts()[position.part];
+        let mut commits = self.commits(position.part)?;
+        let mut schema = commits.schema().clone();
+        if part.beginning()?.kind == Kind::Standalone {
+            return Ok(schema);
+        }
+        while let Some(commit) = commits.next()? {
+            if commit.place > position.place {
+                break;
+            }
+            if let Some(text) = commit.schema {
+                schema = Arc::new(parse_schema(text).map_err(|error| part.error(error))?);
+            }
+        }
+        Ok(schema)
     }
 }
 

@@ -84,6 +84,15 @@ pub struct Position {
     pub(crate) end: u64,
 }
 
+/// Where the present file ends for a reader, although a server may be writing to it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Bound {
+    /// Before the record at this offset of a standalone file.
+    Offset(u64),
+    /// With this entry of a member's log, which is committed.
+    Index(u64),
+}
+
 /// The number in the name of a file of the history, and whether the file is compressed. `None` for
 /// any other name, also for that of a segment that is being written.
 #[must_use]
@@ -127,6 +136,17 @@ impl<F: ReadAt> Timeline<F> {
             limits,
             gaps,
         })
+    }
+
+    /// Leaves out what the present file has after `bound`. Called before anything is read.
+    pub fn end_at(&mut self, bound: Bound) {
+        let limit = match bound {
+            Bound::Offset(offset) => Limit::Offset(offset),
+            Bound::Index(index) => Limit::Index(index),
+        };
+        if let Some(last) = self.limits.last_mut() {
+            *last = OnceCell::from(limit);
+        }
     }
 
     /// The files, oldest first.

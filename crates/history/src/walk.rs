@@ -87,12 +87,47 @@ pub enum Event<'a> {
 /// Gets the events; a break ends the walk.
 pub type Sink<'s> = &'s mut dyn FnMut(&Event<'_>) -> ControlFlow<()>;
 
+/// How far a walk has come: the commit that it looks at next.
+#[derive(Clone, Copy, Debug)]
+pub struct Step<'a> {
+    /// The file, counting from the oldest.
+    pub part: usize,
+    /// Offset just past the commit's record in the file's text.
+    pub end: u64,
+    transaction: Option<&'a [u8]>,
+}
+
+impl Step<'_> {
+    /// When the commit was made, ms since the Unix epoch.
+    #[must_use]
+    pub fn date_ms(&self) -> Option<i64> {
+        self.transaction.and_then(date_of)
+    }
+}
+
+/// Gets each step; a break ends the walk.
+pub type Watch<'s> = &'s mut dyn FnMut(&Step<'_>) -> ControlFlow<()>;
+
 impl<F: ReadAt> Timeline<F> {
     /// Reports every wanted change of a range, oldest first.
     ///
     /// # Errors
     /// A file is damaged, or no schema of the range has the table or column of the filter.
     pub fn walk(&self, filter: &Filter, range: Range, sink: Sink<'_>) -> Result<(), HistoryError> {
+        self.walk_watched(filter, range, sink, &mut |_| ControlFlow::Continue(()))
+    }
+
+    /// As [`Timeline::walk`]; `watch` learns how far the walk has come, at every commit.
+    ///
+    /// # Errors
+    /// As for [`Timeline::walk`].
+    pub fn walk_watched(
+        &self,
+        filter: &Filter,
+        range: Range,
+        sink: Sink<'_>,
+        watch: Watch<'_>,
+    ) -> Result<(), HistoryError> {
         let first = range.since.map_or(0, |since| since.part);
         let last = range
             .until
@@ -104,7 +139,7 @@ impl<F: ReadAt> Timeline<F> {
             is_possible: false,
         };
         for part in first..=last {
-            if walk.file(self, part, sink)?.is_break() {
+            if walk.file(self, part, sink, watch)?.is_break() {
                 return Ok(());
             }
         }
@@ -137,6 +172,7 @@ impl Walk<'_> {
         timeline: &Timeline<F>,
         part: usize,
         sink: Sink<'_>,
+        watch: Watch<'_>,
     ) -> Result<ControlFlow<()>, HistoryError> {
         let file = timeline.parts()[part].name();
         let mut commits = timeline.commits(part)?;
@@ -170,6 +206,14 @@ impl Walk<'_> {
                 .is_some_and(|until| place > (until.part, until.place))
             {
                 break;
+            }
+            let step = Step {
+                part,
+                end: commit.end,
+                transaction: commit.transaction,
+            };
+            if watch(&step).is_break() {
+                return Ok(ControlFlow::Break(()));
             }
             let is_reported = self.is_reported(place);
             if let Some(schema) = commit.schema {

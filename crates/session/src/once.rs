@@ -1,5 +1,5 @@
-//! `transact_once`, as clients and relays use it: how a server announces it, the ids of
-//! transactions, and the parameters (docs/reference/wire-extensions.md).
+//! `transact_once`, as clients and relays use it: how a server announces it and other extensions,
+//! the ids of transactions, and the parameters (docs/reference/wire-extensions.md).
 //!
 //! Nothing here decides whether a transaction was executed: the server does (`corvid-service`).
 
@@ -42,6 +42,26 @@ pub fn is_announced(id: Uuid) -> bool {
 #[must_use]
 pub fn judges_clients(id: Uuid) -> bool {
     is_announced(id) && id.0[LEVEL_AT] >= LEVEL_CLIENT
+}
+
+/// The bytes by which a server announces that it supports `read_history` and `select_at`. They are
+/// not a higher level: clients that do not know a level use no extension at all.
+const HISTORY: [(usize, u8); 2] = [(10, 0x68), (11, 0x01)];
+
+/// `id`, which announces `transact_once`, with the bytes that announce `read_history` too.
+#[must_use]
+pub fn announce_history(mut id: Uuid) -> Uuid {
+    for (at, byte) in HISTORY {
+        id.0[at] = byte;
+    }
+    id
+}
+
+/// Whether the server with this id supports `read_history` and `select_at`. One id in 65,536 of our
+/// older servers says so by chance: such a server answers `unknown method`.
+#[must_use]
+pub fn reads_history(id: Uuid) -> bool {
+    is_announced(id) && HISTORY.iter().all(|(at, byte)| id.0[*at] == *byte)
 }
 
 /// The bytes of a commit's id that distinguish executions of one transaction; byte 6 has the UUID's
@@ -133,6 +153,15 @@ mod tests {
         assert!(is_announced(earlier) && !judges_clients(earlier) && judges_clients(announced));
         let later = Uuid::parse(b"d7a3bf0c-5e0c-8c03-b71d-0d8ad7a2ce10").expect("a UUID");
         assert!(!is_announced(later), "an unknown level");
+    }
+
+    #[test]
+    fn history_is_announced_without_a_level_that_older_clients_do_not_know() {
+        let random = Uuid::parse(b"d7a3bf0c-5e0c-4b2a-9b63-0d8ad7a2ce10").expect("a UUID");
+        let id = announce_history(announce(random));
+        assert_eq!(id.to_string(), "d7a3bf0c-5e0c-8c02-b71d-6801d7a2ce10");
+        assert!(reads_history(id) && is_announced(id) && judges_clients(id));
+        assert!(!reads_history(announce(random)) && !reads_history(announce_history(random)));
     }
 
     #[test]

@@ -3,15 +3,15 @@
 use std::fs;
 
 use corvid_history::timeline::parse_name;
-use corvid_history::{Files, Part, Timeline};
-use corvid_json::{ObjectWriter, write};
+use corvid_history::{Files, Part, Timeline, json};
 use corvid_net::{errno, os_name};
 use corvid_shell::output;
 
 use super::{Invocation, Outcome};
 use crate::failure::{Failure, shown};
 use crate::tool::answer::Answer;
-use crate::tool::history::{self, DiskFile, HistoryFolder, date_text, failure};
+use crate::tool::history::{self, date_text, failure, files_of};
+use corvid_disk::history_files::DiskFile;
 
 /// Lists the files, checks them, or removes some of them.
 pub(super) fn history(invocation: &Invocation<'_>) -> Outcome {
@@ -31,27 +31,25 @@ fn list(invocation: &Invocation<'_>) -> Outcome {
     let history = history::open(&invocation.database(0))?;
     for part in history.parts() {
         let line = match invocation.options.json {
-            true => json(part),
+            true => {
+                let mut out = Vec::new();
+                json::write_part(&mut out, part).map(|()| shown_json(out))
+            }
             false => text(part),
         };
         output::line(line.map_err(failure)?);
     }
     for gap in history.gaps() {
         match invocation.options.json {
-            true => output::line(gap_json(gap)),
+            true => {
+                let mut out = Vec::new();
+                json::write_gap(&mut out, gap);
+                output::line(shown_json(out));
+            }
             false => output::line(gap),
         }
     }
     Ok(Answer::Yes)
-}
-
-/// A gap as one object, after those of the files.
-fn gap_json(gap: &str) -> String {
-    let mut out = Vec::new();
-    ObjectWriter::new(&mut out)
-        .string("gap", gap.as_bytes())
-        .end();
-    String::from_utf8_lossy(&out).into_owned()
 }
 
 fn text(part: &Part<DiskFile>) -> Result<String, corvid_history::HistoryError> {
@@ -100,37 +98,9 @@ fn bytes_text(bytes: u64) -> String {
     }
 }
 
-fn json(part: &Part<DiskFile>) -> Result<String, corvid_history::HistoryError> {
-    let index = part.index()?;
-    let mut out = Vec::new();
-    let mut object = ObjectWriter::new(&mut out);
-    if let Some(number) = part.number() {
-        integer(&mut object, "number", number);
-    }
-    write::string(object.member("file"), part.name().as_bytes());
-    write::string(object.member("database"), index.identity.name.as_bytes());
-    write::string(
-        object.member("schema_version"),
-        index.identity.version.as_bytes(),
-    );
-    write::boolean(object.member("compressed"), part.is_segment());
-    integer(&mut object, "bytes", index.bytes);
-    integer(&mut object, "text_bytes", index.text_length);
-    integer(&mut object, "records", index.records);
-    integer(&mut object, "transactions", index.transactions);
-    if let Some((first_ms, last_ms)) = index.dates_ms {
-        write::integer(object.member("first"), first_ms);
-        write::integer(object.member("last"), last_ms);
-    }
-    object.end();
-    Ok(String::from_utf8_lossy(&out).into_owned())
-}
-
-fn integer(object: &mut ObjectWriter<'_>, name: &str, value: u64) {
-    write::integer(
-        object.member(name),
-        i64::try_from(value).unwrap_or(i64::MAX),
-    );
+/// A line of JSON.
+fn shown_json(out: Vec<u8>) -> String {
+    String::from_utf8_lossy(&out).into_owned()
 }
 
 /// Checks every file, and whether each continues where the one before it ends.
@@ -157,7 +127,7 @@ fn verify(file: &str) -> Outcome {
 
 /// Removes files of the history, never the database file.
 fn remove(file: &str, numbers: &[String]) -> Outcome {
-    let folder = HistoryFolder::of(&os_name::path(file));
+    let folder = files_of(&os_name::path(file));
     let names = folder
         .list()
         .map_err(|error| Failure::new(format!("{}: {error}", folder.shown(None))))?;

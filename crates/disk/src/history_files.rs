@@ -1,4 +1,8 @@
-//! The folder with the files of a history, next to the database file.
+//! The files of a database's history on a real disk, opened for reading: by the tools, and by a
+//! server on threads of their own. Nothing is locked.
+//!
+//! A server replaces and removes files meanwhile. Whatever is open stays readable: the thread that
+//! frees a removed file in steps leaves one alone that somebody has open.
 
 use std::cell::Cell;
 use std::fs::{self, File};
@@ -6,16 +10,16 @@ use std::io;
 use std::os::unix::fs::{FileExt, MetadataExt};
 use std::path::{Path, PathBuf};
 
-use corvid_disk::history::folder_of;
-use corvid_disk::lockfile::follow_links;
 use corvid_history::{Files, Opened, ReadAt};
 use corvid_net::errno;
 
-use crate::failure::shown;
+use crate::history::folder_of;
+use crate::lockfile::follow_links;
+use crate::open_file::OpenFile;
 
 /// A file that is read at any offset.
 #[derive(Debug)]
-pub(crate) struct DiskFile(File);
+pub struct DiskFile(OpenFile);
 
 impl ReadAt for DiskFile {
     fn read_at(&self, room: &mut [u8], offset: u64) -> Result<usize, String> {
@@ -38,37 +42,69 @@ impl ReadAt for DiskFile {
 
 /// A database file and the folder of its history.
 #[derive(Debug)]
-pub(crate) struct HistoryFolder {
+pub struct HistoryFiles {
     shown: String,
     present: PathBuf,
     folder: PathBuf,
     /// Device and inode of the present file that was opened last.
     opened: Cell<Option<(u64, u64)>>,
+    closes_in_steps: bool,
 }
 
-impl HistoryFolder {
-    /// Of a database file, which need not exist if there is a folder.
-    pub(crate) fn of(path: &Path) -> HistoryFolder {
+impl HistoryFiles {
+    /// Of a database file, which need not exist if there is a folder. `shown`: its name in
+    /// messages.
+    #[must_use]
+    pub fn of(path: &Path, shown: String) -> HistoryFiles {
         // A server replaces the file to which links lead, and keeps its history there.
-        HistoryFolder {
-            shown: shown(path),
+        HistoryFiles {
+            shown,
             present: follow_links(path),
             folder: folder_of(path),
             opened: Cell::new(None),
+            closes_in_steps: false,
+        }
+    }
+
+    /// The same files, for a server whose syncs must not wait while a large one is closed that has
+    /// been removed.
+    #[must_use]
+    pub fn closing_in_steps(self) -> HistoryFiles {
+        HistoryFiles {
+            closes_in_steps: true,
+            ..self
         }
     }
 
     /// The path of a file in the folder.
-    pub(crate) fn path(&self, name: &str) -> PathBuf {
+    #[must_use]
+    pub fn path(&self, name: &str) -> PathBuf {
         self.folder.join(name)
+    }
+
+    fn open_file(&self, path: &Path) -> Result<Option<DiskFile>, String> {
+        // Freeing the blocks of a removed file in steps needs a descriptor that may write.
+        let opened = match self.closes_in_steps {
+            true => File::options().read(true).write(true).open(path),
+            false => File::open(path),
+        };
+        let opened = match opened {
+            Err(error) if error.kind() == io::ErrorKind::PermissionDenied => File::open(path),
+            opened => opened,
+        };
+        match opened {
+            Ok(file) => Ok(Some(DiskFile(OpenFile::new(file)))),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+            Err(error) => Err(format!("open failed ({})", errno::text(&error))),
+        }
     }
 }
 
-impl Files for HistoryFolder {
+impl Files for HistoryFiles {
     type Handle = DiskFile;
 
     fn present(&self) -> Result<Option<DiskFile>, String> {
-        let opened = open(&self.present)?;
+        let opened = self.open_file(&self.present)?;
         let identity = opened.as_ref().and_then(|file| identity(&file.0));
         self.opened.set(identity);
         Ok(opened)
@@ -89,7 +125,7 @@ impl Files for HistoryFolder {
     }
 
     fn open(&self, name: &str) -> Result<Opened<DiskFile>, String> {
-        let Some(file) = open(&self.path(name))? else {
+        let Some(file) = self.open_file(&self.path(name))? else {
             return Ok(Opened::Gone);
         };
         let identity = identity(&file.0);
@@ -104,14 +140,6 @@ impl Files for HistoryFolder {
             Some(name) => format!("{}.history/{name}", self.shown),
             None => self.shown.clone(),
         }
-    }
-}
-
-fn open(path: &Path) -> Result<Option<DiskFile>, String> {
-    match File::open(path) {
-        Ok(file) => Ok(Some(DiskFile(file))),
-        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
-        Err(error) => Err(format!("open failed ({})", errno::text(&error))),
     }
 }
 
