@@ -84,6 +84,31 @@ pub enum Event<'a> {
     },
 }
 
+impl<'a> Event<'a> {
+    /// The changes; none of a conversion.
+    #[must_use]
+    pub fn changes(&self) -> &'a [RowChange] {
+        match *self {
+            Event::Begin { changes, .. }
+            | Event::Commit { changes, .. }
+            | Event::Gap { changes, .. } => changes,
+            Event::Schema { .. } => &[],
+        }
+    }
+
+    /// The same event with some of its changes.
+    #[must_use]
+    pub fn with_changes(mut self, some: &'a [RowChange]) -> Event<'a> {
+        match &mut self {
+            Event::Begin { changes, .. }
+            | Event::Commit { changes, .. }
+            | Event::Gap { changes, .. } => *changes = some,
+            Event::Schema { .. } => {}
+        }
+        self
+    }
+}
+
 /// Gets the events; a break ends the walk.
 pub type Sink<'s> = &'s mut dyn FnMut(&Event<'_>) -> ControlFlow<()>;
 

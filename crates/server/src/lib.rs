@@ -20,6 +20,7 @@
 //! | `jobs`, `contents`, `reaper`, for each database | `database/jobs.rs`, `database/reaper.rs` |
 //! | `open`, `load0` ..., for each file that is opened | `server/opening.rs` (its `Work`), `database/open.rs`, `database/open/` |
 //! | `backup`, `record`, `audit` | `database/backup.rs`, `database/recorder.rs`, `audit.rs` |
+//! | `history`, for each database that keeps or has one; `history-read`, one for each reading | `database/history.rs`; `read_history/` |
 //! | `http` | `http/`, `metrics/` |
 //!
 //! Shared by all threads: `coverage.rs` and the figures of `metrics/` (atomics), `liveness.rs`, the
@@ -65,6 +66,7 @@ mod main_handle;
 mod member;
 mod metrics;
 mod process_figures;
+mod read_history;
 mod relay;
 mod remotes;
 mod server;

@@ -57,6 +57,7 @@ use crate::liveness::LivenessRegistry;
 use crate::main_handle::{MainHandle, MainMessage};
 use crate::member::failure::Scenario;
 use crate::metrics::{Metrics, SharedState, Stage};
+use crate::read_history::HistoryReaders;
 use crate::remotes::Remotes;
 use crate::shard::{RemoteTable, ShardMessage, ShardSessions};
 use crate::tls_settings::TlsSettings;
@@ -190,8 +191,10 @@ impl Server {
         });
         config.histories.set_policy(config.keep_history);
         let keeps_history = !config.no_history;
-        let server_id = once::announce(RandomUuids::new()?.fresh());
+        let server_id = once::announce_history(once::announce(RandomUuids::new()?.fresh()));
         let hash_seed = crate::database::open::hash_seed()?;
+        let histories = config.histories.clone();
+        let readers = Arc::new(HistoryReaders::new(handles.clone(), histories, hash_seed));
         shards.start(|number| {
             let number = u16::try_from(number).unwrap_or(u16::MAX);
             let mut frontend = Frontend::new(
@@ -202,6 +205,7 @@ impl Server {
                 server_id,
             );
             frontend.set_client_memory(config.client_memory.clone());
+            frontend.read_history();
             let remotes = remote_options.clone();
             let relays = config.trusted_relays.clone();
             ShardSessions::new(
@@ -209,6 +213,7 @@ impl Server {
                 frontend,
                 remotes,
                 relays,
+                readers.clone(),
                 handles.clone(),
                 figures[usize::from(number)].clone(),
             )

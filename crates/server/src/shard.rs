@@ -38,6 +38,7 @@ use crate::database::handle::DatabaseHandle;
 use crate::main_handle::MainHandle;
 use crate::metrics::shard::{End, ShardFigures};
 use crate::metrics::switch::Switched;
+use crate::read_history::HistoryReaders;
 use crate::remotes::options::RemoteOptions;
 use crate::remotes::outgoing::{OutgoingRemote, SharedStatus};
 use crate::shard::queues::DatabaseQueues;
@@ -109,6 +110,7 @@ pub(crate) struct ShardSessions {
     sources: Sources,
     remotes: RemoteTable,
     trusted_relays: Arc<TrustedRelays>,
+    readers: Arc<HistoryReaders>,
     queues: DatabaseQueues,
     frame_parser: FrameParser,
     shards: Vec<ShardHandle<ShardMessage>>,
@@ -141,6 +143,7 @@ impl ShardSessions {
         frontend: Frontend,
         remotes: RemoteTable,
         trusted_relays: Arc<TrustedRelays>,
+        readers: Arc<HistoryReaders>,
         shards: Vec<ShardHandle<ShardMessage>>,
         figures: Switched<ShardFigures>,
     ) -> ShardSessions {
@@ -154,6 +157,7 @@ impl ShardSessions {
             sources: Sources::default(),
             remotes,
             trusted_relays,
+            readers,
             queues: DatabaseQueues::default(),
             frame_parser: FrameParser::new(shards[usize::from(number)].clone()),
             shards,
@@ -246,6 +250,9 @@ impl ShardSessions {
         }
         for (session, text) in outputs.to_parse.drain(..) {
             self.frame_parser.parse(session, text);
+        }
+        for input in outputs.to_history.drain(..) {
+            self.readers.handle(input);
         }
         for (shard, message) in outputs.to_shards.drain(..) {
             if let Some(handle) = self.shards.get(usize::from(shard)) {

@@ -10,6 +10,7 @@
 //! message.
 
 mod held_deliveries;
+mod history_requests;
 mod inbound_frame;
 mod local_requests;
 mod lock_notifications;
@@ -27,7 +28,7 @@ use corvid_rpc::message;
 
 pub use inbound_frame::InboundFrame;
 use inbound_frame::{Envelope, Method, Parsed, ParsedRequest, only_param};
-pub use outputs::{Close, Outputs};
+pub use outputs::{Close, Outputs, ToHistory};
 pub use passed_on::is_passed_on;
 use session::Session;
 
@@ -67,6 +68,8 @@ pub struct Frontend {
     locks: Arc<Mutex<Locks>>,
     server_id: Uuid,
     cond_disabled: bool,
+    /// Something answers [`Outputs::to_history`].
+    reads_history: bool,
     /// The stamp that frames get on arrival.
     stamp: u64,
     epochs: SchemaEpochs,
@@ -114,6 +117,7 @@ impl Frontend {
             locks,
             server_id,
             cond_disabled: false,
+            reads_history: false,
             stamp: 0,
             epochs,
             memory: Arc::default(),
@@ -124,6 +128,12 @@ impl Frontend {
     /// Sets the account that replies are charged to.
     pub fn set_client_memory(&mut self, memory: Arc<ClientMemory>) {
         self.memory = memory;
+    }
+
+    /// Accepts requests about history: the driver answers [`Outputs::to_history`]. Without this,
+    /// their methods are unknown.
+    pub fn read_history(&mut self) {
+        self.reads_history = true;
     }
 
     /// Outputs accumulated so far; the driver drains them.
@@ -195,6 +205,9 @@ impl Frontend {
         let Some(session) = self.sessions.remove(&id) else {
             return;
         };
+        if session.has_readings {
+            self.outputs.to_history.push(ToHistory::Closed(id));
+        }
         // Before the messages below: a database that has transactions of this session queued drops
         // them instead of blocking them.
         session.info.set_closed();
@@ -304,6 +317,7 @@ impl Frontend {
                 let is_older = !info.is_aware() && info.epoch < epoch;
                 info.has_missed_cancellation() || session.has_lost_database || is_older
             }),
+            ToShard::History(id, answer) => self.history_answered(now_ms, id, answer),
             ToShard::CloseSession(id, reason) => {
                 self.disconnect_session(id, &reason);
             }
@@ -472,6 +486,9 @@ impl Frontend {
                 };
                 match request.envelope.method {
                     Method::Database(method) => self.for_database(now_ms, id, method, request),
+                    Method::History(method) if self.reads_history => {
+                        self.for_history(now_ms, id, method, request)
+                    }
                     _ => self.answer_here(now_ms, id, request),
                 }
             }
@@ -535,6 +552,9 @@ impl Frontend {
         let Some(session) = self.sessions.get_mut(&id) else {
             return;
         };
+        if session.history_request.as_deref() == Some(request_id) {
+            self.outputs.to_history.push(ToHistory::Cancel(id));
+        }
         // Requests that go to other databases or to this shard must be answered after the canceled
         // request.
         let is_only_target = session
@@ -575,7 +595,7 @@ impl Frontend {
                 }
             }
             _ => self
-                .database_by_name(method, request.params())
+                .database_by_name(method.name(), request.params())
                 .map_err(|error| object(&error)),
         };
         match target {
@@ -629,10 +649,9 @@ impl Frontend {
     /// The database named by the first element of `params` (docs/spec/protocol.md 4.0).
     fn database_by_name(
         &self,
-        method: DatabaseMethod,
+        method: &str,
         params: &[u8],
     ) -> Result<crate::message::DatabaseId, WireError> {
-        let method = method.name();
         let mut reader = Reader::trusted(params);
         let name = first_string(&mut reader).ok_or_else(|| {
             WireError::syntax(

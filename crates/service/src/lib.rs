@@ -44,6 +44,7 @@
 //! - [`remote_rows`], [`remote_status`]: remotes that rows configure, and the status written back
 //!   to those rows.
 //! - [`once`]: transactions that are sent again and executed once.
+//! - [`read_history`]: the past of a database, for clients.
 //! - [`session_limits`], [`client_memory`]: limits on what clients make the server keep.
 //! - [`counters`], [`audit`], [`recording`]: for operators: counts, the audit trail, the flight
 //!   recorder and its replay.
@@ -67,6 +68,7 @@ mod observers;
 pub mod once;
 pub mod pump;
 mod recorded_client;
+pub mod read_history;
 pub mod recording;
 pub mod relay;
 pub mod relayed_client;

@@ -15,7 +15,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use corvid_consensus::database::MemberEvent;
-use corvid_data::Schema;
+use corvid_data::{Schema, WireError};
 use corvid_engine::{Database, Identity};
 use corvid_json::Value;
 use corvid_log::cluster::{Eid, Index, Term};
@@ -449,6 +449,8 @@ pub enum ToShard {
     /// output. Nothing more is sent to these sessions. The main thread sends this before any client
     /// can see the change.
     DisconnectUnaware(Arc<str>, SchemaEpoch),
+    /// The answer to the session's request about history: the result as JSON, or the error.
+    History(SessionId, Result<Vec<u8>, WireError>),
     /// Close this session, if it is still there, for this reason.
     CloseSession(SessionId, Arc<str>),
     /// Close every session.

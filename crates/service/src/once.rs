@@ -29,7 +29,7 @@ use bytes::Bytes;
 use corvid_data::{TrustedKeys, Uuid};
 use corvid_json::{Kind, Reader};
 pub(crate) use corvid_session::once::{EXECUTION_AT, judges_clients, params};
-pub use corvid_session::once::{announce, is_announced, transaction_id};
+pub use corvid_session::once::{announce, announce_history, is_announced, transaction_id};
 use sha1::{Digest, Sha1};
 
 use crate::relayed_client::RelayedClient;

@@ -29,6 +29,7 @@ const ROOMS: [&str; 34] = [
     "replication",
     "client_memory",
     "served_databases",
+    "read_history",
     "storage",
     // Everything that shards, databases and the main thread send each other.
     "job",

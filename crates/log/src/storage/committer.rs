@@ -292,6 +292,8 @@ impl<D: Disk> Committer<D> {
 
     fn swap(&mut self, rewriter: Rewriter<D>) -> StorageReply {
         let (number, base) = (rewriter.number(), rewriter.base());
+        // Before the rename: from then on the published end is not that of the file under the name.
+        self.status.begin_swap();
         let stage = match self.writer.swap(rewriter.into_rewrite()) {
             Ok(replaced) => {
                 assert!(

@@ -12,6 +12,8 @@ pub struct FileStatus {
     end: AtomicU64,
     is_quick: AtomicBool,
     is_poisoned: AtomicBool,
+    /// Odd while the file is being replaced by another.
+    swaps: AtomicU64,
 }
 
 impl FileStatus {
@@ -20,6 +22,27 @@ impl FileStatus {
     #[must_use]
     pub fn end(&self) -> u64 {
         self.end.load(Ordering::Acquire)
+    }
+
+    /// Opens the file for reading, with where it ends: `open` opens whatever has its name. `None` if
+    /// it is being replaced; try again.
+    ///
+    /// # Errors
+    /// That of `open`.
+    pub fn open_with_end<T, E>(
+        &self,
+        open: impl FnOnce() -> Result<T, E>,
+    ) -> Result<Option<(T, u64)>, E> {
+        let before = self.swaps.load(Ordering::SeqCst);
+        let file = open()?;
+        let end = self.end.load(Ordering::SeqCst);
+        let is_same = before.is_multiple_of(2) && before == self.swaps.load(Ordering::SeqCst);
+        Ok(is_same.then_some((file, end)))
+    }
+
+    /// The file is about to be replaced. The next [`FileStatus::set`] is about its successor.
+    pub(super) fn begin_swap(&self) {
+        self.swaps.fetch_or(1, Ordering::SeqCst);
     }
 
     /// Whether writes are fast enough to be done inline and the file need not be cut first.
@@ -40,7 +63,41 @@ impl FileStatus {
     }
 
     pub(super) fn set(&self, end: u64, is_quick: bool) {
-        self.end.store(end, Ordering::Release);
+        self.end.store(end, Ordering::SeqCst);
+        // Only the committer writes, so nothing changes between the two steps.
+        let swaps = self.swaps.load(Ordering::SeqCst);
+        self.swaps.store(swaps + swaps % 2, Ordering::SeqCst);
         self.is_quick.store(is_quick, Ordering::Release);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_end_belongs_to_the_file_that_was_opened() {
+        let status = FileStatus::default();
+        status.set(10, true);
+        let open = |swap: &dyn Fn()| {
+            let opened = status.open_with_end::<_, ()>(|| {
+                swap();
+                Ok("file")
+            });
+            opened.unwrap()
+        };
+        assert_eq!(open(&|| {}), Some(("file", 10)));
+        status.begin_swap();
+        assert_eq!(open(&|| {}), None, "the name may lead to either file");
+        status.set(5, true);
+        assert_eq!(open(&|| {}), Some(("file", 5)));
+        let swapped = || {
+            status.begin_swap();
+            status.set(7, true);
+        };
+        assert_eq!(open(&swapped), None);
+        assert_eq!(open(&|| {}), Some(("file", 7)));
+        // A record is appended.
+        assert_eq!(open(&|| status.set(8, true)), Some(("file", 8)));
     }
 }

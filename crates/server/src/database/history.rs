@@ -17,12 +17,15 @@ use corvid_disk::log_file::Location;
 use corvid_history::Policy;
 use corvid_json::{Object, Value};
 use corvid_log::history::{HistoryForm, recover};
+use corvid_log::storage::FileStatus;
 use corvid_log::{Disk as _, HistoryFolder as _, KeptFile};
 use corvid_net::{clock, os_name};
 use corvid_reactor::priority;
 use corvid_service::storage::{Keeper, ListedFile};
 use corvid_shell::date;
 use crossbeam_channel::{Receiver, Sender};
+
+use crate::read_history::HistorySource;
 
 /// The policy of the server, and the histories of its databases.
 #[derive(Debug, Default)]
@@ -36,6 +39,7 @@ pub(crate) struct Histories {
 #[derive(Debug)]
 pub(crate) struct History {
     disk: Arc<Location>,
+    status: Arc<FileStatus>,
     /// The files that a crash or an exit has left to compress. Taken by the thread.
     uncompressed: Mutex<Vec<u64>>,
     thread: Mutex<Option<Thread>>,
@@ -97,7 +101,12 @@ impl Histories {
 
     /// Puts the history of a database in order, and begins to compress what is left. Called before
     /// the first rewrite of the file.
-    pub(crate) fn open(self: &Arc<Histories>, name: &str, disk: &Arc<Location>) -> OpenHistory {
+    pub(crate) fn open(
+        self: &Arc<Histories>,
+        name: &str,
+        disk: &Arc<Location>,
+        status: &Arc<FileStatus>,
+    ) -> OpenHistory {
         let folder = disk.history();
         let uncompressed = recover(folder).unwrap_or_else(|fault| {
             folder.warn(&format!("the folder cannot be read ({fault})"));
@@ -105,6 +114,7 @@ impl Histories {
         });
         let history = Arc::new(History {
             disk: disk.clone(),
+            status: status.clone(),
             uncompressed: Mutex::new(uncompressed),
             thread: Mutex::new(None),
             is_ending: AtomicBool::new(false),
@@ -140,6 +150,15 @@ impl Histories {
     /// The history of a database; `None`: there is no such database, or it has no file.
     fn of(&self, name: &str) -> Option<Arc<History>> {
         locked(&self.databases).get(name).cloned()
+    }
+
+    /// Where the files of a database are; `None`: it has no file.
+    pub(crate) fn source(&self, name: &str) -> Option<HistorySource> {
+        let history = self.of(name)?;
+        Some(HistorySource {
+            path: history.disk.path().to_owned(),
+            status: history.status.clone(),
+        })
     }
 
     /// Lists the history of a database as text.

@@ -92,9 +92,9 @@ impl Storage {
         }
         let orders = Mailbox::new();
         let disk = orders.sender();
-        let history = histories.open(name, file.disk());
         let file = Committer::new(file);
         let published = file.status().clone();
+        let history = histories.open(name, file.disk(), &published);
         let file = Arc::new(Mutex::new(file));
         let worker = DiskThread {
             orders,

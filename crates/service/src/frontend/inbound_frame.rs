@@ -95,7 +95,25 @@ pub(super) enum Method {
     Lock,
     Steal,
     Unlock,
+    /// The history of a database: a thread of its own answers it.
+    History(HistoryMethod),
     Unknown,
+}
+
+/// The methods about the history of a database.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum HistoryMethod {
+    ReadHistory,
+    SelectAt,
+}
+
+impl HistoryMethod {
+    pub(super) fn name(self) -> &'static str {
+        match self {
+            HistoryMethod::ReadHistory => "read_history",
+            HistoryMethod::SelectAt => "select_at",
+        }
+    }
 }
 
 impl Method {
@@ -109,6 +127,7 @@ impl Method {
             Method::Lock => "lock",
             Method::Steal => "steal",
             Method::Unlock => "unlock",
+            Method::History(method) => method.name(),
             Method::Unknown => "unknown",
         }
     }
@@ -236,6 +255,8 @@ impl Method {
             b"lock" => Method::Lock,
             b"steal" => Method::Steal,
             b"unlock" => Method::Unlock,
+            b"read_history" => Method::History(HistoryMethod::ReadHistory),
+            b"select_at" => Method::History(HistoryMethod::SelectAt),
             name => DatabaseMethod::of(name).map_or(Method::Unknown, Method::Database),
         }
     }

@@ -63,15 +63,16 @@ impl Frontend {
         None
     }
 
-    /// Whether the requests in flight may be waiting for a cluster's leader or for a lock at a
-    /// relay's source, and there is room for one more.
+    /// Whether the requests in flight may be waiting for a cluster's leader, for a lock at a relay's
+    /// source or for a reading of history, and there is room for one more.
     fn awaits_cluster(&mut self, id: SessionId) -> bool {
         let Some(session) = self.sessions.get_mut(&id) else {
             return false;
         };
         let target = session.target.filter(|_| !session.in_flight.is_empty());
         let is_clustered = target.is_some_and(|target| self.served.is_clustered(target));
-        (is_clustered || session.lock_request.is_some()) && session.has_room()
+        let awaits_other = session.lock_request.is_some() || session.history_request.is_some();
+        (is_clustered || awaits_other) && session.has_room()
     }
 
     /// Answers a request that concerns no database once the session's earlier requests are
@@ -143,7 +144,9 @@ impl Frontend {
             Method::GetServerId => Ok(format!("\"{}\"", self.server_id).into_bytes()),
             Method::SetDbChangeAware => self.set_aware(id, params).map_err(|error| object(&error)),
             Method::Unlock => self.unlock(id, params),
-            Method::Database(_) | Method::Unknown => Err(b"\"unknown method\"".to_vec()),
+            Method::Database(_) | Method::History(_) | Method::Unknown => {
+                Err(b"\"unknown method\"".to_vec())
+            }
         };
         result.map(Some)
     }

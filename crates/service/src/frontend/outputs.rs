@@ -4,6 +4,7 @@ use corvid_monitor::SessionId;
 
 use super::InboundFrame;
 use crate::message::{Completion, DatabaseId, Piece, ToDatabase, ToShard};
+use crate::read_history::Order;
 
 /// Why the server closes a session, for the log.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -16,6 +17,17 @@ pub enum Close {
     EndOfInput,
     /// The server makes the client reconnect, for this reason.
     Disconnect(std::sync::Arc<str>),
+}
+
+/// An input of the readings of history ([`crate::read_history::Readings`]).
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum ToHistory {
+    /// A request, answered by [`ToShard::History`].
+    Request(Box<Order>),
+    /// The session cancels its request.
+    Cancel(SessionId),
+    /// The session has ended.
+    Closed(SessionId),
 }
 
 /// Collected outputs, each list in order.
@@ -33,6 +45,8 @@ pub struct Outputs {
     pub to_parse: Vec<(SessionId, InboundFrame)>,
     /// Inputs for databases.
     pub to_databases: Vec<(DatabaseId, ToDatabase)>,
+    /// Requests about history, and the ends of sessions that made some.
+    pub to_history: Vec<ToHistory>,
     /// Messages for other shards, by number.
     pub to_shards: Vec<(u16, ToShard)>,
 }
@@ -62,8 +76,10 @@ impl Outputs {
             pause,
             to_parse,
             to_databases: _,
+            to_history,
             to_shards,
         } = self;
-        close.is_empty() && pause.is_empty() && to_parse.is_empty() && to_shards.is_empty()
+        let is_parsed = to_parse.is_empty() && to_history.is_empty();
+        close.is_empty() && pause.is_empty() && is_parsed && to_shards.is_empty()
     }
 }

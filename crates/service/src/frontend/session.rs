@@ -51,6 +51,10 @@ pub(super) struct Session {
     pub(super) notifications: VecDeque<PendingNotification>,
     /// The id of a lock request in flight, on which a relay's source decides.
     pub(super) lock_request: Option<Box<[u8]>>,
+    /// The id of a request about history in flight.
+    pub(super) history_request: Option<Box<[u8]>>,
+    /// The session may have readings of history, which end with it.
+    pub(super) has_readings: bool,
     /// Canonical monitor id to the database that has the monitor; ordered, since clients choose the
     /// ids.
     pub(super) monitors: BTreeMap<Arc<[u8]>, DatabaseId>,
@@ -134,6 +138,8 @@ impl Session {
             parsing_bytes: 0,
             notifications: VecDeque::new(),
             lock_request: None,
+            history_request: None,
+            has_readings: false,
             monitors: BTreeMap::new(),
             contacted: Vec::new(),
             updated_by: Vec::new(),

@@ -1,0 +1,16 @@
+//! `read_history` and `select_at`: a thread for each reading (`history-read`), which opens the files
+//! of a database itself.
+//!
+//! [`Readings`](corvid_service::read_history::Readings) decides which readings there are; shards
+//! and the threads call it under a lock ([`readers`]). No database thread takes part. A reading
+//! shows what the server had promised when it was asked for, not what is being written: of a
+//! standalone file the records before the published end, of a member's file the entries that its
+//! database had applied.
+
+mod files;
+mod pager;
+mod queries;
+mod readers;
+
+pub(crate) use files::HistorySource;
+pub(crate) use readers::HistoryReaders;

@@ -1,0 +1,197 @@
+//! The readings of the server and their threads.
+//!
+//! Invariant: a lock guards the decisions and the channels to the threads together, so a thread
+//! that is told to make a page exists.
+
+use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use corvid_data::{HashSeed, Tag, WireError};
+use corvid_monitor::SessionId;
+use corvid_net::errno;
+use corvid_reactor::priority;
+use corvid_reactor::shard::ShardHandle;
+use corvid_service::frontend::{ToHistory, shard_of};
+use corvid_service::message::ToShard;
+use corvid_service::read_history::{Action, ReadingId, Readings, Start};
+use crossbeam_channel::Sender;
+
+use super::pager::Pager;
+use super::queries;
+use crate::database::history::Histories;
+use crate::shard::ShardMessage;
+
+/// The readings.
+pub(crate) struct HistoryReaders {
+    inner: Mutex<Inner>,
+    shards: Vec<ShardHandle<ShardMessage>>,
+    histories: Arc<Histories>,
+    hash_seed: HashSeed,
+}
+
+#[derive(Default)]
+struct Inner {
+    readings: Readings,
+    threads: BTreeMap<ReadingId, Thread>,
+}
+
+/// What reaches a thread. Dropping it ends the thread when it looks.
+struct Thread {
+    next: Sender<()>,
+    is_wanted: Arc<AtomicBool>,
+}
+
+impl Drop for Thread {
+    fn drop(&mut self) {
+        self.is_wanted.store(false, Ordering::Relaxed);
+    }
+}
+
+impl HistoryReaders {
+    /// No readings yet. Answers go to these shards.
+    pub(crate) fn new(
+        shards: Vec<ShardHandle<ShardMessage>>,
+        histories: Arc<Histories>,
+        hash_seed: HashSeed,
+    ) -> HistoryReaders {
+        HistoryReaders {
+            inner: Mutex::default(),
+            shards,
+            histories,
+            hash_seed,
+        }
+    }
+
+    /// Handles an input from a shard.
+    pub(crate) fn handle(self: &Arc<HistoryReaders>, input: ToHistory) {
+        let mut inner = self.lock();
+        let actions = match input {
+            ToHistory::Request(order) => inner.readings.request(*order),
+            ToHistory::Cancel(session) => inner.readings.cancel(session),
+            ToHistory::Closed(session) => inner.readings.closed(session),
+        };
+        self.carry_out(&mut inner, actions);
+    }
+
+    /// A thread has a page, and will wait until it is asked for the next one. Returns false if it
+    /// must end.
+    pub(super) fn page(&self, id: ReadingId, result: Vec<u8>) -> bool {
+        let session = self.lock().readings.page(id);
+        if let Some(session) = session {
+            self.answer(session, Ok(result));
+        }
+        session.is_some()
+    }
+
+    /// A thread was not asked for the next page for long. Returns false if it is asked now.
+    pub(super) fn expire(&self, id: ReadingId) -> bool {
+        self.lock().readings.expire(id)
+    }
+
+    /// A thread ends, with this answer.
+    fn ended(self: &Arc<HistoryReaders>, id: ReadingId, answer: Result<Vec<u8>, WireError>) {
+        let mut inner = self.lock();
+        inner.threads.remove(&id);
+        let (session, actions) = inner.readings.ended(id);
+        self.carry_out(&mut inner, actions);
+        drop(inner);
+        if let Some(session) = session {
+            self.answer(session, answer);
+        }
+    }
+
+    fn carry_out(self: &Arc<HistoryReaders>, inner: &mut Inner, actions: Vec<Action>) {
+        let mut actions = actions;
+        while !actions.is_empty() {
+            let mut further = Vec::new();
+            for action in actions {
+                match action {
+                    Action::Start(id, start) => {
+                        if let Err(error) = self.start(inner, id, start) {
+                            let details = format!("a thread cannot be started ({error})");
+                            let error = WireError::new(Tag::ResourcesExhausted, details);
+                            let (session, next) = inner.readings.ended(id);
+                            further.extend(next);
+                            let answer = |session| Action::Answer(session, Err(error));
+                            further.extend(session.map(answer));
+                        }
+                    }
+                    Action::Resume(id) => {
+                        if let Some(thread) = inner.threads.get(&id) {
+                            // A thread that ends at this moment answers by itself.
+                            let _ = thread.next.try_send(());
+                        }
+                    }
+                    Action::End(id) => drop(inner.threads.remove(&id)),
+                    Action::Answer(session, answer) => self.answer(session, answer),
+                }
+            }
+            actions = further;
+        }
+    }
+
+    fn start(
+        self: &Arc<HistoryReaders>,
+        inner: &mut Inner,
+        id: ReadingId,
+        start: Start,
+    ) -> Result<(), String> {
+        // At most one page is asked for at a time.
+        let (next, asked) = crossbeam_channel::bounded(1);
+        let is_wanted = Arc::new(AtomicBool::new(true));
+        let thread = Thread {
+            next,
+            is_wanted: is_wanted.clone(),
+        };
+        let readers = self.clone();
+        let run = move || {
+            priority::yield_to_others();
+            let mut end = End::of(&readers, id);
+            let pager = Pager::new(readers.clone(), id, asked, is_wanted);
+            let source = readers.histories.source(&start.name);
+            end.answer = queries::run(&start, source, readers.hash_seed, pager);
+        };
+        std::thread::Builder::new()
+            .name("history-read".to_owned())
+            .spawn(run)
+            .map_err(|error| errno::text(&error))?;
+        inner.threads.insert(id, thread);
+        Ok(())
+    }
+
+    fn answer(&self, session: SessionId, answer: Result<Vec<u8>, WireError>) {
+        if let Some(shard) = self.shards.get(usize::from(shard_of(session))) {
+            shard.post(ShardMessage::Service(ToShard::History(session, answer)));
+        }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Inner> {
+        self.inner.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// The end of a thread. Dropping it answers the session, also after a panic.
+struct End {
+    readers: Arc<HistoryReaders>,
+    id: ReadingId,
+    answer: Result<Vec<u8>, WireError>,
+}
+
+impl End {
+    fn of(readers: &Arc<HistoryReaders>, id: ReadingId) -> End {
+        let details = "the reading of the history has failed; the server's log says why";
+        End {
+            readers: readers.clone(),
+            id,
+            answer: Err(WireError::new(Tag::InternalError, details)),
+        }
+    }
+}
+
+impl Drop for End {
+    fn drop(&mut self) {
+        let answer = std::mem::replace(&mut self.answer, Ok(Vec::new()));
+        self.readers.ended(self.id, answer);
+    }
+}

@@ -1,0 +1,406 @@
+//! Which readings of history there are, and which requests wait for one to end.
+//!
+//! ```text
+//!            begin                page                       next
+//! request ---------> working ---------------> idle ------------------------> working
+//!                       |   \                  |  stop, 60 s, session closed
+//!        cancel, closed |    \ last page       v
+//!                       +-----\------------> ending --> the thread says that it has ended
+//! ```
+//!
+//! Invariants:
+//! - A reading counts until its thread has ended, because its memory does.
+//! - A working reading has a session that waits for its answer; no other reading has.
+
+use std::collections::{BTreeMap, VecDeque};
+
+use corvid_data::{Tag, WireError};
+use corvid_log::cluster::Index;
+use corvid_monitor::SessionId;
+
+use super::request::{HistoryRequest, Query};
+use super::{READINGS_MAX, WAITING_MAX};
+use crate::served_databases::DatabaseId;
+
+/// The number of a reading. Numbers are not used again.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct ReadingId(pub u64);
+
+/// A request with its session and database.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Order {
+    /// The session that waits for the answer.
+    pub session: SessionId,
+    /// The database.
+    pub database: DatabaseId,
+    /// Its name.
+    pub name: String,
+    /// The last entry that a member's database had applied when the request came: a reading shows
+    /// none after it.
+    pub applied: Option<Index>,
+    /// The request.
+    pub request: HistoryRequest,
+}
+
+/// What a new thread has to read.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Start {
+    /// The session that waits for the first page.
+    pub session: SessionId,
+    /// The name of the database.
+    pub name: String,
+    /// See [`Order::applied`].
+    pub applied: Option<Index>,
+    /// The query.
+    pub query: Query,
+}
+
+/// What is to be done.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Action {
+    /// Start the thread of this reading. It tells every page and its end.
+    Start(ReadingId, Start),
+    /// Tell the thread to make the next page.
+    Resume(ReadingId),
+    /// Tell the thread to end. Nothing that it answers is delivered.
+    End(ReadingId),
+    /// Answer the session's request.
+    Answer(SessionId, Result<Vec<u8>, WireError>),
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Stage {
+    Working,
+    Idle,
+    Ending,
+}
+
+#[derive(Debug)]
+struct Reading {
+    session: SessionId,
+    database: DatabaseId,
+    /// It holds the state of one moment, for `select_at`.
+    is_state: bool,
+    stage: Stage,
+}
+
+/// The readings of a server.
+#[derive(Debug, Default)]
+pub struct Readings {
+    last: u64,
+    readings: BTreeMap<ReadingId, Reading>,
+    waiting: VecDeque<(Query, Order)>,
+}
+
+impl Readings {
+    /// Handles a request.
+    #[must_use]
+    pub fn request(&mut self, order: Order) -> Vec<Action> {
+        let session = order.session;
+        match order.request.clone() {
+            HistoryRequest::Begin(query) => {
+                self.waiting.push_back((query, order));
+                let actions = self.start_waiting();
+                // Nothing else can begin when a request arrives, so the last one is this one.
+                if self.waiting.len() <= WAITING_MAX {
+                    return actions;
+                }
+                self.waiting.pop_back();
+                let details =
+                    "too many requests wait for readings of history to end; try again later";
+                let error = WireError::new(Tag::ResourcesExhausted, details);
+                vec![Action::Answer(session, Err(error))]
+            }
+            HistoryRequest::Next(id) => match self.idle(id, &order) {
+                Ok(reading) => {
+                    reading.stage = Stage::Working;
+                    vec![Action::Resume(id)]
+                }
+                Err(error) => vec![Action::Answer(session, Err(error))],
+            },
+            HistoryRequest::Stop(id) => match self.idle(id, &order) {
+                Ok(reading) => {
+                    reading.stage = Stage::Ending;
+                    vec![Action::End(id), Action::Answer(session, Ok(b"{}".to_vec()))]
+                }
+                Err(error) => vec![Action::Answer(session, Err(error))],
+            },
+        }
+    }
+
+    /// The reading of this session and database that stands still.
+    fn idle(&mut self, id: ReadingId, order: &Order) -> Result<&mut Reading, WireError> {
+        let reading = self.readings.get_mut(&id).filter(|reading| {
+            reading.session == order.session
+                && reading.database == order.database
+                && reading.stage == Stage::Idle
+        });
+        reading.ok_or_else(|| {
+            let details = format!(
+                "there is no reading {} of this database in this session; one that is not continued for {} s ends",
+                id.0,
+                super::IDLE_MS / 1000
+            );
+            WireError::new(Tag::InvalidParameters, details)
+        })
+    }
+
+    /// Starts what may begin now, in the order of arrival.
+    fn start_waiting(&mut self) -> Vec<Action> {
+        let mut actions = Vec::new();
+        let mut waiting = std::mem::take(&mut self.waiting);
+        waiting.retain(|(query, order)| {
+            if !self.has_room(query, order.database) {
+                return true;
+            }
+            self.last += 1;
+            let id = ReadingId(self.last);
+            let reading = Reading {
+                session: order.session,
+                database: order.database,
+                is_state: is_state(query),
+                stage: Stage::Working,
+            };
+            self.readings.insert(id, reading);
+            let start = Start {
+                session: order.session,
+                name: order.name.clone(),
+                applied: order.applied,
+                query: query.clone(),
+            };
+            actions.push(Action::Start(id, start));
+            false
+        });
+        self.waiting = waiting;
+        actions
+    }
+
+    fn has_room(&self, query: &Query, database: DatabaseId) -> bool {
+        let readings = self.readings.values();
+        if is_state(query) {
+            let mut readings = readings;
+            return !readings.any(|reading| reading.is_state && reading.database == database);
+        }
+        readings.filter(|reading| !reading.is_state).count() < READINGS_MAX
+    }
+
+    /// A thread has a page that is not the last one. Returns the session that gets it; `None`: the
+    /// thread must end.
+    #[must_use]
+    pub fn page(&mut self, id: ReadingId) -> Option<SessionId> {
+        let reading = self.readings.get_mut(&id)?;
+        (reading.stage == Stage::Working).then(|| {
+            reading.stage = Stage::Idle;
+            reading.session
+        })
+    }
+
+    /// Nobody has asked for the next page for long. Returns false if somebody has in the meantime.
+    #[must_use]
+    pub fn expire(&mut self, id: ReadingId) -> bool {
+        let reading = self.readings.get_mut(&id);
+        let Some(reading) = reading.filter(|reading| reading.stage != Stage::Working) else {
+            return false;
+        };
+        reading.stage = Stage::Ending;
+        true
+    }
+
+    /// A thread ends, with an answer if its session waits for one. Returns the session that gets
+    /// it, and what may begin.
+    #[must_use]
+    pub fn ended(&mut self, id: ReadingId) -> (Option<SessionId>, Vec<Action>) {
+        let Some(reading) = self.readings.remove(&id) else {
+            return (None, Vec::new());
+        };
+        let session = (reading.stage == Stage::Working).then_some(reading.session);
+        (session, self.start_waiting())
+    }
+
+    /// The session cancels its request.
+    #[must_use]
+    pub fn cancel(&mut self, session: SessionId) -> Vec<Action> {
+        let mut actions = Vec::new();
+        let before = self.waiting.len();
+        self.waiting.retain(|(_, order)| order.session != session);
+        let mut is_found = self.waiting.len() < before;
+        for (id, reading) in &mut self.readings {
+            if reading.session == session && reading.stage == Stage::Working {
+                reading.stage = Stage::Ending;
+                actions.push(Action::End(*id));
+                is_found = true;
+            }
+        }
+        if is_found {
+            let error = WireError::new(Tag::Canceled, "the client has canceled the request");
+            actions.push(Action::Answer(session, Err(error)));
+        }
+        actions
+    }
+
+    /// The session has ended.
+    #[must_use]
+    pub fn closed(&mut self, session: SessionId) -> Vec<Action> {
+        self.waiting.retain(|(_, order)| order.session != session);
+        let mut actions = Vec::new();
+        for (id, reading) in &mut self.readings {
+            if reading.session == session && reading.stage != Stage::Ending {
+                reading.stage = Stage::Ending;
+                actions.push(Action::End(*id));
+            }
+        }
+        actions
+    }
+}
+
+/// Whether the state of a moment is held for the session alone.
+fn is_state(query: &Query) -> bool {
+    matches!(query, Query::Select { .. })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn order(session: u64, database: u32, request: HistoryRequest) -> Order {
+        Order {
+            session: SessionId(session),
+            database: DatabaseId(database),
+            name: "D".to_owned(),
+            applied: None,
+            request,
+        }
+    }
+
+    fn begin(session: u64) -> Order {
+        order(session, 1, HistoryRequest::Begin(Query::Files))
+    }
+
+    fn select(session: u64, database: u32) -> Order {
+        let query = Query::Select {
+            at: "HEAD".to_owned(),
+            params: Vec::new(),
+        };
+        order(session, database, HistoryRequest::Begin(query))
+    }
+
+    /// The readings that begin.
+    fn started(actions: &[Action]) -> Vec<u64> {
+        let number = |action: &Action| match action {
+            Action::Start(id, _) => Some(id.0),
+            _ => None,
+        };
+        actions.iter().filter_map(number).collect()
+    }
+
+    fn is_refusal(actions: &[Action], tag: Tag) -> bool {
+        matches!(actions, [Action::Answer(_, Err(error))] if error.tag == tag)
+    }
+
+    #[test]
+    fn a_reading_goes_on_when_its_session_asks() {
+        let mut readings = Readings::default();
+        assert_eq!(started(&readings.request(begin(7))), [1]);
+        let id = ReadingId(1);
+        let next = |session, database| order(session, database, HistoryRequest::Next(id));
+        // It works, so nobody can have been given its number.
+        assert!(is_refusal(
+            &readings.request(next(7, 1)),
+            Tag::InvalidParameters
+        ));
+        assert_eq!(readings.page(id), Some(SessionId(7)));
+        assert!(is_refusal(
+            &readings.request(next(8, 1)),
+            Tag::InvalidParameters
+        ));
+        assert!(is_refusal(
+            &readings.request(next(7, 2)),
+            Tag::InvalidParameters
+        ));
+        assert_eq!(readings.request(next(7, 1)), [Action::Resume(id)]);
+        assert!(!readings.expire(id), "it works again");
+        assert_eq!(readings.ended(id).0, Some(SessionId(7)));
+        assert!(is_refusal(
+            &readings.request(next(7, 1)),
+            Tag::InvalidParameters
+        ));
+    }
+
+    #[test]
+    fn a_reading_counts_until_its_thread_has_ended() {
+        let mut readings = Readings::default();
+        for session in 1..=4 {
+            assert_eq!(started(&readings.request(begin(session))).len(), 1);
+        }
+        assert!(readings.request(begin(5)).is_empty(), "it waits");
+        assert_eq!(readings.page(ReadingId(2)), Some(SessionId(2)));
+        assert_eq!(readings.closed(SessionId(2)), [Action::End(ReadingId(2))]);
+        assert_eq!(readings.page(ReadingId(2)), None);
+        let (session, actions) = readings.ended(ReadingId(2));
+        assert_eq!((session, started(&actions)), (None, vec![5]));
+        assert!(readings.closed(SessionId(2)).is_empty());
+    }
+
+    #[test]
+    fn one_state_of_each_database_is_held_at_a_time() {
+        let mut readings = Readings::default();
+        assert_eq!(started(&readings.request(select(1, 1))), [1]);
+        assert!(readings.request(select(2, 1)).is_empty(), "it waits");
+        assert_eq!(started(&readings.request(select(3, 2))), [2]);
+        // Readings are not affected.
+        assert_eq!(started(&readings.request(begin(4))), [3]);
+        assert_eq!(started(&readings.ended(ReadingId(1)).1), [4]);
+    }
+
+    #[test]
+    fn requests_beyond_the_limit_are_refused() {
+        let mut readings = Readings::default();
+        for session in 0..(READINGS_MAX + WAITING_MAX) as u64 {
+            let actions = readings.request(begin(session));
+            assert!(!is_refusal(&actions, Tag::ResourcesExhausted), "{session}");
+        }
+        assert!(is_refusal(
+            &readings.request(begin(99)),
+            Tag::ResourcesExhausted
+        ));
+    }
+
+    #[test]
+    fn cancel_answers_once() {
+        let mut readings = Readings::default();
+        assert!(readings.cancel(SessionId(7)).is_empty());
+        let _ = readings.request(begin(7));
+        let actions = readings.cancel(SessionId(7));
+        assert!(matches!(
+            actions.as_slice(),
+            [
+                Action::End(ReadingId(1)),
+                Action::Answer(SessionId(7), Err(_))
+            ]
+        ));
+        assert!(readings.cancel(SessionId(7)).is_empty());
+        assert_eq!(readings.ended(ReadingId(1)).0, None, "it is answered");
+        // A request that waits.
+        let _ = readings.request(select(1, 1));
+        let _ = readings.request(select(2, 1));
+        assert!(is_refusal(&readings.cancel(SessionId(2)), Tag::Canceled));
+    }
+
+    #[test]
+    fn a_reading_that_is_stopped_or_expires_ends() {
+        let mut readings = Readings::default();
+        let _ = readings.request(begin(7));
+        assert!(readings.page(ReadingId(1)).is_some());
+        let stop = order(7, 1, HistoryRequest::Stop(ReadingId(1)));
+        let actions = readings.request(stop.clone());
+        assert!(matches!(
+            actions.as_slice(),
+            [Action::End(ReadingId(1)), Action::Answer(_, Ok(_))]
+        ));
+        assert!(is_refusal(&readings.request(stop), Tag::InvalidParameters));
+        let _ = readings.request(begin(7));
+        assert!(readings.page(ReadingId(2)).is_some());
+        assert!(readings.expire(ReadingId(2)));
+        assert_eq!(readings.ended(ReadingId(2)).0, None);
+    }
+}
