@@ -96,6 +96,17 @@ impl<'a> Event<'a> {
         }
     }
 
+    /// When it was, ms since the Unix epoch.
+    #[must_use]
+    pub fn date_ms(&self) -> Option<i64> {
+        match *self {
+            Event::Begin { date_ms, .. }
+            | Event::Commit { date_ms, .. }
+            | Event::Gap { date_ms, .. }
+            | Event::Schema { date_ms, .. } => date_ms,
+        }
+    }
+
     /// The same event with some of its changes.
     #[must_use]
     pub fn with_changes(mut self, some: &'a [RowChange]) -> Event<'a> {

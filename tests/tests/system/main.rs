@@ -46,6 +46,7 @@ mod poison;
 mod programs;
 mod progress;
 mod python;
+mod read_history;
 mod readers;
 mod recorded_clients;
 mod recording;

@@ -73,8 +73,13 @@ impl Pager {
 
     /// The reading has come so far.
     pub(super) fn reached(&self, done: f64, at_ms: Option<i64>) {
+        self.page.borrow_mut().done = done;
+        self.reached_date(at_ms);
+    }
+
+    /// The reading has come to this date, if it is known.
+    pub(super) fn reached_date(&self, at_ms: Option<i64>) {
         let mut page = self.page.borrow_mut();
-        page.done = done;
         page.at_ms = at_ms.or(page.at_ms);
     }
 

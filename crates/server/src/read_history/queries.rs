@@ -175,6 +175,7 @@ fn log(
     let mut newest = newest.map(Newest::new);
     let mut is_unwanted = false;
     let mut event = |event: &Event<'_>| {
+        pager.reached_date(event.date_ms());
         for (line, is_continued) in lines(event) {
             match &mut newest {
                 Some(newest) => newest.push(line, is_continued),

@@ -9,8 +9,8 @@ use corvid_json::{Reader, Value};
 
 use super::ReadingId;
 
-/// The longest request of `read_history`, bytes.
-const REQUEST_BYTES_MAX: usize = 64 << 10;
+/// The longest parameters, bytes: a shard parses them.
+const REQUEST_BYTES_MAX: usize = 256 << 10;
 
 /// A request about the history of a database.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -68,10 +68,7 @@ pub enum Query {
 /// They have another form.
 pub fn read_history(params: &[u8]) -> Result<HistoryRequest, WireError> {
     let wrong = |details: &str| WireError::syntax(params, format!("read_history: {details}"));
-    if params.len() > REQUEST_BYTES_MAX {
-        let details = format!("the request is longer than {REQUEST_BYTES_MAX} bytes");
-        return Err(wrong(&details));
-    }
+    check_length("read_history", params)?;
     let json = Value::parse(params).map_err(|error| wrong(&error.to_string()))?;
     let object = match json.as_array() {
         Some([_, object]) => object.as_object(),
@@ -90,6 +87,14 @@ pub fn read_history(params: &[u8]) -> Result<HistoryRequest, WireError> {
         }
     }
     Ok(request)
+}
+
+fn check_length(method: &str, params: &[u8]) -> Result<(), WireError> {
+    if params.len() <= REQUEST_BYTES_MAX {
+        return Ok(());
+    }
+    let details = format!("{method}: the request is longer than {REQUEST_BYTES_MAX} bytes");
+    Err(WireError::new(Tag::ResourcesExhausted, details))
 }
 
 /// The members of a request that were asked for.
@@ -191,6 +196,7 @@ impl<'o> Fields<'o> {
 pub fn select_at(params: &[u8]) -> Result<HistoryRequest, WireError> {
     let wrong = |details: &str| WireError::syntax(params, format!("select_at: {details}"));
     let form = || wrong("[<db-name>, <moment>, <operation>, ...] expected");
+    check_length("select_at", params)?;
     let mut elements = Vec::new();
     let mut reader = Reader::new(params);
     reader.begin_array().map_err(|_| form())?;
@@ -299,7 +305,7 @@ mod tests {
         }
         let long = format!(
             r#"["D",{{"read":"log","client":"{}"}}]"#,
-            "x".repeat(70_000)
+            "x".repeat(REQUEST_BYTES_MAX)
         );
         assert!(details(&read_history(long.as_bytes()).unwrap_err()).contains("longer than"));
     }
