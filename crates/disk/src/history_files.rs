@@ -1,8 +1,9 @@
 //! The files of a database's history on a real disk, opened for reading: by the tools, and by a
 //! server on threads of their own. Nothing is locked.
 //!
-//! A server replaces and removes files meanwhile. Whatever is open stays readable: the thread that
-//! frees a removed file in steps leaves one alone that somebody has open.
+//! A server replaces and removes files meanwhile. Open files stay readable: the thread that frees a
+//! removed file in steps leaves one alone that somebody has open. Their contents are read by the
+//! crate `history`, which this one does not know.
 
 use std::cell::Cell;
 use std::fs::{self, File};
@@ -10,7 +11,6 @@ use std::io;
 use std::os::unix::fs::{FileExt, MetadataExt};
 use std::path::{Path, PathBuf};
 
-use corvid_history::{Files, Opened, ReadAt};
 use corvid_net::errno;
 
 use crate::history::folder_of;
@@ -19,10 +19,14 @@ use crate::open_file::OpenFile;
 
 /// A file that is read at any offset.
 #[derive(Debug)]
-pub struct DiskFile(OpenFile);
+pub struct HistoryFile(OpenFile);
 
-impl ReadAt for DiskFile {
-    fn read_at(&self, room: &mut [u8], offset: u64) -> Result<usize, String> {
+impl HistoryFile {
+    /// Fills a prefix of `room` from `offset` and returns its length; 0 at the end of the file.
+    ///
+    /// # Errors
+    /// The operating system's error text, without a file name; so below.
+    pub fn read_at(&self, room: &mut [u8], offset: u64) -> Result<usize, String> {
         loop {
             match self.0.read_at(room, offset) {
                 Ok(got) => return Ok(got),
@@ -32,12 +36,27 @@ impl ReadAt for DiskFile {
         }
     }
 
-    fn length(&self) -> Result<u64, String> {
+    /// The file's length in bytes.
+    ///
+    /// # Errors
+    /// The file system cannot report it.
+    pub fn length(&self) -> Result<u64, String> {
         self.0
             .metadata()
             .map(|data| data.len())
             .map_err(|error| errno::text(&error))
     }
+}
+
+/// The outcome of opening a file of the history's folder.
+#[derive(Debug)]
+pub enum OpenedFile {
+    /// The open file.
+    Open(HistoryFile),
+    /// It does not exist any more.
+    Gone,
+    /// It is a second name of the present file that was opened last.
+    Present,
 }
 
 /// A database file and the folder of its history.
@@ -82,35 +101,22 @@ impl HistoryFiles {
         self.folder.join(name)
     }
 
-    fn open_file(&self, path: &Path) -> Result<Option<DiskFile>, String> {
-        // Freeing the blocks of a removed file in steps needs a descriptor that may write.
-        let opened = match self.closes_in_steps {
-            true => File::options().read(true).write(true).open(path),
-            false => File::open(path),
-        };
-        let opened = match opened {
-            Err(error) if error.kind() == io::ErrorKind::PermissionDenied => File::open(path),
-            opened => opened,
-        };
-        match opened {
-            Ok(file) => Ok(Some(DiskFile(OpenFile::new(file)))),
-            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
-            Err(error) => Err(format!("open failed ({})", errno::text(&error))),
-        }
-    }
-}
-
-impl Files for HistoryFiles {
-    type Handle = DiskFile;
-
-    fn present(&self) -> Result<Option<DiskFile>, String> {
+    /// Opens the present file; `None` if it does not exist.
+    ///
+    /// # Errors
+    /// It cannot be opened.
+    pub fn present(&self) -> Result<Option<HistoryFile>, String> {
         let opened = self.open_file(&self.present)?;
         let identity = opened.as_ref().and_then(|file| identity(&file.0));
         self.opened.set(identity);
         Ok(opened)
     }
 
-    fn list(&self) -> Result<Vec<String>, String> {
+    /// The names in the folder of the history; none without a folder.
+    ///
+    /// # Errors
+    /// The folder cannot be read.
+    pub fn list(&self) -> Result<Vec<String>, String> {
         let entries = match fs::read_dir(&self.folder) {
             Ok(entries) => entries,
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
@@ -124,21 +130,44 @@ impl Files for HistoryFiles {
         Ok(names)
     }
 
-    fn open(&self, name: &str) -> Result<Opened<DiskFile>, String> {
+    /// Opens a file of the folder.
+    ///
+    /// # Errors
+    /// It cannot be opened.
+    pub fn open(&self, name: &str) -> Result<OpenedFile, String> {
         let Some(file) = self.open_file(&self.path(name))? else {
-            return Ok(Opened::Gone);
+            return Ok(OpenedFile::Gone);
         };
         let identity = identity(&file.0);
         if identity.is_some() && identity == self.opened.get() {
-            return Ok(Opened::Present);
+            return Ok(OpenedFile::Present);
         }
-        Ok(Opened::Handle(file))
+        Ok(OpenedFile::Open(file))
     }
 
-    fn shown(&self, name: Option<&str>) -> String {
+    /// How messages name a file of the folder, or the present file.
+    #[must_use]
+    pub fn shown(&self, name: Option<&str>) -> String {
         match name {
             Some(name) => format!("{}.history/{name}", self.shown),
             None => self.shown.clone(),
+        }
+    }
+
+    fn open_file(&self, path: &Path) -> Result<Option<HistoryFile>, String> {
+        // Freeing the blocks of a removed file in steps needs a descriptor that may write.
+        let opened = match self.closes_in_steps {
+            true => File::options().read(true).write(true).open(path),
+            false => File::open(path),
+        };
+        let opened = match opened {
+            Err(error) if error.kind() == io::ErrorKind::PermissionDenied => File::open(path),
+            opened => opened,
+        };
+        match opened {
+            Ok(file) => Ok(Some(HistoryFile(OpenFile::new(file)))),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+            Err(error) => Err(format!("open failed ({})", errno::text(&error))),
         }
     }
 }
@@ -146,4 +175,38 @@ impl Files for HistoryFiles {
 fn identity(file: &File) -> Option<(u64, u64)> {
     let data = file.metadata().ok()?;
     Some((data.dev(), data.ino()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_open_file_stays_readable_when_it_is_replaced_and_its_second_name_is_known() {
+        let directory = tempfile::tempdir().unwrap();
+        let database = directory.path().join("a.db");
+        fs::write(&database, "old").unwrap();
+        let files = HistoryFiles::of(&database, "a.db".to_owned()).closing_in_steps();
+        assert_eq!(files.list(), Ok(Vec::new()), "there is no folder");
+        fs::create_dir(directory.path().join("a.db.history")).unwrap();
+        fs::hard_link(&database, files.path("0000000001.db")).unwrap();
+        fs::write(files.path("0000000002.db"), "other").unwrap();
+        let file = files.present().unwrap().unwrap();
+        assert!(matches!(
+            files.open("0000000001.db"),
+            Ok(OpenedFile::Present)
+        ));
+        assert!(matches!(
+            files.open("0000000002.db"),
+            Ok(OpenedFile::Open(_))
+        ));
+        assert!(matches!(files.open("0000000003.db"), Ok(OpenedFile::Gone)));
+        fs::remove_file(files.path("0000000001.db")).unwrap();
+        fs::remove_file(&database).unwrap();
+        let mut room = [0; 8];
+        assert_eq!(file.read_at(&mut room, 1), Ok(2));
+        assert_eq!((&room[..2], file.length()), (&b"ld"[..], Ok(3)));
+        assert!(files.present().unwrap().is_none());
+        assert_eq!(files.shown(Some("1.db")), "a.db.history/1.db");
+    }
 }

@@ -24,8 +24,8 @@ impl FileStatus {
         self.end.load(Ordering::Acquire)
     }
 
-    /// Opens the file for reading, with where it ends: `open` opens whatever has its name. `None` if
-    /// it is being replaced; try again.
+    /// Opens the file for reading and returns its end too. `open` opens the file that has its name.
+    /// `None` if it is being replaced; try again.
     ///
     /// # Errors
     /// That of `open`.

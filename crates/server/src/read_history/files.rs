@@ -9,7 +9,7 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use corvid_disk::history_files::{DiskFile, HistoryFiles};
+use corvid_disk::history_files::{HistoryFile, HistoryFiles, OpenedFile};
 use corvid_history::{Files, Opened, ReadAt};
 use corvid_log::storage::FileStatus;
 use corvid_net::os_name;
@@ -41,7 +41,7 @@ pub(super) struct ReadingFiles {
 
 /// A file whose reader pauses between pages.
 pub(super) struct ReadingFile {
-    file: DiskFile,
+    file: HistoryFile,
     pager: Rc<Pager>,
 }
 
@@ -76,7 +76,7 @@ impl ReadingFiles {
         self.end.get()
     }
 
-    fn of(&self, file: DiskFile) -> ReadingFile {
+    fn of(&self, file: HistoryFile) -> ReadingFile {
         ReadingFile {
             file,
             pager: self.pager.clone(),
@@ -107,9 +107,9 @@ impl Files for ReadingFiles {
 
     fn open(&self, name: &str) -> Result<Opened<ReadingFile>, String> {
         Ok(match self.files.open(name)? {
-            Opened::Handle(file) => Opened::Handle(self.of(file)),
-            Opened::Gone => Opened::Gone,
-            Opened::Present => Opened::Present,
+            OpenedFile::Open(file) => Opened::Handle(self.of(file)),
+            OpenedFile::Gone => Opened::Gone,
+            OpenedFile::Present => Opened::Present,
         })
     }
 

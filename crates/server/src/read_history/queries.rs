@@ -1,4 +1,4 @@
-//! What each query reads. `corvid_history` does the reading; the tools use the same functions.
+//! The queries. `corvid_history` does the reading; the tools use the same functions.
 
 use std::ops::ControlFlow;
 use std::rc::Rc;

@@ -36,7 +36,7 @@ struct Inner {
     threads: BTreeMap<ReadingId, Thread>,
 }
 
-/// What reaches a thread. Dropping it ends the thread when it looks.
+/// The way to a thread. Dropping it ends the thread at its next look.
 struct Thread {
     next: Sender<()>,
     is_wanted: Arc<AtomicBool>,

@@ -63,8 +63,8 @@ impl Frontend {
         None
     }
 
-    /// Whether the requests in flight may be waiting for a cluster's leader, for a lock at a relay's
-    /// source or for a reading of history, and there is room for one more.
+    /// Whether the requests in flight may be waiting for a cluster's leader, a lock at a relay's
+    /// source or a reading of history, and there is room for one more.
     fn awaits_cluster(&mut self, id: SessionId) -> bool {
         let Some(session) = self.sessions.get_mut(&id) else {
             return false;

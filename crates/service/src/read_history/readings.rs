@@ -42,7 +42,7 @@ pub struct Order {
     pub request: HistoryRequest,
 }
 
-/// What a new thread has to read.
+/// The task of a new thread.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Start {
     /// The session that waits for the first page.
@@ -55,7 +55,7 @@ pub struct Start {
     pub query: Query,
 }
 
-/// What is to be done.
+/// A decision for the driver to carry out.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Action {
     /// Start the thread of this reading. It tells every page and its end.

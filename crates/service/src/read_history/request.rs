@@ -23,7 +23,7 @@ pub enum HistoryRequest {
     Stop(ReadingId),
 }
 
-/// What a reading reads.
+/// The subject of a reading.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Query {
     /// The files.

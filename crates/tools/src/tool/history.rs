@@ -1,22 +1,23 @@
 //! The history of a database file on the disk: moments of the command line, and changes as people
 //! read them.
 //!
-//! `corvid_history` does the reading, from the files that `corvid_disk` opens. The commands `history`, `log`, `diff`, `dump`, `restore` and
-//! `query --at` use this module.
+//! `corvid_history` does the reading, from the files that `corvid_disk` opens. The commands
+//! `history`, `log`, `diff`, `dump`, `restore` and `query --at` use this module.
 
+mod files;
 mod moments;
 mod text;
 
 use std::path::Path;
 
-use corvid_disk::history_files::{DiskFile, HistoryFiles};
 use corvid_engine::Database;
 use corvid_history::{HistoryError, Timeline};
 
+pub(crate) use files::{DiskFile, HistoryFolder};
 pub(crate) use moments::{date_text, locate, locate_beginning};
 pub(crate) use text::Printer;
 
-use crate::failure::{Failure, shown};
+use crate::failure::Failure;
 use crate::uuids::RandomUuids;
 
 /// A database's history, open for reading.
@@ -27,12 +28,7 @@ pub(crate) type OpenHistory = Timeline<DiskFile>;
 /// # Errors
 /// A file cannot be opened, or does not belong to the history.
 pub(crate) fn open(path: &Path) -> Result<OpenHistory, Failure> {
-    Timeline::open(&files_of(path)).map_err(failure)
-}
-
-/// A database file and its history's folder. The file need not exist if there is a folder.
-pub(crate) fn files_of(path: &Path) -> HistoryFiles {
-    HistoryFiles::of(path, shown(path))
+    Timeline::open(&HistoryFolder::of(path)).map_err(failure)
 }
 
 /// The database at a moment.

@@ -10,8 +10,7 @@ use corvid_shell::output;
 use super::{Invocation, Outcome};
 use crate::failure::{Failure, shown};
 use crate::tool::answer::Answer;
-use crate::tool::history::{self, date_text, failure, files_of};
-use corvid_disk::history_files::DiskFile;
+use crate::tool::history::{self, DiskFile, HistoryFolder, date_text, failure};
 
 /// Lists the files, checks them, or removes some of them.
 pub(super) fn history(invocation: &Invocation<'_>) -> Outcome {
@@ -127,7 +126,7 @@ fn verify(file: &str) -> Outcome {
 
 /// Removes files of the history, never the database file.
 fn remove(file: &str, numbers: &[String]) -> Outcome {
-    let folder = files_of(&os_name::path(file));
+    let folder = HistoryFolder::of(&os_name::path(file));
     let names = folder
         .list()
         .map_err(|error| Failure::new(format!("{}: {error}", folder.shown(None))))?;
