@@ -1,4 +1,5 @@
 //! Files, events and changes as JSON: one object for each, for programs (`--json`, `read_history`).
+//! The tools make their texts of these lines, so an object has everything that a text shows.
 
 use corvid_data::{Datum, wire};
 use corvid_json::{ArrayWriter, ObjectWriter, write};
@@ -93,6 +94,10 @@ pub fn write_part<F: ReadAt>(out: &mut Vec<u8>, part: &Part<F>) -> Result<(), Hi
     write::boolean(object.member("compressed"), part.is_segment());
     integer(&mut object, "bytes", index.bytes);
     integer(&mut object, "text_bytes", index.text_length);
+    let torn = index.text_length - index.good_length;
+    if torn > 0 {
+        integer(&mut object, "torn_bytes", torn);
+    }
     integer(&mut object, "records", index.records);
     integer(&mut object, "transactions", index.transactions);
     if let Some((first_ms, last_ms)) = index.dates_ms {
@@ -152,6 +157,9 @@ pub fn write_change(out: &mut Vec<u8>, change: &RowChange) {
     let mut object = ObjectWriter::new(out);
     write::string(object.member("table"), table.name.as_bytes());
     write::string(object.member("row"), &change.uuid.to_text());
+    if let Some(name) = change.name() {
+        write::string(object.member("name"), name.as_bytes());
+    }
     let op: &[u8] = match (&change.old, &change.new) {
         (None, _) => b"insert",
         (Some(_), Some(_)) => b"modify",

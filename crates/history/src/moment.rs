@@ -103,6 +103,15 @@ impl Moment {
 }
 
 impl Civil {
+    /// The date and time of day that a text names without a zone: a local time.
+    #[must_use]
+    pub fn parse(text: &str) -> Option<Civil> {
+        match Parser(text).time() {
+            Some((civil, None)) => Some(civil),
+            _ => None,
+        }
+    }
+
     /// The time in UTC, ms since the Unix epoch.
     #[must_use]
     pub fn utc_ms(self) -> i64 {
@@ -267,6 +276,23 @@ mod tests {
             ("5f36b2ea-2906", Moment::Commit("5f36b2ea-2906".to_owned())),
         ] {
             assert_eq!(parse(text), Ok(moment), "{text}");
+        }
+    }
+
+    #[test]
+    fn local_times_are_those_without_a_zone() {
+        for text in ["2023-11-15", "2023-11-15T00:13", "2023-11-15 00:13:20.123"] {
+            assert!(Civil::parse(text).is_some(), "{text}");
+        }
+        for text in [
+            "HEAD",
+            "-2h",
+            "@1",
+            "2023-11-14T22:13:20Z",
+            "2023-11-14T22:13+01:00",
+            "x",
+        ] {
+            assert_eq!(Civil::parse(text), None, "{text}");
         }
     }
 

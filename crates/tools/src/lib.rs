@@ -2,11 +2,12 @@
 //!
 //! Each program is a module with a `main` function and a manual; its binary in `src/bin` adds the
 //! allocator. At the root are the parts that the programs share: the table of commands, the type of
-//! a fatal error, common options, random UUIDs, schema files, suggestions, printed tables. No
-//! program uses another program's module.
+//! a fatal error, common options, random UUIDs, schema files, suggestions, printed tables, what
+//! is said of a database's history. No program uses another program's module.
 
 mod command;
 mod failure;
+mod history;
 mod rows;
 mod schema_file;
 mod standard_options;

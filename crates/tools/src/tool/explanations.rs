@@ -60,8 +60,8 @@ or comment contains a text, and a time. Without `--since` the listing begins wit
 
 With `--json` each commit is one line: an object with `event` (`commit`, or `begin`, `schema` for a conversion, `gap` for commits that are \
 missing), `id`, `date` (ms since the Unix epoch), `file`, `client` (`client`, the name in its certificate, `peer`, `role`, `via`), \
-`comment`, and `changes`: `table`, `row`, `op` (`insert`, `modify`, `delete`), and `columns`, which have `old` and `new`, or for sets and \
-maps `removed` and `added`.
+`comment`, and `changes`: `table`, `row`, `name` (the row's, if it has one), `op` (`insert`, `modify`, `delete`), and `columns`, which have \
+`old` and `new`, or for sets and maps `removed` and `added`.
 
 In a member's file, entries at its end may not be known to be committed. They are marked: `confirmed` is false.";
 

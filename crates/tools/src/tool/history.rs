@@ -1,12 +1,10 @@
-//! The history of a database file on the disk: moments of the command line, and changes as people
-//! read them.
+//! The history of a database file on the disk, and moments of the command line.
 //!
 //! `corvid_history` does the reading, from the files that `corvid_disk` opens. The commands
 //! `history`, `log`, `diff`, `dump`, `restore` and `query --at` use this module.
 
 mod files;
 mod moments;
-mod text;
 
 use std::path::Path;
 
@@ -14,8 +12,7 @@ use corvid_engine::Database;
 use corvid_history::{HistoryError, Timeline};
 
 pub(crate) use files::{DiskFile, HistoryFolder};
-pub(crate) use moments::{date_text, locate, locate_beginning};
-pub(crate) use text::Printer;
+pub(crate) use moments::{locate, locate_beginning};
 
 use crate::failure::Failure;
 use crate::uuids::RandomUuids;

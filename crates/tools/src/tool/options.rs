@@ -2,13 +2,13 @@
 //! arguments.
 
 use corvid_data::Uuid;
-use corvid_history::{Filter, RowPrefix};
 use corvid_log::cluster::{ELECTION_TIMER_MAX_MS, ELECTION_TIMER_MIN_MS};
 use corvid_shell::args::{self, Arg, Args, Item, OptionEntry, Spec};
 use corvid_shell::manual::Manual;
 use corvid_shell::{program, vlog};
 
 use crate::failure::Failure;
+use crate::history::{self, HistoryOption, HistoryOptions};
 use crate::standard_options;
 use crate::tool::manual;
 
@@ -25,18 +25,8 @@ pub(crate) struct Options {
     pub(crate) cluster_id: Option<Uuid>,
     /// `--election-timer`, ms, within its range.
     pub(crate) election_timer_ms: Option<u64>,
-    /// `--at`, as it was given.
-    pub(crate) at: Option<String>,
-    /// `--since`, as it was given.
-    pub(crate) since: Option<String>,
-    /// `--until`, as it was given.
-    pub(crate) until: Option<String>,
-    /// `--table`, `--row`, `--column` and `--client`.
-    pub(crate) filter: Filter,
-    /// `--json`
-    pub(crate) json: bool,
-    /// `-n`
-    pub(crate) count: Option<usize>,
+    /// The options about history.
+    pub(crate) history: HistoryOptions,
     /// The command and its arguments.
     pub(crate) words: Vec<String>,
 }
@@ -48,15 +38,7 @@ enum Id {
     Fail,
     Cid,
     ElectionTimer,
-    At,
-    Since,
-    Until,
-    Table,
-    Row,
-    Column,
-    Client,
-    Json,
-    Count,
+    History(HistoryOption),
     Verbose,
     Help,
     Options,
@@ -72,49 +54,27 @@ const SPECS: [Spec<Id>; 18] = [
     Spec::long("cid", Arg::Required, Id::Cid).means("UUID", "join-cluster: join only this cluster"),
     Spec::long("election-timer", Arg::Required, Id::ElectionTimer)
         .means("MS", "create-cluster: election timer, 100 to 600000"),
-    Spec::long("at", Arg::Required, Id::At)
-        .means(
-            "MOMENT",
-            "query, dump, restore: the contents as they were at MOMENT",
-        )
-        .more(MOMENTS)
-        .in_full(),
-    Spec::long("since", Arg::Required, Id::Since)
-        .means("MOMENT", "log: changes after MOMENT only")
-        .in_full(),
-    Spec::long("until", Arg::Required, Id::Until)
-        .means("MOMENT", "log: changes up to MOMENT only")
-        .in_full(),
-    Spec::long("table", Arg::Required, Id::Table)
-        .means("TABLE", "log, diff: rows of TABLE only")
-        .in_full(),
-    Spec::long("row", Arg::Required, Id::Row)
-        .means("UUID", "log, diff: rows whose UUID begins with UUID only")
-        .in_full(),
-    Spec::long("column", Arg::Required, Id::Column)
-        .means("COLUMN", "log, diff: rows whose COLUMN has changed only")
-        .in_full(),
-    Spec::long("client", Arg::Required, Id::Client)
-        .means(
-            "TEXT",
-            "log: commits with TEXT in their client or comment only",
-        )
-        .in_full(),
-    Spec::long("json", Arg::None, Id::Json)
-        .means("", "history, log, diff: print JSON, one object on a line")
-        .in_full(),
-    Spec::short('n', Arg::Required, Id::Count).means("N", "log: the last N commits only"),
+    of_history(HistoryOption::At).means(
+        "MOMENT",
+        "query, dump, restore: the contents as they were at MOMENT",
+    ),
+    of_history(HistoryOption::Since),
+    of_history(HistoryOption::Until),
+    of_history(HistoryOption::Table),
+    of_history(HistoryOption::Row),
+    of_history(HistoryOption::Column),
+    of_history(HistoryOption::Client),
+    of_history(HistoryOption::Json),
+    of_history(HistoryOption::Count),
     vlog::verbose_spec(Id::Verbose),
     standard_options::help(Id::Help),
     standard_options::listing(Id::Options),
     standard_options::version(Id::Version),
 ];
 
-const MOMENTS: &str = "\
-A moment is `HEAD` or `now` (after the last commit), `HEAD~3` (before the last three commits), an age (`-90s`, `-15min`, `-2h`, `-3d`, `-1w`), \
-a local date and time (`2026-11-28`, `2026-11-28T10:00`, `2026-11-28T10:00:00.123`; with `Z` or `+02:00` at the end, of that zone), \
-milliseconds since the Unix epoch (`@1700000000000`), or the id of a commit as `log` prints it, of which the first 8 digits suffice if \
-no other one begins with them. At a moment the contents are those after the last commit that was not later.";
+const fn of_history(option: HistoryOption) -> Spec<Id> {
+    history::spec(option, Id::History(option))
+}
 
 /// The options for the manual.
 pub(crate) fn entries() -> Vec<OptionEntry> {
@@ -145,15 +105,7 @@ impl Options {
             Id::ElectionTimer => {
                 self.election_timer_ms = value.map(|text| or_die(parse_election_timer(&text)));
             }
-            Id::At => self.at = value,
-            Id::Since => self.since = value,
-            Id::Until => self.until = value,
-            Id::Table => self.filter.table = value,
-            Id::Row => self.filter.row = value.map(|text| or_die(parse_row(&text))),
-            Id::Column => self.filter.column = value,
-            Id::Client => self.filter.client = value,
-            Id::Json => self.json = true,
-            Id::Count => self.count = value.map(|text| or_die(parse_count(&text))),
+            Id::History(option) => self.history.apply(option, value),
             Id::Verbose => set_verbosity(value.as_deref().unwrap_or_default()),
             Id::Help => program::answer(manual::help()),
             Id::Options => program::answer(args::listing(&SPECS)),
@@ -188,17 +140,6 @@ fn parse_election_timer(text: &str) -> Result<u64, Failure> {
                 range.end()
             ))
         })
-}
-
-/// Parses the argument of `--row`.
-fn parse_row(text: &str) -> Result<RowPrefix, Failure> {
-    RowPrefix::parse(text).map_err(|error| Failure::new(error.to_string()))
-}
-
-/// Parses the argument of `-n`.
-fn parse_count(text: &str) -> Result<usize, Failure> {
-    let count = text.parse().ok().filter(|count| *count > 0);
-    count.ok_or_else(|| Failure::new(format!("{text}: not a number of commits")))
 }
 
 fn set_verbosity(spec: &str) {

@@ -18,7 +18,7 @@ use crate::uuids::RandomUuids;
 /// Prints one table or all of them.
 pub(super) fn dump(invocation: &Invocation<'_>) -> Outcome {
     let mut uuids = RandomUuids::new()?;
-    let moment = invocation.options.at.as_deref().unwrap_or("HEAD");
+    let moment = invocation.options.history.at.as_deref().unwrap_or("HEAD");
     let database = history::state_at(&invocation.database(0), moment, &mut uuids)?;
     let tables = database.schema().iter();
     let chosen: Vec<_> = match invocation.args.get(1) {
@@ -34,7 +34,7 @@ pub(super) fn dump(invocation: &Invocation<'_>) -> Outcome {
         }
     };
     let mut printer = Printer::new(Style {
-        format: if invocation.options.json {
+        format: if invocation.options.history.json {
             Format::Json
         } else {
             Format::Table

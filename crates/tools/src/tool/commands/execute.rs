@@ -47,7 +47,7 @@ fn run(invocation: &Invocation<'_>, mode: OpenMode) -> Outcome {
         let request = Value::parse_text(text.as_bytes());
         request.map_err(|error| Failure::new(format!("\"{text}\": {error}")))
     };
-    if let (Some(moment), OpenMode::ReadOnly) = (&invocation.options.at, mode) {
+    if let (Some(moment), OpenMode::ReadOnly) = (&invocation.options.history.at, mode) {
         let request = parse()?;
         let database = history::state_at(&path, moment, &mut uuids)?;
         return answer(invocation, database, None, &request, &mut uuids);

@@ -3,14 +3,15 @@
 use std::fs;
 
 use corvid_history::timeline::parse_name;
-use corvid_history::{Files, Part, Timeline, json};
+use corvid_history::{Files, Timeline, json};
 use corvid_net::{errno, os_name};
-use corvid_shell::output;
+use corvid_shell::output::{self, Output};
 
 use super::{Invocation, Outcome};
 use crate::failure::{Failure, shown};
+use crate::history::Printer;
 use crate::tool::answer::Answer;
-use crate::tool::history::{self, DiskFile, HistoryFolder, date_text, failure};
+use crate::tool::history::{self, HistoryFolder, failure};
 
 /// Lists the files, checks them, or removes some of them.
 pub(super) fn history(invocation: &Invocation<'_>) -> Outcome {
@@ -28,78 +29,19 @@ pub(super) fn history(invocation: &Invocation<'_>) -> Outcome {
 
 fn list(invocation: &Invocation<'_>) -> Outcome {
     let history = history::open(&invocation.database(0))?;
+    let mut printer = Printer::new(Output, invocation.options.history.json);
+    let mut line = Vec::new();
     for part in history.parts() {
-        let line = match invocation.options.json {
-            true => {
-                let mut out = Vec::new();
-                json::write_part(&mut out, part).map(|()| shown_json(out))
-            }
-            false => text(part),
-        };
-        output::line(line.map_err(failure)?);
+        line.clear();
+        json::write_part(&mut line, part).map_err(failure)?;
+        printer.line(&line).map_err(Failure::output)?;
     }
     for gap in history.gaps() {
-        match invocation.options.json {
-            true => {
-                let mut out = Vec::new();
-                json::write_gap(&mut out, gap);
-                output::line(shown_json(out));
-            }
-            false => output::line(gap),
-        }
+        line.clear();
+        json::write_gap(&mut line, gap);
+        printer.line(&line).map_err(Failure::output)?;
     }
     Ok(Answer::Yes)
-}
-
-fn text(part: &Part<DiskFile>) -> Result<String, corvid_history::HistoryError> {
-    let index = part.index()?;
-    let number = part
-        .number()
-        .map_or("-".to_owned(), |number| number.to_string());
-    let dates = match index.dates_ms {
-        Some((first_ms, last_ms)) => format!("{} to {}", date_text(first_ms), date_text(last_ms)),
-        None => "no dates".to_owned(),
-    };
-    let bytes = bytes_text(index.bytes);
-    let of = match part.is_segment() {
-        true => format!("{bytes} of {}", bytes_text(index.text_length)),
-        false => bytes,
-    };
-    let transactions = index.transactions;
-    let mut line = format!(
-        "{number:>10}  {dates}  {transactions} transactions  {of}  {}",
-        part.name()
-    );
-    let rest = index.text_length - index.good_length;
-    if rest > 0 {
-        line.push_str(&format!(
-            " ({rest} bytes at its end are not a whole record)"
-        ));
-    }
-    Ok(line)
-}
-
-/// A number of bytes for people.
-fn bytes_text(bytes: u64) -> String {
-    const UNITS: [&str; 4] = ["KiB", "MiB", "GiB", "TiB"];
-    let mut unit = "bytes";
-    let mut tenths = bytes.saturating_mul(10);
-    for larger in UNITS {
-        if tenths < 10 * 1024 {
-            break;
-        }
-        tenths /= 1024;
-        unit = larger;
-    }
-    match unit {
-        "bytes" => format!("{bytes} {unit}"),
-        _ => format!("{}.{} {unit}", tenths / 10, tenths % 10),
-    }
-}
-
-/// A line of JSON.
-fn shown_json(out: Vec<u8>) -> String {
-    String::from_utf8_lossy(&out).into_owned()
 }
 
 /// Checks every file, and whether each continues where the one before it ends.

@@ -1,7 +1,6 @@
 //! `log` and `diff`: the changes of a database's history.
 
 use std::collections::VecDeque;
-use std::io::Write;
 use std::ops::ControlFlow;
 
 use corvid_history::filter::matching;
@@ -11,13 +10,14 @@ use corvid_shell::program;
 
 use super::{Invocation, Outcome};
 use crate::failure::Failure;
+use crate::history::Printer;
 use crate::tool::answer::Answer;
-use crate::tool::history::{self, Printer, failure, locate, locate_beginning};
+use crate::tool::history::{self, failure, locate, locate_beginning};
 use crate::uuids::RandomUuids;
 
 /// Prints the changes of a range, oldest first.
 pub(super) fn log(invocation: &Invocation<'_>) -> Outcome {
-    let options = invocation.options;
+    let options = &invocation.options.history;
     let history = history::open(&invocation.database(0))?;
     warn(&history);
     let since = options.since.as_deref();
@@ -30,8 +30,7 @@ pub(super) fn log(invocation: &Invocation<'_>) -> Outcome {
         until: until.map(|text| locate(&history, text)).transpose()?,
     };
     let mut listing = Listing {
-        printer: Printer::new(Vec::new()),
-        json: options.json,
+        printer: Printer::new(Output, options.json),
         last: options.count.map(|count| (count, VecDeque::new())),
         failed: None,
     };
@@ -44,7 +43,7 @@ pub(super) fn log(invocation: &Invocation<'_>) -> Outcome {
 
 /// Prints the difference between two moments.
 pub(super) fn diff(invocation: &Invocation<'_>) -> Outcome {
-    let options = invocation.options;
+    let options = &invocation.options.history;
     let [_, from, to] = invocation.args else {
         return Err(Failure::new("FILE FROM TO expected"));
     };
@@ -65,19 +64,12 @@ pub(super) fn diff(invocation: &Invocation<'_>) -> Outcome {
         ..options.filter.clone()
     };
     let changes = matching(&filter, changes, new.schema()).map_err(failure)?;
-    let mut printer = Printer::new(Output);
-    for (at, change) in changes.iter().enumerate() {
-        if options.json {
-            let mut line = Vec::new();
-            json::write_change(&mut line, change);
-            line.push(b'\n');
-            Output.write_all(&line).map_err(Failure::output)?;
-            continue;
-        }
-        if at > 0 {
-            output::line("");
-        }
-        printer.change(change).map_err(Failure::output)?;
+    let mut printer = Printer::new(Output, options.json);
+    let mut line = Vec::new();
+    for change in &changes {
+        line.clear();
+        json::write_change(&mut line, change);
+        printer.line(&line).map_err(Failure::output)?;
     }
     for table in tables {
         let problem = "its columns differ between the two moments, so its rows are not compared";
@@ -98,38 +90,29 @@ fn warn(history: &history::OpenHistory) {
 
 /// Prints events as they come, or the last ones at the end.
 struct Listing {
-    printer: Printer<Vec<u8>>,
-    json: bool,
-    /// The number of events to print, and their texts.
+    printer: Printer<Output>,
+    /// The number of events to print, and their lines.
     last: Option<(usize, VecDeque<Vec<u8>>)>,
     failed: Option<std::io::Error>,
 }
 
 impl Listing {
     fn event(&mut self, event: &Event<'_>) -> ControlFlow<()> {
-        let text = match self.json {
-            true => {
-                let mut text = Vec::new();
-                json::write_event(&mut text, event);
-                text.push(b'\n');
-                Ok(text)
-            }
-            false => self.printer.event(event).map(|()| self.printer.take()),
-        };
-        let written = match (text, &mut self.last) {
-            (Err(error), _) => Err(error),
-            (Ok(text), Some((count, last))) => {
+        let mut line = Vec::new();
+        json::write_event(&mut line, event);
+        match &mut self.last {
+            Some((count, last)) => {
                 if last.len() == *count {
                     last.pop_front();
                 }
-                last.push_back(text);
-                Ok(())
+                last.push_back(line);
             }
-            (Ok(text), None) => Output.write_all(&text),
-        };
-        if let Err(error) = written {
-            self.failed = Some(error);
-            return ControlFlow::Break(());
+            None => {
+                if let Err(error) = self.printer.line(&line) {
+                    self.failed = Some(error);
+                    return ControlFlow::Break(());
+                }
+            }
         }
         match output::reader_is_gone() {
             true => ControlFlow::Break(()),
@@ -137,19 +120,13 @@ impl Listing {
         }
     }
 
-    fn finish(self) -> Result<(), Failure> {
+    fn finish(mut self) -> Result<(), Failure> {
         if let Some(error) = self.failed {
             return Err(Failure::output(error));
         }
-        let texts = self.last.map(|(_, last)| last).unwrap_or_default();
-        for (at, text) in texts.iter().enumerate() {
-            // The first one may not have been the first event.
-            let text = if at == 0 {
-                text.strip_prefix(b"\n").unwrap_or(text)
-            } else {
-                text
-            };
-            Output.write_all(text).map_err(Failure::output)?;
+        let lines = self.last.map(|(_, last)| last).unwrap_or_default();
+        for line in lines {
+            self.printer.line(&line).map_err(Failure::output)?;
         }
         Ok(())
     }

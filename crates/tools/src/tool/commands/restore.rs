@@ -15,7 +15,7 @@ pub(super) fn restore(invocation: &Invocation<'_>) -> Outcome {
     let [_, new] = invocation.args else {
         return Err(Failure::new("FILE NEW expected"));
     };
-    let moment = invocation.options.at.as_deref();
+    let moment = invocation.options.history.at.as_deref();
     let moment = moment.ok_or_else(|| Failure::new("--at=MOMENT is required"))?;
     let target = Target::lock_new(&os_name::path(new), Wording::Tagged)?;
     let mut uuids = RandomUuids::new()?;

@@ -1,11 +1,11 @@
-//! Moments of the command line, and dates in the output.
+//! Moments of the command line.
 
-use corvid_history::{Civil, Moment, Position};
+use corvid_history::{Moment, Position};
 use corvid_net::clock;
-use corvid_shell::{date, local_time};
 
 use super::{OpenHistory, failure};
 use crate::failure::Failure;
+use crate::history::{date_text, local};
 
 /// The position at a moment, as the user spells it.
 ///
@@ -39,19 +39,6 @@ pub(crate) fn locate_beginning(
 ///
 /// # Errors
 /// The text is not a moment, or is in the future.
-pub(crate) fn parse(text: &str) -> Result<Moment, Failure> {
+fn parse(text: &str) -> Result<Moment, Failure> {
     Moment::parse(text, clock::wall_ms(), &local).map_err(failure)
-}
-
-/// A time as it is printed, which is also a moment: `2026-11-28T10:00:00.123Z`.
-pub(crate) fn date_text(ms: i64) -> String {
-    let mut text = date::utc_text(ms).replace(' ', "T");
-    text.push('Z');
-    text
-}
-
-fn local(civil: Civil) -> Option<i64> {
-    let second = u32::try_from(civil.of_day_ms / 1000).ok()?;
-    let ms = local_time::to_ms(civil.year, civil.month, civil.day, second)?;
-    Some(ms + civil.of_day_ms % 1000)
 }

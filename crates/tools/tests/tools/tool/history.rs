@@ -175,7 +175,7 @@ fn a_plain_file_and_a_history_have_the_same_log() {
     assert_eq!(
         diff,
         format!(
-            r#"{{"table":"t","row":"{ROW}","op":"insert","columns":{{"i":{{"new":8}},"name":{{"new":"a"}},"tags":{{"added":["set",["y","z"]]}}}}}}"#
+            r#"{{"table":"t","row":"{ROW}","name":"a","op":"insert","columns":{{"i":{{"new":8}},"name":{{"new":"a"}},"tags":{{"added":["set",["y","z"]]}}}}}}"#
         ) + "\n"
     );
     let json = sandbox.ok(&["--json", "--since=HEAD~1", "log", "a.db"]);
