@@ -8,6 +8,7 @@ pub(crate) mod commands;
 mod explanations;
 mod failure;
 mod leader;
+mod past;
 mod selection;
 mod session;
 mod settings;

@@ -3,6 +3,7 @@
 pub(crate) mod backup;
 pub(crate) mod convert;
 pub(crate) mod dump;
+pub(crate) mod history;
 pub(crate) mod listing;
 pub(crate) mod lock;
 pub(crate) mod monitor;
@@ -54,8 +55,9 @@ pub(crate) enum Action {
 pub(crate) type Command = command::Command<Action>;
 
 /// Headings of the commands, in order.
-pub(crate) const TOPICS: [&str; 6] = [
+pub(crate) const TOPICS: [&str; 7] = [
     LOOKING,
+    HISTORY,
     TRANSACTIONS,
     WATCHING,
     SCHEMAS,
@@ -64,6 +66,7 @@ pub(crate) const TOPICS: [&str; 6] = [
 ];
 
 const LOOKING: &str = "Looking at databases";
+const HISTORY: &str = "History";
 const TRANSACTIONS: &str = "Transactions";
 const WATCHING: &str = "Watching changes";
 const SCHEMAS: &str = "Schemas";
@@ -79,13 +82,16 @@ pub(crate) const COMMANDS: &[Command] = &[
     Command::new("list-tables", 0, 0, Action::Database(listing::list_tables)).means(LOOKING, "list-tables [SERVER] [DATABASE]", "print the names of the tables"),
     Command::new("list-columns", 0, 1, Action::Database(listing::list_columns)).means(LOOKING, "list-columns [SERVER] [DATABASE] [TABLE]", "print the columns of TABLE, or of all tables, with their types"),
     Command::new("transact", 1, 1, Action::Connection(transact::transact)).means(TRANSACTIONS, "transact [SERVER] TRANSACTION", "execute TRANSACTION, the params of a `transact` request, and print its result"),
-    Command::new("query", 1, 1, Action::Connection(transact::query)).means(TRANSACTIONS, "query [SERVER] TRANSACTION", "execute TRANSACTION and abort it: print its result, change nothing"),
+    Command::new("query", 1, 1, Action::Connection(transact::query)).means(TRANSACTIONS, "[--at=MOMENT] query [SERVER] TRANSACTION", "execute TRANSACTION and abort it: print its result, change nothing"),
     Command::new("monitor", 1, usize::MAX, Action::Database(monitor::monitor)).means(WATCHING, "monitor [SERVER] [DATABASE] TABLE [COLUMN,...]...", "print the contents of TABLE (ALL: of all tables), then each change; !initial, !insert, !delete and !modify among the COLUMNs suppress those rows"),
     Command::new("monitor-cond", 2, 3, Action::Database(monitor::monitor_cond)).means(WATCHING, "monitor-cond [SERVER] [DATABASE] CONDITION TABLE [COLUMN,...]", "as `monitor`, for the rows that match CONDITION"),
     Command::new("monitor-cond-since", 2, 4, Action::Database(monitor::monitor_cond_since)).means(WATCHING, "monitor-cond-since [SERVER] [DATABASE] [LASTID] CONDITION TABLE [COLUMN,...]", "as `monitor-cond`, with only the changes after transaction LASTID at first"),
     Command::new("wait", 2, 3, Action::Alone(wait::wait)).means(COORDINATION, "wait [SERVER] DATABASE STATE", "wait until DATABASE is \"added\", \"connected\" or \"removed\""),
-    Command::new("dump", 0, usize::MAX, Action::Database(dump::dump)).means(LOOKING, "dump [SERVER] [DATABASE] [TABLE [COLUMN...]]", "print the contents of all tables, of TABLE, or of some of its columns"),
-    Command::new("backup", 0, 0, Action::Database(backup::backup)).means(COPIES, "backup [SERVER] [DATABASE] > SNAPSHOT", "write the contents as a database file"),
+    Command::new("dump", 0, usize::MAX, Action::Database(dump::dump)).means(LOOKING, "[--at=MOMENT] dump [SERVER] [DATABASE] [TABLE [COLUMN...]]", "print the contents of all tables, of TABLE, or of some of its columns"),
+    Command::new("backup", 0, 0, Action::Database(backup::backup)).means(COPIES, "[--at=MOMENT] backup [SERVER] [DATABASE] > SNAPSHOT", "write the contents as a database file"),
+    Command::new("history", 0, 0, Action::Database(history::history)).means(HISTORY, "[--json] history [SERVER] [DATABASE]", "list the files of the database's history"),
+    Command::new("log", 0, 0, Action::Database(history::log)).means(HISTORY, "[--since=MOMENT] [--until=MOMENT] [--table=TABLE] [--row=UUID] [--column=COLUMN] [--client=TEXT] [-nN] [--json] log [SERVER] [DATABASE]", "print the commits of the database's history with their changes, oldest first"),
+    Command::new("diff", 2, 2, Action::Database(history::diff)).means(HISTORY, "[--table=TABLE] [--row=UUID] [--column=COLUMN] [--json] diff [SERVER] [DATABASE] FROM TO", "print how rows at moment TO differ from those at FROM"),
     Command::new("restore", 0, 0, Action::Database(restore::restore)).means(COPIES, "[--force] [--keep-uuids] restore [SERVER] [DATABASE] < SNAPSHOT", "replace the contents with those of a database file"),
     Command::new("convert", 1, 1, Action::Connection(convert::convert)).means(SCHEMAS, "convert [SERVER] SCHEMA", "convert the database of that name to the schema in the file SCHEMA"),
     Command::new("needs-conversion", 1, 1, Action::Connection(convert::needs_conversion)).means(SCHEMAS, "needs-conversion [SERVER] SCHEMA", "print \"yes\" if the database's schema differs from SCHEMA, else \"no\""),
@@ -94,6 +100,9 @@ pub(crate) const COMMANDS: &[Command] = &[
     Command::new("steal", 1, 1, Action::Connection(lock::steal)).means(COORDINATION, "steal [SERVER] LOCK", "take LOCK from its owner"),
     Command::new("unlock", 1, 1, Action::Connection(lock::unlock)).means(COORDINATION, "unlock [SERVER] LOCK", "release LOCK"),
 ];
+
+/// The commands that can show the contents of a moment (`--at`).
+pub(crate) const AT_MOMENTS: [&str; 3] = ["query", "dump", "backup"];
 
 /// The names of a schema's tables, for suggestions.
 fn table_names(schema: &Schema) -> impl Iterator<Item = &str> {

@@ -20,6 +20,9 @@ pub(crate) fn of(command: &str) -> &'static str {
         "wait" => WAIT,
         "dump" => DUMP,
         "backup" => BACKUP,
+        "history" => HISTORY,
+        "log" => LOG,
+        "diff" => DIFF,
         "restore" => RESTORE,
         "convert" => CONVERT,
         "needs-conversion" => NEEDS_CONVERSION,
@@ -62,7 +65,9 @@ If the connection is lost before the reply, the transaction may or may not have 
 
 const QUERY: &str = "\
 Sends the transaction with an `abort` operation at its end, so that it changes nothing, and omits the result of `abort`. This shows the \
-results of changes without making them. Checks that the server makes at a commit, such as references and indexes, are not made.";
+results of changes without making them. Checks that the server makes at a commit, such as references and indexes, are not made.
+
+With `--at` the operations, which must be `select`, see the contents of that moment. See `log` for the servers that can do this.";
 
 const MONITOR: &str = "\
 Prints the rows of TABLE first, then each change as it comes, until the program is ended, the connection is lost or the database is removed. A \
@@ -99,7 +104,9 @@ databases that exist. The command waits for a server that does not answer yet. L
 
 const DUMP: &str = "\
 All tables are read in one transaction, so the output is a consistent snapshot. Rows are sorted by their values, those of columns \
-without UUIDs first. `_version` is left out. Named columns are printed in the order of their names.";
+without UUIDs first. `_version` is left out. Named columns are printed in the order of their names.
+
+With `--at` these are the contents of that moment, under the schema that the database had then. See `log` for the servers that can do this.";
 
 const BACKUP: &str = "\
 Writes the schema and all rows, read in one transaction, as a standalone database file to standard output, which must not be a terminal. `ovsdb-server` \
@@ -110,7 +117,34 @@ It does not contain ephemeral columns, which do not survive a restart of the ser
 until the new one is complete: a full disk or a lost connection leaves a partial file.
 
 The file of a standalone database can also be copied with `cp` while a server has it open. `ovs-appctl ovsdb-server/backup` makes the server \
-write a copy itself.";
+write a copy itself.
+
+With `--at` these are the contents of that moment, under the schema that the database had then. See `log` for the servers that can do this.";
+
+const HISTORY: &str = "\
+Prints one line for each file of the database's history, oldest first, the present file last: its number, the times of its first and last \
+record, the number of its transactions, its size, and its name on the server. Then it says which files are missing in between. A server that runs \
+with `--keep-history` keeps the files that compactions replace; otherwise there is the present file only.
+
+`log` says which servers can do this. `ovsdb-tool history verify` and `ovsdb-tool history remove` work on the files.";
+
+const LOG: &str = "\
+Prints the commits with their changes, oldest first: what `ovsdb-tool log` prints of the database's file, also with `--json`. `ovsdb-tool`(1) \
+describes it. There are two differences. A commit whose record the server does not count as written yet, or that a cluster has not committed, is \
+left out. With `--json` a commit with many changes takes several lines, which are equal but for `changes`; all but the first have `continued`: true.
+
+Moments are those of `ovsdb-tool`: an age is measured by the clock of the server, a local time has the zone of this program.
+
+The server reads its files, not the database in memory, with low priority, and sends one page after the other. Nothing is locked or \
+changed, and the command can be interrupted at any time.
+
+`history`, `log`, `diff` and `--at` need the `ovsdb-server` that comes with this program, and one that has the database's file. A relay has \
+none: ask its source. Earlier releases and other servers do not know the methods: the command then fails before it prints anything, and says \
+which command reads the file.";
+
+const DIFF: &str = "\
+Prints the rows that differ, in the form of `log`. Changes in between that were undone are not shown. A table whose columns differ at the two moments, \
+because the database was converted, is named on standard error. A moment that begins with `-` comes after `--`.";
 
 const RESTORE: &str = "\
 SNAPSHOT is a standalone database file, from `backup` or from a server. One transaction replaces all rows of DATABASE by its rows, so \

@@ -128,4 +128,9 @@ Check that a server answers and serves a database:
 Back up a database while it is served, and restore it:
 
     ovsdb-client backup OVN_Northbound > nb.db
-    ovsdb-client restore OVN_Northbound < nb.db";
+    ovsdb-client restore OVN_Northbound < nb.db
+
+Find out who has changed the ports since yesterday, and what a database looked like an hour ago:
+
+    ovsdb-client --table=Port --since=-1d log Open_vSwitch
+    ovsdb-client --at=-1h dump Open_vSwitch Port";

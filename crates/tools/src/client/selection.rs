@@ -7,7 +7,7 @@
 use corvid_net::dirs;
 use corvid_rpc::remote::RemoteList;
 
-use crate::client::commands::{Action, Command, Invocation, transact};
+use crate::client::commands::{AT_MOMENTS, Action, Command, Invocation, transact};
 use crate::client::leader;
 use crate::client::session::Session;
 use crate::client::settings::Settings;
@@ -18,6 +18,14 @@ use crate::failure::Failure;
 /// # Errors
 /// The command failed, or its words are wrong.
 pub(crate) fn run(command: &Command, settings: &Settings, words: &[String]) -> Result<(), Failure> {
+    // A command that ignores the moment would show, or change, the present contents.
+    if settings.history.at.is_some() && !AT_MOMENTS.contains(&command.name) {
+        let name = command.name;
+        let others = AT_MOMENTS.join(", ");
+        return Err(Failure::new(format!(
+            "'{name}' does not accept --at, only these commands do: {others}"
+        )));
+    }
     let run = match command.action {
         Action::Alone(run) => {
             check_count(command, words)?;

@@ -2,14 +2,14 @@
 //!
 //! [`Session::call`] sends a request and waits for its reply. Commands that watch send a request
 //! with [`Session::send`] and read all messages with [`Session::receive`]. The session answers echo
-//! requests itself. It knows no methods except `list_dbs`, `get_schema` and `set_db_change_aware`,
-//! which several commands need.
+//! requests itself. It knows no methods except `list_dbs`, `get_schema`, `get_server_id` and
+//! `set_db_change_aware`, which several commands need.
 
 use std::io;
 use std::os::fd::RawFd;
 use std::sync::Arc;
 
-use corvid_data::Schema;
+use corvid_data::{Schema, Uuid};
 use corvid_json::Value;
 use corvid_net::target::Target;
 use corvid_net::tls::Credentials;
@@ -38,11 +38,11 @@ pub(crate) struct Session {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct RequestId(u64);
 
-/// A message from the server, other than an echo request.
+/// A message from the server, other than an echo request. `T` is the form of a reply.
 #[derive(Debug)]
-pub(crate) enum Incoming {
+pub(crate) enum Incoming<T = Value> {
     /// The result of a request, or its error.
-    Reply(RequestId, Result<Value, Value>),
+    Reply(RequestId, Result<T, T>),
     /// A notification: method and parameters.
     Notification(String, Vec<Value>),
 }
@@ -136,11 +136,33 @@ impl Session {
         method: &str,
         params: &Value,
     ) -> Result<Result<Value, Value>, Failure> {
-        let broken = |error: io::Error| Failure::transaction(&errno::text(&error));
         let _progress = Spinner::new("Waiting for the server");
+        self.exchange(method, params, value)
+    }
+
+    /// As [`Session::transact`], but shows no progress, and returns the reply as JSON text.
+    ///
+    /// # Errors
+    /// As for [`Session::transact`].
+    pub(crate) fn transact_text(
+        &mut self,
+        method: &str,
+        params: &Value,
+    ) -> Result<Result<Vec<u8>, Vec<u8>>, Failure> {
+        self.exchange(method, params, <[u8]>::to_vec)
+    }
+
+    fn exchange<T>(
+        &mut self,
+        method: &str,
+        params: &Value,
+        read: fn(&[u8]) -> T,
+    ) -> Result<Result<T, T>, Failure> {
+        let broken = |error: io::Error| Failure::transaction(&errno::text(&error));
         let id = self.try_send(method, params).map_err(broken)?;
         loop {
-            match self.try_receive(self.deadline_ms).map_err(broken)? {
+            let received = self.try_receive_as(self.deadline_ms, read);
+            match received.map_err(broken)? {
                 Some(Incoming::Reply(answered, result)) if answered == id => return Ok(result),
                 _ => {}
             }
@@ -212,6 +234,18 @@ impl Session {
         Ok(Schema::from_json(&json)?)
     }
 
+    /// The id of the server, which tells what it supports. `None`: the server does not know the
+    /// method.
+    ///
+    /// # Errors
+    /// The connection broke, or the deadline passed.
+    pub(crate) fn server_id(&mut self) -> Result<Option<Uuid>, Failure> {
+        let reply = self.transact("get_server_id", &Value::Array(Vec::new()))?;
+        Ok(reply
+            .ok()
+            .and_then(|id| Uuid::parse(id.as_str()?.as_bytes())))
+    }
+
     /// Sends `set_db_change_aware`, so that the server keeps this session open when databases are
     /// added, removed or converted. `demand` is the setting: `Some(false)` does not send it,
     /// `Some(true)` requires success, `None` accepts a refusal.
@@ -260,9 +294,17 @@ impl Session {
         Ok(RequestId(id))
     }
 
-    /// Receives one message. Returns `None` for an echo request, and for a reply to a request that
-    /// this session did not send.
     fn try_receive(&mut self, deadline_ms: Option<u64>) -> io::Result<Option<Incoming>> {
+        self.try_receive_as(deadline_ms, value)
+    }
+
+    /// Receives one message; `read` makes the form of a reply. Returns `None` for an echo request,
+    /// and for a reply to a request that this session did not send.
+    fn try_receive_as<T>(
+        &mut self,
+        deadline_ms: Option<u64>,
+        read: fn(&[u8]) -> T,
+    ) -> io::Result<Option<Incoming<T>>> {
         signals::run();
         let frame = match self.connection.receive(deadline_ms) {
             Ok(Some(frame)) => frame,
@@ -286,7 +328,6 @@ impl Session {
             Received::ProbeReply => return Ok(None),
             Received::Message(message) => message,
         };
-        let value = |raw: &[u8]| Value::parse(raw).unwrap_or(Value::Null);
         match message {
             Message::Request { .. } => Ok(None),
             Message::Notification { method, params } => {
@@ -300,10 +341,10 @@ impl Session {
                 )))
             }
             Message::Reply { id, result } => {
-                Ok(own_id(id).map(|id| Incoming::Reply(id, Ok(value(result)))))
+                Ok(own_id(id).map(|id| Incoming::Reply(id, Ok(read(result)))))
             }
             Message::ErrorReply { id, error } => {
-                Ok(own_id(id).map(|id| Incoming::Reply(id, Err(value(error)))))
+                Ok(own_id(id).map(|id| Incoming::Reply(id, Err(read(error)))))
             }
         }
     }
@@ -322,6 +363,10 @@ impl Session {
         );
         errno::from_code(libc::EPROTO)
     }
+}
+
+fn value(raw: &[u8]) -> Value {
+    Value::parse(raw).unwrap_or(Value::Null)
 }
 
 fn own_id(raw: &[u8]) -> Option<RequestId> {

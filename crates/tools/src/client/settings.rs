@@ -15,6 +15,7 @@ use corvid_shell::vlog::{self, LogOption};
 use corvid_shell::{date, output, program, timeout};
 
 use crate::client::manual;
+use crate::history::{self, HistoryOption, HistoryOptions};
 use crate::standard_options;
 use crate::table::{CellStyle, Format, Style};
 
@@ -31,6 +32,8 @@ pub(crate) struct Settings {
     pub fail: bool,
     /// `--keep-uuids`
     pub keep_uuids: bool,
+    /// The options about history.
+    pub history: HistoryOptions,
     /// With several servers, use only one that leads its cluster.
     pub leader_only: bool,
     /// Whether to send `set_db_change_aware`; `None` sends it and accepts a refusal.
@@ -55,6 +58,7 @@ enum Id {
     Force,
     Fail,
     KeepUuids,
+    History(HistoryOption),
     LeaderOnly(bool),
     Aware(bool),
     Timeout,
@@ -69,6 +73,7 @@ enum Id {
 
 const OUTPUT: &str = "Output options";
 const CONNECTION: &str = "Connection options";
+const HISTORY: &str = "History options";
 
 /// All options, in the order in which the error about an ambiguous abbreviation lists them.
 fn specs() -> Vec<Spec<Id>> {
@@ -130,10 +135,30 @@ transaction, and nothing changes.",
             "truncate columns to N bytes, but not below the width of their headings",
         ),
     ]);
+    specs.extend(history_specs());
     specs.extend(["record", "replay"].map(|name| {
         Spec::long(name, Arg::Optional, Id::Refused(name)).means("DIR", "not supported")
     }));
     specs
+}
+
+/// The options about history, which have the names that they have in `ovsdb-tool`.
+fn history_specs() -> [Spec<Id>; 9] {
+    use HistoryOption::{At, Client, Column, Count, Json, Row, Since, Table, Until};
+    [At, Since, Until, Table, Row, Column, Client, Json, Count].map(|option| {
+        let spec = history::spec(option, Id::History(option)).within(HISTORY);
+        match option {
+            At => spec.means(
+                "MOMENT",
+                "query, dump, backup: the contents as they were at MOMENT",
+            ),
+            Json => spec.means(
+                "",
+                "history, log, diff: print JSON, one object on a line; others: --format=json",
+            ),
+            _ => spec,
+        }
+    })
 }
 
 /// The options for the manual.
@@ -142,8 +167,9 @@ pub(crate) fn entries() -> Vec<OptionEntry> {
 }
 
 /// Headings of the options, in order.
-pub(crate) const GROUPS: [&str; 5] = [
+pub(crate) const GROUPS: [&str; 6] = [
     OUTPUT,
+    HISTORY,
     CONNECTION,
     tls_options::GROUP,
     daemon::GROUP,
@@ -166,6 +192,7 @@ impl Settings {
                 force: false,
                 fail: false,
                 keep_uuids: false,
+                history: HistoryOptions::default(),
                 leader_only: true,
                 aware: None,
                 credentials: Arc::default(),
@@ -259,6 +286,13 @@ impl Parser {
             Id::Force => settings.force = true,
             Id::Fail => settings.fail = true,
             Id::KeepUuids => settings.keep_uuids = true,
+            Id::History(option) => {
+                // Tables as JSON, too.
+                if option == HistoryOption::Json {
+                    settings.style.format = Format::Json;
+                }
+                settings.history.apply(option, value.map(str::to_owned));
+            }
             Id::LeaderOnly(only) => settings.leader_only = only,
             Id::Aware(aware) => settings.aware = Some(aware),
             Id::Timeout => match timeout::parse(text, 't') {

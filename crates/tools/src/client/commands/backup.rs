@@ -11,6 +11,7 @@ use corvid_shell::output::Output;
 use corvid_shell::progress::{Progress, Spinner};
 
 use super::Invocation;
+use crate::client::past::Contents;
 use crate::client::session::Session;
 use crate::failure::Failure;
 
@@ -21,10 +22,15 @@ pub(crate) fn backup(session: &mut Session, invocation: &Invocation<'_>) -> Resu
         ));
     }
     let database = &invocation.database;
-    let schema = session.schema(database)?;
-    let mut params = vec![Value::string(database)];
-    params.extend(schema.tables().iter().map(select));
-    let result = session.call("transact", &Value::Array(params))?;
+    let at = invocation.settings.history.at.as_deref();
+    let mut contents = Contents::at(
+        session,
+        database,
+        at,
+        "ovsdb-tool --at=MOMENT restore FILE NEW",
+    )?;
+    let schema = contents.schema()?;
+    let result = contents.select(schema.tables().iter().map(select).collect())?;
     let progress = Spinner::new("Reading the rows");
     let tables = rows(&schema, &result)?;
     drop(progress);
@@ -33,9 +39,11 @@ pub(crate) fn backup(session: &mut Session, invocation: &Invocation<'_>) -> Resu
     let mut record = Vec::new();
     write_schema(&mut record, &schema);
     out.write_all(&record)?;
+    let at = at.map(|at| format!(" --at={at}")).unwrap_or_default();
+    let comment = format!("produced by \"ovsdb-client backup{at}\"");
     let stamp = Stamp {
         date_ms: clock::wall_ms(),
-        comment: "produced by \"ovsdb-client backup\"",
+        comment: &comment,
         is_diff: true,
         with_defaults: true,
     };

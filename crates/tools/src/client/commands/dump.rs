@@ -10,21 +10,25 @@ use corvid_shell::output::Output;
 use corvid_shell::progress::Spinner;
 
 use super::{Invocation, column_names, table_names};
+use crate::client::past::Contents;
 use crate::client::session::Session;
 use crate::failure::Failure;
 use crate::rows::{Column, all_columns, compare};
 use crate::table::{Cell, Printer, Table};
 
 pub(crate) fn dump(session: &mut Session, invocation: &Invocation<'_>) -> Result<(), Failure> {
-    let schema = session.schema(&invocation.database)?;
+    let mut contents = Contents::at(
+        session,
+        &invocation.database,
+        invocation.settings.history.at.as_deref(),
+        "ovsdb-tool --at=MOMENT dump FILE",
+    )?;
+    let schema = contents.schema()?;
     let selected = selection(&schema, invocation.args)?;
-    let mut params = vec![Value::string(&invocation.database)];
-    params.extend(
-        selected
-            .iter()
-            .map(|(table, columns)| select(table, columns)),
-    );
-    let result = session.call("transact", &Value::Array(params))?;
+    let operations = selected
+        .iter()
+        .map(|(table, columns)| select(table, columns));
+    let result = contents.select(operations.collect())?;
     let results = result.as_array().unwrap_or_default();
     if results.len() != selected.len() {
         return Err(Failure::new(format!(

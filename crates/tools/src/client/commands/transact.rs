@@ -6,6 +6,7 @@ use bstr::BString;
 use corvid_json::{Object, Value};
 
 use super::{Invocation, print_line};
+use crate::client::past::Contents;
 use crate::client::session::Session;
 use crate::failure::Failure;
 
@@ -29,11 +30,22 @@ fn print(results: &Value, invocation: &Invocation<'_>) -> Result<(), Failure> {
 }
 
 /// As [`transact`], with an `abort` at the end. The error of the `abort` is removed from the
-/// result.
+/// result. With `--at`, on the contents of a moment.
 pub(crate) fn query(session: &mut Session, invocation: &Invocation<'_>) -> Result<(), Failure> {
     let Value::Array(mut params) = parse(&invocation.args[0])? else {
         return Err(Failure::new("not a valid OVSDB query"));
     };
+    if let Some(at) = invocation.settings.history.at.as_deref() {
+        let operations = params.split_off(1);
+        let database = params
+            .pop()
+            .and_then(|name| name.as_str().map(str::to_owned));
+        let instead = "ovsdb-tool --at=MOMENT query FILE TRANSACTION";
+        invocation.settings.detach_now();
+        let database = database.unwrap_or_default();
+        let result = Contents::at(session, &database, Some(at), instead)?.select(operations)?;
+        return print(&result, invocation);
+    }
     params.push(Value::Object(Object::from([(
         BString::from("op"),
         Value::string("abort"),

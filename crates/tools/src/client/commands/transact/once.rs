@@ -45,11 +45,7 @@ pub(super) fn execute(
 
 /// Whether the server executes ids once.
 fn executes_ids(session: &mut Session) -> Result<bool, Failure> {
-    let reply = session.transact("get_server_id", &Value::Array(Vec::new()))?;
-    let id = reply
-        .ok()
-        .and_then(|id| Uuid::parse(id.as_str()?.as_bytes()));
-    Ok(id.is_some_and(once::is_announced))
+    Ok(session.server_id()?.is_some_and(once::is_announced))
 }
 
 fn question(id: Uuid, after: Option<Uuid>, params: &Value) -> Value {
