@@ -8,6 +8,7 @@ mod audit;
 mod backup;
 mod c;
 mod check_config;
+mod client_history;
 mod cluster;
 mod cluster_changes;
 mod cluster_faults;

@@ -11,6 +11,7 @@ use corvid_tests::binary::bin;
 use corvid_tests::cluster::Cluster;
 use corvid_tests::limited;
 use corvid_tests::numbered_rows::{add_with, await_rows, schema, started};
+use corvid_tests::process::Process;
 use corvid_tests::server::{Implementation, Server, Setup};
 use serde_json::{Value, json};
 
@@ -184,10 +185,11 @@ fn record(body: &Value) -> String {
     format!("OVSDB JSON {} {hash}\n{body}", body.len())
 }
 
-/// Every script of the page about history runs on a database with changes of the last three hours.
-#[test]
-fn the_recipes_for_history_do_what_the_page_says() {
-    let port = "5db740cf-3aa7-44b7-a9b5-3a4a3b1c7a11";
+/// A row of [`recent_changes`] that is deleted.
+const PORT: &str = "5db740cf-3aa7-44b7-a9b5-3a4a3b1c7a11";
+
+/// The file of a database with changes of the last three hours.
+fn recent_changes() -> String {
     let named = json!({"isRoot": true, "columns": {"name": {"type": "string"},
         "tag": {"type": {"key": "integer", "min": 0, "max": 1}}}});
     let schema = json!({"name": "Open_vSwitch", "version": "1.0.0",
@@ -199,19 +201,30 @@ fn the_recipes_for_history_do_what_the_page_says() {
     let file = [
         schema,
         json!({"_date": at(180), "_comment": "ovs-vsctl: add-br br0",
-            "Bridge": {bridge: {"name": "br0"}}, "Port": {port: {"name": "p1", "tag": 5}}}),
+            "Bridge": {bridge: {"name": "br0"}}, "Port": {PORT: {"name": "p1", "tag": 5}}}),
         json!({"_date": at(90), "_comment": "ovs-vsctl: set port p1 tag=6", "_is_diff": true,
-            "Port": {port: {"tag": 6}}}),
-        json!({"_date": at(30), "_comment": "a script", "_is_diff": true, "Port": {port: null}}),
+            "Port": {PORT: {"tag": 6}}}),
+        json!({"_date": at(30), "_comment": "a script", "_is_diff": true, "Port": {PORT: null}}),
     ];
-    let folder = tempfile::tempdir().expect("a folder");
-    let text: String = file.iter().map(record).collect();
-    fs::write(folder.path().join("conf.db"), &text).expect("written");
+    file.iter().map(record).collect()
+}
 
+/// Runs the scripts of the page about history that begin with this program. Returns what each
+/// prints.
+fn run_recipes_for_history(folder: &Path, program: &str) -> Vec<String> {
     let page = page("history.md");
     let scripts = page.split("```sh\n").skip(1);
     let scripts = scripts.filter_map(|rest| rest.split("```").next());
-    let printed: Vec<String> = scripts.map(|script| shell(folder.path(), script)).collect();
+    let scripts = scripts.filter(|script| script.starts_with(program));
+    scripts.map(|script| shell(folder, script)).collect()
+}
+
+#[test]
+fn the_recipes_for_history_do_what_the_page_says() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let (text, port) = (recent_changes(), PORT);
+    fs::write(folder.path().join("conf.db"), &text).expect("written");
+    let printed = run_recipes_for_history(folder.path(), "ovsdb-tool");
     let all = printed.concat();
     assert_eq!(printed.len(), 10, "{all}");
     assert!(printed[0].contains("3 transactions"), "{}", printed[0]);
@@ -247,4 +260,36 @@ fn the_recipes_for_history_do_what_the_page_says() {
         fs::read_to_string(folder.path().join("conf.db")).expect("read"),
         text
     );
+}
+
+#[test]
+fn the_recipes_for_history_of_a_running_server_do_what_the_page_says() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let file = folder.path().join("conf.db");
+    fs::write(&file, recent_changes()).expect("written");
+    let program = Implementation::Corvid.server_binary().expect("built");
+    let mut server = Process::new(&program, folder.path(), &[file.into()]);
+    server.start().expect("started");
+    let of_file = shell(folder.path(), "ovsdb-tool --json -n 5 log conf.db");
+    let printed = run_recipes_for_history(folder.path(), "ovsdb-client");
+    let all = printed.concat();
+    assert_eq!(printed.len(), 6, "{all}");
+    assert!(printed[0].contains("3 transactions"), "{}", printed[0]);
+    assert!(
+        printed[1].contains("- tag: 5\n+ tag: 6\n"),
+        "{}",
+        printed[1]
+    );
+    // The same lines as from the file.
+    assert_eq!(printed[2], of_file);
+    let delete = format!("delete Port \"p1\" {PORT}");
+    assert!(printed[3].contains(&delete), "{}", printed[3]);
+    assert!(printed[4].contains("p1   5"), "{}", printed[4]);
+    // The row is back, with its UUID.
+    assert_eq!(printed[5], "");
+    let now = shell(
+        folder.path(),
+        "ovsdb-client dump unix:$PWD/db.sock Open_vSwitch Port",
+    );
+    assert!(now.contains(PORT), "{now}");
 }
