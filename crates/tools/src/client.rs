@@ -9,6 +9,7 @@ mod explanations;
 mod failure;
 mod leader;
 mod past;
+mod revert;
 mod selection;
 mod session;
 mod settings;

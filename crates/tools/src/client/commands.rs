@@ -9,6 +9,7 @@ pub(crate) mod lock;
 pub(crate) mod monitor;
 pub(crate) mod ping;
 pub(crate) mod restore;
+pub(crate) mod revert;
 pub(crate) mod transact;
 pub(crate) mod wait;
 
@@ -92,6 +93,7 @@ pub(crate) const COMMANDS: &[Command] = &[
     Command::new("history", 0, 0, Action::Database(history::history)).means(HISTORY, "[--json] history [SERVER] [DATABASE]", "list the files of the database's history"),
     Command::new("log", 0, 0, Action::Database(history::log)).means(HISTORY, "[--since=MOMENT] [--until=MOMENT] [--table=TABLE] [--row=UUID] [--column=COLUMN] [--client=TEXT] [-nN] [--json] log [SERVER] [DATABASE]", "print the commits of the database's history with their changes, oldest first"),
     Command::new("diff", 2, 2, Action::Database(history::diff)).means(HISTORY, "[--table=TABLE] [--row=UUID] [--column=COLUMN] [--json] diff [SERVER] [DATABASE] FROM TO", "print how rows at moment TO differ from those at FROM"),
+    Command::new("revert", 1, 1, Action::Database(revert::revert)).means(HISTORY, "[--table=TABLE] [--row=UUID] [--dry-run] [--json] revert [SERVER] [DATABASE] COMMIT|TIME", "undo one commit, or everything since TIME, in one transaction, unless what it changed has been changed since"),
     Command::new("restore", 0, 0, Action::Database(restore::restore)).means(COPIES, "[--force] [--keep-uuids] restore [SERVER] [DATABASE] < SNAPSHOT", "replace the contents with those of a database file"),
     Command::new("convert", 1, 1, Action::Connection(convert::convert)).means(SCHEMAS, "convert [SERVER] SCHEMA", "convert the database of that name to the schema in the file SCHEMA"),
     Command::new("needs-conversion", 1, 1, Action::Connection(convert::needs_conversion)).means(SCHEMAS, "needs-conversion [SERVER] SCHEMA", "print \"yes\" if the database's schema differs from SCHEMA, else \"no\""),

@@ -23,6 +23,7 @@ pub(crate) fn of(command: &str) -> &'static str {
         "history" => HISTORY,
         "log" => LOG,
         "diff" => DIFF,
+        "revert" => REVERT,
         "restore" => RESTORE,
         "convert" => CONVERT,
         "needs-conversion" => NEEDS_CONVERSION,
@@ -145,6 +146,19 @@ which command reads the file.";
 const DIFF: &str = "\
 Prints the rows that differ, in the form of `log`. Changes in between that were undone are not shown. A table whose columns differ at the two moments, \
 because the database was converted, is named on standard error. A moment that begins with `-` comes after `--`.";
+
+const REVERT: &str = "\
+With a commit (its id as `log` prints it, `HEAD` for the last one, `HEAD~2` for the third last) it undoes what that commit changed. With a \
+time (`-2h`, `2026-11-28T10:00`; one that begins with `-` comes after `--`) it brings the rows back to what they were then. It prints \
+the changes that it makes, in the form of `log`; with `--dry-run` it only prints them. `--table` and `--row` undo a part.
+
+All is undone in one transaction, or nothing. Rows keep their UUIDs. What others have changed since is never overwritten: if a column has \
+another value now than the undone change has left, if a deleted row exists again or a changed one is gone, all such conflicts are listed on standard \
+error, the exit status is 1, and nothing is changed. Elements of sets and maps are compared one by one, so the ports that were added to a bridge \
+later stay. What is as it was before needs nothing. Ephemeral columns are not in the history and stay as they are.
+
+Sequences of events do not come back: a program that saw the change may have acted on it. The revert is a commit like others, and can be reverted. \
+`log` says which servers can do this.";
 
 const RESTORE: &str = "\
 SNAPSHOT is a standalone database file, from `backup` or from a server. One transaction replaces all rows of DATABASE by its rows, so \

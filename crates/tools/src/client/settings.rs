@@ -32,6 +32,8 @@ pub(crate) struct Settings {
     pub fail: bool,
     /// `--keep-uuids`
     pub keep_uuids: bool,
+    /// `--dry-run`
+    pub dry_run: bool,
     /// The options about history.
     pub history: HistoryOptions,
     /// With several servers, use only one that leads its cluster.
@@ -58,6 +60,7 @@ enum Id {
     Force,
     Fail,
     KeepUuids,
+    DryRun,
     History(HistoryOption),
     LeaderOnly(bool),
     Aware(bool),
@@ -95,6 +98,9 @@ databases or in text columns are not. With it, rows that exist both in the datab
 only the changes; immutable columns of such a row cannot change. The server must accept `uuid` in `insert`; an older server refuses the \
 transaction, and nothing changes.",
             )
+            .in_full(),
+        Spec::long("dry-run", Arg::None, Id::DryRun)
+            .means("", "revert: print what it would change, and change nothing")
             .in_full(),
         standard_options::timeout('t', Id::Timeout).within(CONNECTION),
         connection("db-change-aware", Id::Aware(true)).means(
@@ -192,6 +198,7 @@ impl Settings {
                 force: false,
                 fail: false,
                 keep_uuids: false,
+                dry_run: false,
                 history: HistoryOptions::default(),
                 leader_only: true,
                 aware: None,
@@ -286,6 +293,7 @@ impl Parser {
             Id::Force => settings.force = true,
             Id::Fail => settings.fail = true,
             Id::KeepUuids => settings.keep_uuids = true,
+            Id::DryRun => settings.dry_run = true,
             Id::History(option) => {
                 // Tables as JSON, too.
                 if option == HistoryOption::Json {

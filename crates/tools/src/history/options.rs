@@ -67,8 +67,10 @@ pub(crate) const fn spec<I: Copy>(option: HistoryOption, id: I) -> Spec<I> {
             .means("UUID", "log, diff: rows whose UUID begins with UUID only"),
         Column => Spec::long("column", Arg::Required, id)
             .means("COLUMN", "log, diff: rows whose COLUMN has changed only"),
-        Client => Spec::long("client", Arg::Required, id)
-            .means("TEXT", "log: commits with TEXT in their client or comment only"),
+        Client => Spec::long("client", Arg::Required, id).means(
+            "TEXT",
+            "log: commits with TEXT in their client or comment only",
+        ),
         Json => Spec::long("json", Arg::None, id)
             .means("", "history, log, diff: print JSON, one object on a line"),
         Count => {

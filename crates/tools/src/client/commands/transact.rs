@@ -1,6 +1,6 @@
 //! `transact` and `query`: execute one transaction on a server.
 
-mod once;
+pub(super) mod once;
 
 use bstr::BString;
 use corvid_json::{Object, Value};

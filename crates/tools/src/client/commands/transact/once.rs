@@ -26,7 +26,7 @@ const LOOKING_MS: u64 = 10_000;
 const PAUSE: Duration = Duration::from_millis(100);
 
 /// Executes a transaction, given by the parameters of `transact`; returns its results.
-pub(super) fn execute(
+pub(in crate::client::commands) fn execute(
     session: &mut Session,
     params: &Value,
     invocation: &Invocation<'_>,
