@@ -37,6 +37,7 @@ pub mod layout;
 pub mod ledger;
 pub mod limited;
 pub mod load;
+pub mod losing_proxy;
 pub mod namespaces;
 pub mod network;
 pub mod numbered_rows;

@@ -18,7 +18,7 @@ use std::sync::OnceLock;
 use std::time::{Duration, Instant};
 
 use corvid_tests::server::{Implementation, Server, Setup};
-use corvid_tests::{binary, limited};
+use corvid_tests::{binary, limited, losing_proxy};
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
@@ -279,6 +279,31 @@ fn a_server_that_is_gone_ends_no_program() {
     if let Some((server, remote, files)) = server_with_tls("guild") {
         lose(&server, &remote, Some(files.path()));
     }
+}
+
+/// Replies are lost. Without ids the library would report "try again", and the programs would make
+/// a second row each time.
+#[test]
+fn a_transaction_whose_reply_is_lost_is_executed_once() {
+    if library().is_none() {
+        return;
+    }
+    let dir = tempfile::tempdir().expect("a folder");
+    let program = build_test(dir.path(), "once", Some("guild"));
+    let server = server_with("guild", Vec::new());
+    let socket = dir.path().join("proxy");
+    losing_proxy::start(&socket, &server.socket(), 3);
+    let mut command = Command::new(&program);
+    run_to_ok(command.arg(format!("unix:{}", socket.display())));
+    let select =
+        json!(["Guild", {"op": "select", "table": "Member", "where": [], "columns": ["name"]}]);
+    let mut client = server.connect().expect("a connection");
+    let reply = client.call("transact", &select).expect("a reply");
+    let rows = reply["result"][0]["rows"].as_array().expect("rows");
+    let mut names: Vec<&str> = rows.iter().filter_map(|row| row["name"].as_str()).collect();
+    names.sort_unstable();
+    let expected: Vec<String> = (0..8).map(|number| format!("member {number}")).collect();
+    assert_eq!(names, expected);
 }
 
 #[test]

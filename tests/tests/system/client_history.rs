@@ -354,3 +354,124 @@ fn relays_and_the_reference_are_answered_with_what_to_do_instead() {
     );
     assert_eq!((done.status, done.errors), (Some(1), expected));
 }
+
+/// The rows of `T` by name: `n`, the set and the map, as they are printed in JSON.
+fn contents(client: &mut Client) -> Vec<String> {
+    let select = json!({"op": "select", "table": "T", "where": []});
+    let results = transact(client, &[select]);
+    let rows = results[0]["rows"].as_array().expect("rows");
+    let mut texts: Vec<String> = rows
+        .iter()
+        .map(|row| {
+            format!(
+                "{} {} {} {} {}",
+                row["name"].as_str().expect("a name"),
+                row["_uuid"][1].as_str().expect("a UUID"),
+                row["n"],
+                row["set"],
+                row["map"]
+            )
+        })
+        .collect();
+    texts.sort();
+    texts
+}
+
+/// The id and the time of the commit with this comment.
+fn commit(served: &Served, comment: &str) -> (String, i64) {
+    let log = served.client(&["--json", "log", "SERVER", "D"]);
+    let mut lines = log
+        .out
+        .lines()
+        .map(|line| serde_json::from_str(line).expect("JSON"));
+    let found = lines.find(|line: &Value| line["comment"] == comment);
+    let line = found.expect("the commit");
+    let id = line["id"].as_str().expect("an id").to_owned();
+    (id, line["date"].as_i64().expect("a time"))
+}
+
+#[test]
+fn a_commit_is_reverted_unless_others_have_changed_it() {
+    let served = Served::start();
+    let client = &mut served.server.connect().expect("connected");
+    transact(
+        client,
+        &[
+            insert(&json!({"name": "a", "n": 1, "set": "x"})),
+            insert(&json!({"name": "b", "n": 5})),
+            comment("begin"),
+        ],
+    );
+    let (_, begin_ms) = commit(&served, "begin");
+    let before = contents(client);
+    served.compact(1);
+    // The times of commits have a resolution of one millisecond.
+    thread::sleep(Duration::from_millis(5));
+    transact(
+        client,
+        &[
+            json!({"op": "update", "table": "T", "where": is_named("a"), "row": {"n": 2}}),
+            json!({"op": "mutate", "table": "T", "where": is_named("a"), "mutations": [
+                ["set", "insert", "y"], ["map", "insert", ["map", [["k", "v"]]]]]}),
+            json!({"op": "delete", "table": "T", "where": is_named("b")}),
+            insert(&json!({"name": "c"})),
+            comment("the mistake"),
+        ],
+    );
+    let (mistake, _) = commit(&served, "the mistake");
+    let later = json!({"op": "mutate", "table": "T", "where": is_named("a"),
+        "mutations": [["set", "insert", "z"]]});
+    transact(client, &[later, comment("later")]);
+    let with_mistake = contents(client);
+
+    let revert = |options: &[&str], what: &str| {
+        served.client(&[options, &["--", "revert", "SERVER", "D", what]].concat())
+    };
+    let planned = revert(&["--dry-run"], &mistake);
+    assert_eq!(planned.status, Some(0), "{planned:?}");
+    assert_eq!(contents(client), with_mistake);
+    let done = revert(&[], &mistake);
+    assert_eq!(done, planned);
+    for line in ["- n: 2", "+ n: 1", "delete T \"c\"", "insert T \"b\""] {
+        assert!(done.out.contains(line), "{done:?}");
+    }
+    // What was added later to the same set stays, and `b` is the same row as before.
+    let expected: Vec<String> = before
+        .iter()
+        .map(|row| row.replace("\"x\"", r#"["set",["x","z"]]"#))
+        .collect();
+    assert_eq!(contents(client), expected);
+    let again = revert(&[], &mistake);
+    assert_eq!((again.status, again.out.as_str()), (Some(0), ""));
+    assert!(again.errors.contains("nothing is left to revert"));
+    let (_, reverted_ms) = commit(&served, &format!("ovsdb-client: revert commit {mistake}"));
+    assert!(reverted_ms > begin_ms);
+
+    // A revert is a commit like others.
+    let done = revert(&[], "HEAD");
+    assert_eq!(done.status, Some(0), "{done:?}");
+    assert_eq!(contents(client), with_mistake);
+
+    let change = json!({"op": "update", "table": "T", "where": is_named("a"), "row": {"n": 9}});
+    transact(client, &[change]);
+    let changed = contents(client);
+    let refused = revert(&[], &mistake);
+    assert_eq!((refused.status, refused.out.as_str()), (Some(1), ""));
+    let conflict = "n is 9 now, and the change set it to 2";
+    assert!(refused.errors.contains(conflict), "{refused:?}");
+    assert_eq!(contents(client), changed, "nothing is half done");
+
+    // A part of it, and then everything since a time.
+    let lost = before.iter().find(|row| row.starts_with("b ")).expect("b");
+    let uuid = lost.split(' ').nth(1).expect("its UUID");
+    let row = format!("--row={uuid}");
+    let done = revert(&[&row, "--table=T"], &mistake);
+    assert_eq!(done.status, Some(0), "{done:?}");
+    assert_eq!(contents(client).len(), changed.len() + 1);
+    let done = revert(&[], &format!("@{begin_ms}"));
+    assert_eq!(done.status, Some(0), "{done:?}");
+    assert_eq!(contents(client), before);
+    let nothing = revert(&[], "00000000");
+    assert_eq!(nothing.status, Some(1), "{nothing:?}");
+    assert!(nothing.errors.contains("no such commit"), "{nothing:?}");
+}

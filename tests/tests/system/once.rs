@@ -1,19 +1,13 @@
 //! Transactions that are executed once although their connection or their server is lost: the
 //! memory of a restarted server, files that name commits, and `ovsdb-client transact`.
 
-use std::io::{Read, Write};
-use std::net::Shutdown;
-use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::Path;
 use std::process::Command;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
-use std::thread;
 
 use corvid_tests::client::Client;
 use corvid_tests::process::Process;
 use corvid_tests::server::Implementation;
-use corvid_tests::{binary, database_file, limited};
+use corvid_tests::{binary, database_file, limited, losing_proxy};
 use serde_json::{Value, json};
 
 const ZERO: &str = "00000000-0000-0000-0000-000000000000";
@@ -205,50 +199,6 @@ fn a_comment_of_a_client_speaks_for_no_transaction() {
     assert_eq!(once(&mut client, 1, &json!(ZERO))["result"], result);
 }
 
-/// Passes connections on, and ends the first ones when the reply to an insertion comes: the
-/// client does not get it.
-fn proxy(path: &Path, server: &Path, cuts: usize) {
-    let listener = UnixListener::bind(path).expect("bound");
-    let (server, cuts) = (server.to_owned(), Arc::new(AtomicUsize::new(cuts)));
-    thread::spawn(move || {
-        while let Ok((client, _)) = listener.accept() {
-            let Ok(upstream) = UnixStream::connect(&server) else {
-                continue;
-            };
-            let ends = [
-                (client.try_clone(), upstream.try_clone(), false),
-                (upstream.try_clone(), client.try_clone(), true),
-            ];
-            for (source, sink, is_reply) in ends {
-                let (Ok(source), Ok(sink)) = (source, sink) else {
-                    return;
-                };
-                let cuts = cuts.clone();
-                thread::spawn(move || pass_on(source, sink, is_reply.then_some(&*cuts)));
-            }
-        }
-    });
-}
-
-fn pass_on(mut source: UnixStream, mut sink: UnixStream, cuts: Option<&AtomicUsize>) {
-    let mut room = vec![0; 1 << 16];
-    while let Ok(got @ 1..) = source.read(&mut room) {
-        let text = String::from_utf8_lossy(&room[..got]);
-        let is_result = text.contains(r#""uuid":["uuid""#);
-        let take = |left: usize| left.checked_sub(1);
-        let is_cut = is_result
-            && cuts.is_some_and(|cuts| {
-                cuts.fetch_update(Ordering::Relaxed, Ordering::Relaxed, take)
-                    .is_ok()
-            });
-        if is_cut || sink.write_all(&room[..got]).is_err() {
-            break;
-        }
-    }
-    let _ = source.shutdown(Shutdown::Both);
-    let _ = sink.shutdown(Shutdown::Both);
-}
-
 #[test]
 fn ovsdb_client_finds_out_what_became_of_its_transaction() {
     for implementation in [Implementation::Corvid, Implementation::Reference] {
@@ -262,7 +212,7 @@ fn ovsdb_client_finds_out_what_became_of_its_transaction() {
         let server = server(implementation, dir.path());
         let socket = dir.path().join("proxy");
         // The second connection asks, and its reply is lost too.
-        proxy(&socket, &server.socket(), 2);
+        losing_proxy::start(&socket, &server.socket(), 2);
         let transaction = r#"["D",{"op":"insert","table":"T","row":{"n":1}}]"#;
         let remote = format!("unix:{}", socket.display());
         let mut command = Command::new(binary::bin("ovsdb-client"));

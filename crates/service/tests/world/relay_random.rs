@@ -71,6 +71,7 @@ fn relays_lose_no_write_and_show_no_older_state() {
         canceled += run.1;
         looks += run.2;
     });
+    println!("{acknowledged} acknowledged, {canceled} canceled, {looks} looks");
     if is_usual {
         assert!(acknowledged > 1000 && canceled > 10 && looks > 1000);
     }
