@@ -10,8 +10,8 @@
 //! `%` and two hexadecimal digits. So a value ends at a space, a line stays one line, and the text
 //! is the same in JSON. `client=` is always there; the other names only with a value.
 //!
-//! Invariant: a client cannot write such a line. It counts only as the last line of a comment, or
-//! as the one before a transaction id, and [`complete`] leaves no other line there.
+//! Invariant: a client writes neither line. That of a client counts only as the last line of a
+//! comment, or as the one before a transaction id, and [`complete`] leaves no other line there.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -114,8 +114,8 @@ impl fmt::Display for CommitClient {
     }
 }
 
-/// Makes the line of a client (`Some`) the last line of a comment, or any line that is not of this
-/// form. A line that names the commit may follow.
+/// Makes the line of a client (`Some`) the last line of a comment, or any line that names neither a
+/// client nor a commit. A line that names the commit may follow.
 pub fn complete(comment: &mut String, client: Option<&CommitClient>) {
     if let Some(client) = client {
         if !comment.is_empty() {
@@ -123,16 +123,18 @@ pub fn complete(comment: &mut String, client: Option<&CommitClient>) {
         }
         comment.push_str("corvid: ");
         client.write(comment);
-    } else if may_name_client(comment) {
-        // The client wrote it. It must not speak for another one.
+    } else if ends_like_ours(comment) {
+        // The client wrote it. It must not speak for another one, nor for a transaction.
         comment.push('\n');
     }
 }
 
-/// Whether [`complete`] would change a comment without a client.
+/// Whether the last line of a client's comment looks like one that only a server may write, so that
+/// [`complete`] changes the comment even without a client.
 #[must_use]
-pub fn may_name_client(comment: &str) -> bool {
-    client_line(comment).is_some()
+pub fn ends_like_ours(comment: &str) -> bool {
+    let last = comment.rsplit('\n').next().unwrap_or_default();
+    last.starts_with(PREFIX) || last.starts_with(TRANSACTION_PREFIX)
 }
 
 /// The client that a record's comment names, and the comment without that line.
@@ -283,8 +285,9 @@ mod tests {
             format!("{HV1}\n{HV1}\n{TXN}"),
             format!("{TXN}\n{HV1}"),
             "corvid: client=".to_owned(),
+            TXN.to_owned(),
         ] {
-            assert!(may_name_client(&forged));
+            assert!(ends_like_ours(&forged));
             // A line that names the commit may follow, whether or not there is one of a client.
             for end in ["", "\n", &format!("\n{TXN}")] {
                 let comment = completed(&forged, None) + end;
@@ -298,7 +301,7 @@ mod tests {
                 assert_ne!(read.as_ref(), Some(&client));
             }
         }
-        for harmless in ["", "why", TXN, &format!("{HV1}\nwhy"), &format!("{HV1}\n")] {
+        for harmless in ["", "why", &format!("{HV1}\nwhy"), &format!("{HV1}\n")] {
             assert_eq!(completed(harmless, None), harmless);
         }
     }

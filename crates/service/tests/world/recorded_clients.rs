@@ -210,6 +210,15 @@ fn a_leader_names_the_clients_of_its_followers_and_of_their_relays() {
     };
     let guarded = format!("{HV1}\n");
     assert_eq!(write(&mut cluster), ["-", "why", "-", "-", &guarded]);
+    // A standalone file made of these transactions must not believe clients, either.
+    for forger in [at_leader, at_follower] {
+        let from = cluster.log.len();
+        let txn = format!("corvid: txn={ID} results=1");
+        let insert = r#"{"op":"insert","table":"Log","row":{"id":1}}"#;
+        cluster.transact(forger, 1, &format!("{insert},{}", comment(&txn)));
+        cluster.run();
+        assert_eq!(entries(&cluster, from), [format!("{txn}\n")]);
+    }
     for node in 0..3 {
         record(&mut cluster, node, true);
     }

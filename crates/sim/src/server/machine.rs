@@ -351,6 +351,8 @@ impl Machine {
         service.set(Setting::UpdateRowsMax, rows_max(3));
         // In half of the runs, every commit counts as long.
         service.set(Setting::LongAtoms, if seed % 4 < 2 { 0 } else { 8192 });
+        // In a third, records name clients.
+        service.set(Setting::RecordClients, u64::from(seed % 3 == 1));
         let mut pump = Pump::new(service);
         pump.set_limits(self.execution.limits);
         let served = Served {
