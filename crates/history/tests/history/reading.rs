@@ -252,6 +252,98 @@ fn is_one_schema(timeline: &Timeline<Vec<u8>>, since: Position, until: Position)
 }
 
 #[test]
+fn a_bounded_history_ends_where_the_file_ended_although_it_has_grown() {
+    for mut world in worlds() {
+        let bound = world.bound();
+        let (count, expected) = (world.dates_ms.len(), world.states.last().cloned());
+        let filter = Filter::default();
+        let ids = |timeline: &Timeline<Vec<u8>>| -> Vec<String> {
+            let commits = walk(timeline, &filter, Range::default()).into_iter();
+            commits.map(|(id, ..)| id).collect()
+        };
+        let before = ids(&world.timeline());
+        for _ in 0..10 {
+            world.commit();
+        }
+        let whole = world.timeline();
+        let mut bounded = world.timeline();
+        bounded.end_at(bound);
+        assert_eq!(ids(&bounded), before);
+        assert!(ids(&whole).starts_with(&before));
+        let grown = (world.dates_ms.len() - count) as u64;
+        for back in 0..3 {
+            let position = locate(&bounded, &Moment::Back(back));
+            let same = locate(&whole, &Moment::Back(back + grown));
+            assert_eq!(state_at(&bounded, position), state_at(&whole, same));
+        }
+        let now = Moment::Time(*world.dates_ms.last().expect("commits"));
+        for position in [
+            bounded.end().expect("an end"),
+            locate(&bounded, &Moment::Back(0)),
+            locate(&bounded, &now),
+        ] {
+            assert_eq!(Some(state_at(&bounded, position)), expected);
+        }
+        if let Some(id) = ids(&whole).get(before.len()) {
+            let later = Moment::Commit(id.clone());
+            assert!(bounded.locate(&later, "M", &|ms| ms.to_string()).is_err());
+        }
+    }
+}
+
+#[test]
+fn a_schema_is_that_of_the_state() {
+    let mut versions = std::collections::BTreeSet::new();
+    for mut world in worlds() {
+        let timeline = world.timeline();
+        for back in (0..COMMITS as u64).step_by(7) {
+            let position = locate(&timeline, &Moment::Back(back));
+            let loaded = timeline.state_at(position, HashSeed::new(1), &mut Random(9));
+            let schema = timeline.schema_at(position).expect("a schema");
+            assert!(schema.same_as(loaded.expect("a state").schema()));
+            versions.insert(schema.version.to_string());
+        }
+    }
+    assert_eq!(versions.len(), 2, "some of them were converted");
+}
+
+#[test]
+fn a_watched_walk_tells_every_step_in_order_and_ends_when_told_to() {
+    for mut world in worlds().take(10) {
+        let timeline = world.timeline();
+        let (mut steps, mut events) = (Vec::new(), 0);
+        let filter = Filter {
+            client: Some("nobody".to_owned()),
+            ..Filter::default()
+        };
+        let mut walked = |limit: usize| {
+            steps.clear();
+            let walked = timeline.walk_watched(
+                &filter,
+                Range::default(),
+                &mut |event| {
+                    events += usize::from(matches!(event, Event::Commit { .. }));
+                    ControlFlow::Continue(())
+                },
+                &mut |step| {
+                    steps.push((step.part, step.end));
+                    match steps.len() < limit {
+                        true => ControlFlow::Continue(()),
+                        false => ControlFlow::Break(()),
+                    }
+                },
+            );
+            walked.expect("walked");
+            steps.clone()
+        };
+        let all = walked(usize::MAX);
+        assert!(all.len() >= COMMITS && all.is_sorted());
+        assert_eq!(walked(3), all[..3]);
+        assert_eq!(events, 0, "none is wanted");
+    }
+}
+
+#[test]
 fn differences_of_states_are_those_of_the_walk() {
     for mut world in worlds().take(10) {
         let timeline = world.timeline();

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 
 use corvid_data::{Arc, Datum, Delta, HashSeed, Schema, Uuid, UuidSource};
 use corvid_engine::{Context, Database, LockOwner, Outcome, Snapshot};
-use corvid_history::{Part, SegmentWriter, Timeline};
+use corvid_history::{Bound, Part, SegmentWriter, Timeline};
 use corvid_json::Value;
 use corvid_log::cluster::{
     Cid, Data, Eid, Entry, Header, Index, Kind, Membership, Payload, Record, Servers, Sid, Term,
@@ -160,7 +160,7 @@ impl World {
     }
 
     /// Executes a random transaction.
-    fn commit(&mut self) {
+    pub(crate) fn commit(&mut self) {
         let names: Vec<(String, Uuid)> = state(&self.database).into_keys().collect();
         let mut operations = vec![r#""D""#.to_owned()];
         for _ in 0..=self.random.below(3) {
@@ -387,6 +387,14 @@ impl World {
             }
         }
         text
+    }
+
+    /// Where the present file ends now.
+    pub(crate) fn bound(&self) -> Bound {
+        match self.magic {
+            Magic::Standalone => Bound::Offset(self.present.len() as u64),
+            Magic::Clustered => Bound::Index(self.index),
+        }
     }
 
     /// The files as a history. Replaced ones are compressed, but sometimes the newest is not yet.

@@ -94,7 +94,7 @@ mod tests {
         );
         assert_eq!(
             taken(&mut page, None),
-            r#"{"lines":[],"next":null,"at":1700000000000,"done":1.0}"#
+            r#"{"lines":[],"next":null,"at":1700000000000,"done":1}"#
         );
     }
 
