@@ -6,6 +6,7 @@
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
 use std::time::{Duration, Instant};
 
 use corvid_tests::client::{Client, Received};
@@ -300,6 +301,17 @@ fn pages_are_asked_for_by_their_session_and_readings_are_few() {
         fifth.receive(Duration::from_millis(200)).unwrap(),
         Received::Nothing
     );
+    // One that waits may be canceled.
+    let mut canceled = served.client();
+    let request = json!({"id": "c", "method": "read_history", "params": [DATABASE, log]});
+    let cancel = json!({"id": null, "method": "cancel", "params": ["c"]});
+    canceled
+        .send(format!("{request}{cancel}").as_bytes())
+        .unwrap();
+    let Received::Text(text) = canceled.receive(LIMIT).unwrap() else {
+        panic!("nothing comes");
+    };
+    assert!(String::from_utf8_lossy(&text).contains("\"error\":\"canceled\""));
     // It begins when one is stopped, and the sixth when a session ends.
     let (first, next) = &mut readers[0];
     let stop = json!([DATABASE, {"stop": next}]);
@@ -311,6 +323,98 @@ fn pages_are_asked_for_by_their_session_and_readings_are_few() {
     assert_eq!(error(first, "read_history", &stop).0, "invalid parameters");
     drop(readers.pop());
     assert!(page(&mut writer, &log)["next"].is_i64());
+}
+
+#[test]
+fn readings_during_commits_and_compactions_have_all_that_was_promised_and_no_gap() {
+    let served = Served::start(&["--keep-history=1G"]);
+    let promised = AtomicI64::new(0);
+    let is_over = AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            let mut writer = served.client();
+            for n in 0.. {
+                if is_over.load(Ordering::SeqCst) {
+                    break;
+                }
+                // Every tenth commit is durable, so that syncs are among them.
+                let mut transaction = insert(n, "text");
+                let commit = json!({"op": "commit", "durable": true});
+                if n % 10 == 0 {
+                    transaction.as_array_mut().unwrap().push(commit);
+                }
+                result(&mut writer, "transact", &transaction);
+                promised.store(n + 1, Ordering::SeqCst);
+            }
+        });
+        scope.spawn(|| {
+            while !is_over.load(Ordering::SeqCst) {
+                served.compact();
+            }
+        });
+        let readers: Vec<_> = (0..2)
+            .map(|_| {
+                scope.spawn(|| {
+                    let mut client = served.client();
+                    let deadline = Instant::now() + Duration::from_secs(4);
+                    let mut rounds = 0;
+                    while Instant::now() < deadline {
+                        let least = promised.load(Ordering::SeqCst);
+                        let (log, _) = lines(&mut client, &json!({"read": "log"}));
+                        let number = |line: &Value| {
+                            assert_eq!(line["event"], "commit", "{line}");
+                            let columns = &line["changes"][0]["columns"];
+                            columns["n"]["new"].as_i64().unwrap_or(0)
+                        };
+                        let numbers: Vec<i64> = log.iter().map(number).collect();
+                        let count = numbers.len() as i64;
+                        assert_eq!(numbers, (0..count).collect::<Vec<_>>());
+                        assert!(count >= least, "{count} of {least} promised ones");
+                        let rows = rows_at(&mut client, "HEAD");
+                        assert!(rows as i64 >= count, "{rows} rows after {count}");
+                        rounds += 1;
+                    }
+                    rounds
+                })
+            })
+            .collect();
+        let rounds: Vec<usize> = readers
+            .into_iter()
+            .map(|reader| reader.join().unwrap_or(0))
+            .collect();
+        is_over.store(true, Ordering::SeqCst);
+        assert!(rounds.iter().all(|rounds| *rounds > 0), "{rounds:?}");
+    });
+    assert!(promised.load(Ordering::SeqCst) > 10);
+}
+
+#[test]
+fn a_relay_sends_to_its_source() {
+    let served = Served::start(&[]);
+    numbered_rows::add(&mut served.client(), 1).unwrap();
+    let folder = tempfile::tempdir().unwrap();
+    let source = format!(
+        "relay:{DATABASE}:unix:{}",
+        served.process.socket().display()
+    );
+    let program = Corvid.server_binary().unwrap();
+    let mut relay = Process::new(&program, folder.path(), &[source.into()]);
+    relay.start().unwrap();
+    let mut client = relay.connect().unwrap();
+    result(&mut client, "set_db_change_aware", &json!([true]));
+    let deadline = Instant::now() + LIMIT;
+    loop {
+        let read = json!([DATABASE, {"read": "files"}]);
+        let (code, text) = error(&mut client, "read_history", &read);
+        if code == "not supported" {
+            assert!(text.contains("ask a server that has one"), "{text}");
+            break;
+        }
+        assert_eq!(code, "database not available", "{text}");
+        assert!(Instant::now() < deadline, "{}", relay.log());
+        std::thread::sleep(Duration::from_millis(5));
+    }
+    assert_eq!(numbered_rows::numbers(&mut client).unwrap().len(), 1);
 }
 
 #[test]
