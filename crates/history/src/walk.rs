@@ -168,6 +168,9 @@ impl<F: ReadAt> Timeline<F> {
         let last = range
             .until
             .map_or(self.parts().len() - 1, |until| until.part);
+        if first > last {
+            return Ok(());
+        }
         let mut walk = Walk {
             filter,
             range,

@@ -292,6 +292,18 @@ fn a_bounded_history_ends_where_the_file_ended_although_it_has_grown() {
 }
 
 #[test]
+fn a_range_that_ends_before_it_begins_is_empty() {
+    for mut world in worlds().take(10) {
+        let timeline = world.timeline();
+        let range = Range {
+            since: Some(timeline.end().expect("an end")),
+            until: Some(timeline.beginning().expect("a beginning")),
+        };
+        assert!(walk(&timeline, &Filter::default(), range).is_empty());
+    }
+}
+
+#[test]
 fn a_schema_is_that_of_the_state() {
     let mut versions = std::collections::BTreeSet::new();
     for mut world in worlds() {

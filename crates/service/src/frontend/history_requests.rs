@@ -11,6 +11,7 @@ use corvid_rpc::message;
 use super::inbound_frame::{HistoryMethod, ParsedRequest};
 use super::outputs::ToHistory;
 use super::{Frontend, Step, first_string, object};
+use crate::applied_index::AppliedIndex;
 use crate::read_history::{HistoryRequest, Order, request};
 
 impl Frontend {
@@ -66,7 +67,10 @@ impl Frontend {
             session,
             database,
             name: String::from_utf8_lossy(&name.unwrap_or_default()).into_owned(),
-            applied: self.served.applied_index(database).map(|it| it.current()),
+            applied: self
+                .served
+                .applied_index(database)
+                .map(AppliedIndex::current),
             request,
         })
     }

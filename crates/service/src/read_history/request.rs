@@ -80,7 +80,7 @@ pub fn read_history(params: &[u8]) -> Result<HistoryRequest, WireError> {
         object,
     };
     let request = fields.request().map_err(|details| wrong(&details))?;
-    for (name, _) in object {
+    for name in object.keys() {
         let name = String::from_utf8_lossy(name);
         if !fields.names.contains(&&*name) {
             return Err(wrong(&format!("unexpected member \"{name}\"")));
