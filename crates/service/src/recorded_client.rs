@@ -59,8 +59,8 @@ pub(crate) fn describe(request: &Request) -> String {
 }
 
 /// Makes a new commit's comment name this client; `None`: keeps the text that the client wrote from
-/// naming one, or a commit. A cluster's file has no lines that name commits, but a tool may copy its
-/// transactions to a standalone file. The delta is not shared yet, so nothing is copied.
+/// naming one, or a commit. A cluster's file has no lines that name commits, but a tool may copy
+/// its transactions to a standalone file. The delta is not shared yet, so nothing is copied.
 pub(crate) fn complete(delta: &mut Arc<Delta>, client: Option<&CommitClient>) {
     if client.is_some() || commit_client::ends_like_ours(&delta.comment) {
         commit_client::complete(&mut Arc::make_mut(delta).comment, client);

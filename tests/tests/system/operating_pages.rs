@@ -198,13 +198,14 @@ fn recent_changes() -> String {
     let now_ms = now.expect("after 1970").as_millis() as i64;
     let at = |minutes: i64| now_ms - minutes * 60_000;
     let bridge = "11111111-3aa7-44b7-a9b5-3a4a3b1c7a22";
+    let client = "corvid: client=hv1 peer=ssl:192.0.2.7:50122 role=ovn-controller";
     let file = [
         schema,
         json!({"_date": at(180), "_comment": "ovs-vsctl: add-br br0",
             "Bridge": {bridge: {"name": "br0"}}, "Port": {PORT: {"name": "p1", "tag": 5}}}),
         json!({"_date": at(90), "_comment": "ovs-vsctl: set port p1 tag=6", "_is_diff": true,
             "Port": {PORT: {"tag": 6}}}),
-        json!({"_date": at(30), "_comment": "a script", "_is_diff": true, "Port": {PORT: null}}),
+        json!({"_date": at(30), "_comment": format!("a script\n{client}"), "_is_diff": true, "Port": {PORT: null}}),
     ];
     file.iter().map(record).collect()
 }
@@ -246,6 +247,9 @@ fn the_recipes_for_history_do_what_the_page_says() {
         .collect();
     assert_eq!(lines.len(), 3);
     assert_eq!(lines[2]["comment"], "a script");
+    assert_eq!(lines[2]["client"]["client"], "hv1");
+    let shown = "\nClient:  ssl:192.0.2.7:50122 (client \"hv1\", role \"ovn-controller\")\n";
+    assert!(printed[2].contains(shown), "{}", printed[2]);
     assert!(printed[6].contains("br0"), "{}", printed[6]);
     assert!(
         printed[7].contains(&format!("delete Port \"p1\" {port}")),
