@@ -1,5 +1,5 @@
-//! `read_history` and `select_at`: a thread for each reading (`history-read`). It opens the files of
-//! a database itself.
+//! `read_history` and `select_at`: a thread for each reading (`history-read`). It opens the files
+//! of a database itself.
 //!
 //! [`Readings`](corvid_service::read_history::Readings) decides which readings there are; shards
 //! and the threads call it under a lock ([`readers`]). No database thread takes part. A reading
