@@ -72,6 +72,7 @@
 //! | choose among servers, set up TLS, hold a lock, set probe intervals | [`Setup`], and the setters of [`polled::Client`]; the other clients have the same setters |
 //! | see the state of the session, and why it cannot connect | [`SessionState`], [`Failure`] |
 //! | see why the server refused a transaction, or abort one from the program | [`Refused`], [`Abort`] |
+//! | see who changed what, or the contents of an earlier moment | [`blocking::Client::read_history`], [`blocking::Client::select_at`] |
 //! | export metrics | [`Metrics`] |
 //! | work with columns by name | [`Idl::read`], [`Idl::write`], [`data`] |
 //!

@@ -5,16 +5,18 @@
 //! call for longer than the server's probe limit, the server closes the connection. The next call
 //! opens a new one.
 
-use std::ops::{Deref, DerefMut};
+use std::ops::{ControlFlow, Deref, DerefMut};
 use std::time::Duration;
 
 use corvid_idl::{Class, FetchId, FetchOutcome, Idl, Status, TableCondition};
 use corvid_net::readiness;
+use corvid_session::history::Question as HistoryQuestion;
 
 use crate::abort::Abort;
 use crate::calls::{self, Front, block};
 use crate::committed::Committed;
 use crate::error::Error;
+use crate::history;
 use crate::polled::{self, millis};
 use crate::session::SessionState;
 use crate::setup::Setup;
@@ -170,6 +172,55 @@ impl Client {
         make: impl FnMut(&mut Idl) -> Result<T, E>,
     ) -> Result<Committed<T>, E::Error> {
         block(calls::transact(&mut self.within(timeout), make))
+    }
+
+    /// Reads the history of the database from the server, as `ovsdb-client log` does. Waits for the
+    /// contents first. `line` gets each line, one of the JSON objects that `ovsdb-tool --json`
+    /// prints; a break ends the reading. Local times need a zone.
+    ///
+    /// ```no_run
+    /// # fn run(mut client: corvid_driver::blocking::Client) -> Result<(), corvid_driver::Error> {
+    /// use corvid_driver::HistoryQuestion;
+    /// use std::ops::ControlFlow;
+    ///
+    /// let question = HistoryQuestion::log().table("Port").since("-2h");
+    /// client.read_history(&question, None, |line| {
+    ///     println!("{}", String::from_utf8_lossy(line));
+    ///     ControlFlow::Continue(())
+    /// })?;
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    /// [`Error::HistoryUnsupported`], [`Error::HistoryRefused`] and [`Error::HistoryLost`];
+    /// otherwise those of [`Client::wait_until`].
+    pub fn read_history(
+        &mut self,
+        question: &HistoryQuestion,
+        timeout: Option<Duration>,
+        line: impl FnMut(&[u8]) -> ControlFlow<()>,
+    ) -> Result<(), Error> {
+        block(history::read(&mut self.within(timeout), question, line))
+    }
+
+    /// Executes `select` operations on the contents at a moment (`HEAD~3`, `-2h`, ...), and returns
+    /// their results, a JSON array. `operations` is a comma-separated list of JSON values.
+    ///
+    /// # Errors
+    /// As [`Client::read_history`].
+    pub fn select_at(
+        &mut self,
+        moment: &str,
+        operations: &str,
+        timeout: Option<Duration>,
+    ) -> Result<Vec<u8>, Error> {
+        let operations = operations.as_bytes();
+        block(history::select_at(
+            &mut self.within(timeout),
+            moment,
+            operations,
+        ))
     }
 }
 

@@ -44,6 +44,16 @@ pub enum Error {
     /// The server refused the transaction.
     #[error("transaction refused: {0}")]
     Refused(Refused),
+    /// The server cannot read the history of its databases: it is an older release or another
+    /// program.
+    #[error("the server does not read history")]
+    HistoryUnsupported,
+    /// The server refused to read history. Carries its error as JSON.
+    #[error("history refused: {0}")]
+    HistoryRefused(String),
+    /// The connection ended while history was read. Read again from the beginning.
+    #[error("the connection was lost while history was read")]
+    HistoryLost,
     /// The transaction ended with this status, and retrying would not help.
     #[error("{}", .0.name())]
     Ended(Status),

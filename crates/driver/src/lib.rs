@@ -45,6 +45,7 @@ mod calls;
 mod committed;
 mod error;
 mod failure;
+mod history;
 mod log_queue;
 mod logging;
 mod outage;
@@ -64,6 +65,7 @@ pub use corvid_net::fork;
 pub use corvid_net::tls::Credentials;
 #[cfg(feature = "tls")]
 pub use corvid_net::tls::{Authority, Settings};
+pub use corvid_session::history::Question as HistoryQuestion;
 pub use corvid_session::{Failure as ServerFailure, Missing, ServerStatus};
 pub use error::Error;
 pub use failure::{Failure, Reason};

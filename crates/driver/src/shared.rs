@@ -32,6 +32,7 @@
 
 use std::cell::RefCell;
 use std::io;
+use std::ops::ControlFlow;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, RwLock};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
@@ -39,11 +40,13 @@ use std::time::{Duration, Instant};
 use corvid_idl::{Class, Idl, Metrics, Misuse, TableCondition};
 use corvid_net::fork::Home;
 use corvid_net::waker::{self, Sleeper, Waker};
+use corvid_session::history::Question as HistoryQuestion;
 
 use crate::abort::Abort;
 use crate::calls::{self, Front, block};
 use crate::committed::Committed;
 use crate::error::Error;
+use crate::history;
 use crate::polled;
 use crate::remotes::RemoteError;
 use crate::session::SessionState;
@@ -308,6 +311,39 @@ impl Client {
     ) -> Result<Committed<T>, E::Error> {
         let front = self.within(timeout).map_err(Error::from);
         block(calls::transact(&mut front?, make))
+    }
+
+    /// Reads the history of the database from the server, as
+    /// [`crate::blocking::Client::read_history`] does. `line` is called without the lock.
+    ///
+    /// # Errors
+    /// Those of [`crate::blocking::Client::read_history`], and [`Misuse::Forked`].
+    pub fn read_history(
+        &self,
+        question: &HistoryQuestion,
+        timeout: Option<Duration>,
+        line: impl FnMut(&[u8]) -> ControlFlow<()>,
+    ) -> Result<(), Error> {
+        block(history::read(&mut self.within(timeout)?, question, line))
+    }
+
+    /// Executes `select` operations on the contents at a moment, as
+    /// [`crate::blocking::Client::select_at`] does.
+    ///
+    /// # Errors
+    /// Those of [`crate::blocking::Client::select_at`], and [`Misuse::Forked`].
+    pub fn select_at(
+        &self,
+        moment: &str,
+        operations: &str,
+        timeout: Option<Duration>,
+    ) -> Result<Vec<u8>, Error> {
+        let operations = operations.as_bytes();
+        block(history::select_at(
+            &mut self.within(timeout)?,
+            moment,
+            operations,
+        ))
     }
 }
 

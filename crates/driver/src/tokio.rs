@@ -5,15 +5,17 @@
 //! a time limit wrap a call in `tokio::time::timeout`; [`polled::Client::last_failure`] then gives
 //! the reason of the delay.
 
-use std::ops::{Deref, DerefMut};
+use std::ops::{ControlFlow, Deref, DerefMut};
 
 use corvid_idl::{Class, FetchId, FetchOutcome, Idl, Status, TableCondition, TxnId};
 use corvid_net::readiness;
+use corvid_session::history::Question as HistoryQuestion;
 
 use crate::abort::Abort;
 use crate::calls::{self, Front};
 use crate::committed::Committed;
 use crate::error::Error;
+use crate::history;
 use crate::polled;
 use crate::session::SessionState;
 use crate::setup::Setup;
@@ -136,6 +138,28 @@ impl Client {
         make: impl FnMut(&mut Idl) -> Result<T, E>,
     ) -> Result<Committed<T>, E::Error> {
         calls::transact(self, make).await
+    }
+
+    /// Reads the history of the database from the server, as
+    /// [`crate::blocking::Client::read_history`] does.
+    ///
+    /// # Errors
+    /// Those of [`crate::blocking::Client::read_history`], except for the time limit.
+    pub async fn read_history(
+        &mut self,
+        question: &HistoryQuestion,
+        line: impl FnMut(&[u8]) -> ControlFlow<()>,
+    ) -> Result<(), Error> {
+        history::read(self, question, line).await
+    }
+
+    /// Executes `select` operations on the contents at a moment, as
+    /// [`crate::blocking::Client::select_at`] does.
+    ///
+    /// # Errors
+    /// Those of [`crate::blocking::Client::select_at`], except for the time limit.
+    pub async fn select_at(&mut self, moment: &str, operations: &str) -> Result<Vec<u8>, Error> {
+        history::select_at(self, moment, operations.as_bytes()).await
     }
 }
 

@@ -10,9 +10,12 @@
 //! transaction is open. The effects of one of the server's transactions become visible together.
 //! Once a transaction of this client has succeeded, the replica shows it.
 
+mod asking;
 mod fetching;
 mod reading;
 mod transacting;
+
+pub use asking::ASKED_MAX;
 
 use std::collections::BTreeMap;
 
@@ -47,6 +50,7 @@ pub struct Idl {
     /// Transactions that are no longer open, until they are forgotten.
     closed: BTreeMap<TxnId, Closed>,
     fetches: Fetches,
+    asked: asking::Answers,
     log: LogQueue,
     unreplicated_reads: UnreplicatedReads,
     last_txn: u64,
@@ -98,6 +102,7 @@ impl Idl {
             unseen: Vec::new(),
             closed: BTreeMap::new(),
             fetches: Fetches::default(),
+            asked: asking::Answers::new(),
             log,
             last_txn: 0,
         }
@@ -269,6 +274,8 @@ impl Idl {
             };
             self.fetches.ended(&fetch, outcome);
             self.replica.seqno += 1;
+        } else if let Some(answer) = self.asked.get_mut(&request) {
+            *answer = Some(outcome);
         }
     }
 }

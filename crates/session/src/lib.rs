@@ -32,6 +32,7 @@ mod conditions;
 mod decoder;
 pub mod event;
 pub mod failure;
+pub mod history;
 mod link;
 mod lock;
 pub mod log_message;

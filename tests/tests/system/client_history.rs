@@ -79,12 +79,12 @@ impl Served {
         format!("unix:{}", self.server.socket().display())
     }
 
-    /// What the file says.
+    /// Asks the file.
     fn tool(&self, words: &[&str]) -> Done {
         run(self.folder.path(), "ovsdb-tool", words)
     }
 
-    /// What the server says; the word SERVER is its address.
+    /// Asks the server; the word SERVER is its address.
     fn client(&self, words: &[&str]) -> Done {
         let remote = self.remote();
         let words: Vec<&str> = words

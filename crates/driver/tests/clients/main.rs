@@ -9,6 +9,7 @@ mod failures;
 mod fixture;
 mod forks;
 mod handlers;
+mod history;
 mod logs;
 mod metrics;
 mod polled;

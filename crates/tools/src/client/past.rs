@@ -6,12 +6,12 @@
 
 use std::io::Write;
 
-use bstr::BString;
 use corvid_data::Schema;
 use corvid_history::{Civil, HistoryError, Moment};
+use corvid_json::Value;
 use corvid_json::shown::Shown;
-use corvid_json::{Kind, Number, Object, Reader, Value};
 use corvid_net::clock;
+use corvid_session::history::{Page, Question};
 use corvid_session::once;
 use corvid_shell::output::{self, Output};
 use corvid_shell::program;
@@ -31,19 +31,6 @@ pub(crate) struct Past<'a> {
     database: &'a str,
     /// The command that does the same with a file.
     instead: &'static str,
-}
-
-/// A part of the reply to `read_history`.
-#[derive(Debug)]
-struct Page<'r> {
-    /// JSON texts.
-    lines: Vec<&'r [u8]>,
-    /// How to ask for the next page; `None` after the last one.
-    next: Option<Value>,
-    /// The part of the history that has been read, 0 to 1.
-    done: f64,
-    /// Warnings for people.
-    warnings: Vec<String>,
 }
 
 impl<'a> Past<'a> {
@@ -94,14 +81,14 @@ impl<'a> Past<'a> {
     /// The server refused, the connection broke, or `sink` returned an error.
     pub(crate) fn read(
         &mut self,
-        question: Object,
+        question: Question,
         sink: &mut dyn FnMut(&[u8]) -> Result<(), Failure>,
     ) -> Result<(), Failure> {
         let mut progress = Some(Progress::new("Reading the history", u64::from(STEPS)));
         let mut shown = 0;
         let mut question = question;
         loop {
-            let reply = self.ask(question)?;
+            let reply = self.ask(&question)?;
             let page = Page::parse(&reply).ok_or_else(|| self.malformed("read_history"))?;
             for warning in &page.warnings {
                 let warning = Shown(warning);
@@ -125,37 +112,31 @@ impl<'a> Past<'a> {
             }
             match page.next {
                 // The server drops the reading when the connection ends.
-                Some(next) if !output::reader_is_gone() => {
-                    question = Object::from([(BString::from("next"), next)]);
-                }
+                Some(reading) if !output::reader_is_gone() => question = Question::next(reading),
                 _ => return Ok(()),
             }
         }
     }
 
     /// The schema that the database had at a moment.
-    fn schema_at(&mut self, moment: &Value) -> Result<Schema, Failure> {
-        let question = Object::from([
-            (BString::from("read"), Value::string("schema")),
-            (BString::from("at"), moment.clone()),
-        ]);
-        let reply = self.ask(question)?;
+    fn schema_at(&mut self, moment: &str) -> Result<Schema, Failure> {
+        let reply = self.ask(&Question::schema(moment))?;
         let schema = Page::parse(&reply)
             .and_then(|page| Value::parse(page.lines.first()?).ok())
             .ok_or_else(|| self.malformed("read_history"))?;
         Ok(Schema::from_json(&schema)?)
     }
 
-    fn select_at(&mut self, moment: &Value, operations: Vec<Value>) -> Result<Value, Failure> {
-        let mut params = vec![Value::string(self.database), moment.clone()];
+    fn select_at(&mut self, moment: &str, operations: Vec<Value>) -> Result<Value, Failure> {
+        let mut params = vec![Value::string(self.database), Value::string(moment)];
         params.extend(operations);
         let reply = self.session.transact("select_at", &Value::Array(params))?;
         reply.map_err(|error| self.refused(&error))
     }
 
     /// Sends a `read_history`. Returns its reply, a JSON text.
-    fn ask(&mut self, question: Object) -> Result<Vec<u8>, Failure> {
-        let params = Value::Array(vec![Value::string(self.database), Value::Object(question)]);
+    fn ask(&mut self, question: &Question) -> Result<Vec<u8>, Failure> {
+        let params = question.params(self.database);
         let reply = self.session.transact_text("read_history", &params)?;
         reply.map_err(|error| self.refused(&Value::parse(&error).unwrap_or(Value::Null)))
     }
@@ -163,51 +144,6 @@ impl<'a> Past<'a> {
     fn malformed(&self, method: &str) -> Failure {
         let server = self.session.name();
         Failure::new(format!("{server}: the reply to {method} is malformed"))
-    }
-}
-
-impl<'r> Page<'r> {
-    fn parse(reply: &'r [u8]) -> Option<Page<'r>> {
-        let mut page = Page {
-            lines: Vec::new(),
-            next: None,
-            done: 0.0,
-            warnings: Vec::new(),
-        };
-        let mut reader = Reader::new(reply);
-        reader.begin_object().ok()?;
-        while let Some(name) = reader.next_member().ok()? {
-            match &*name {
-                b"lines" => {
-                    reader.begin_array().ok()?;
-                    while reader.next_element().ok()? {
-                        page.lines.push(reader.skip().ok()?);
-                    }
-                }
-                b"next" => {
-                    let next = reader.value().ok()?;
-                    page.next = Some(next).filter(|next| *next != Value::Null);
-                }
-                b"warnings" => {
-                    let warnings = reader.value().ok()?;
-                    for warning in warnings.as_array()? {
-                        page.warnings.push(warning.as_str()?.to_owned());
-                    }
-                }
-                b"done" if reader.peek().ok()? == Kind::Number => {
-                    page.done = match reader.number().ok()? {
-                        Number::Integer(whole) if whole > 0 => 1.0,
-                        Number::Integer(_) => 0.0,
-                        Number::Real(part) => part,
-                    };
-                }
-                _ => {
-                    reader.skip().ok()?;
-                }
-            }
-        }
-        reader.end().ok()?;
-        Some(page)
     }
 }
 
@@ -221,15 +157,15 @@ fn steps(part: f64) -> u64 {
 ///
 /// # Errors
 /// The text is not a moment.
-pub(crate) fn moment(text: &str) -> Result<Value, Failure> {
+pub(crate) fn moment(text: &str) -> Result<String, Failure> {
     let is_local = Civil::parse(text).is_some();
     // Only the server can tell what is in its future.
     let now_ms = if is_local { clock::wall_ms() } else { i64::MAX };
     let failure = |error: HistoryError| Failure::new(error.to_string());
     Ok(
         match Moment::parse(text, now_ms, &local).map_err(failure)? {
-            Moment::Time(time_ms) if is_local => Value::string(format!("@{time_ms}")),
-            _ => Value::string(text),
+            Moment::Time(time_ms) if is_local => format!("@{time_ms}"),
+            _ => text.to_owned(),
         },
     )
 }
@@ -239,7 +175,7 @@ pub(crate) fn moment(text: &str) -> Result<Value, Failure> {
 pub(crate) struct Contents<'a> {
     past: Past<'a>,
     /// `None`: now.
-    at: Option<Value>,
+    at: Option<String>,
 }
 
 impl<'a> Contents<'a> {
@@ -298,30 +234,6 @@ mod tests {
     use super::*;
 
     #[test]
-    fn pages_keep_the_texts_of_their_lines() {
-        let reply = br#"{"lines":[{"b":1, "a":2},"x"],"next":"7","at":null,"done":0.5,"warnings":["w"],"later":[]}"#;
-        let page = Page::parse(reply).expect("a page");
-        assert_eq!(page.lines, [&br#"{"b":1, "a":2}"#[..], br#""x""#]);
-        assert_eq!(page.next, Some(Value::string("7")));
-        assert_eq!(page.warnings, ["w"]);
-        assert_eq!(steps(page.done), u64::from(STEPS) / 2);
-        let last = Page::parse(br#"{"lines":[],"next":null,"done":1}"#).expect("a page");
-        assert!(last.lines.is_empty() && last.next.is_none());
-        assert_eq!(steps(last.done), u64::from(STEPS));
-        assert_eq!(steps(-1.0) + steps(f64::NAN), 0);
-        for malformed in [
-            "",
-            "null",
-            "[]",
-            r#"{"lines":7}"#,
-            r#"{"lines":[]}x"#,
-            r#"{"lines":[1"#,
-        ] {
-            assert!(Page::parse(malformed.as_bytes()).is_none(), "{malformed}");
-        }
-    }
-
-    #[test]
     fn only_local_times_are_converted() {
         for text in [
             "HEAD",
@@ -331,12 +243,11 @@ mod tests {
             "2023-11-14T22:13:20Z",
             "5f36b2ea",
         ] {
-            assert_eq!(moment(text), Ok(Value::string(text)));
+            assert_eq!(moment(text).as_deref(), Ok(text));
         }
         let civil = Civil::parse("2023-11-14T22:13:20.5").expect("a local time");
         let ms = local(civil).expect("a time");
-        let expected = Value::string(format!("@{ms}"));
-        assert_eq!(moment("2023-11-14T22:13:20.5"), Ok(expected));
+        assert_eq!(moment("2023-11-14T22:13:20.5"), Ok(format!("@{ms}")));
         for wrong in ["yesterday", "", "2023-02-29", "2999-01-01"] {
             assert!(moment(wrong).is_err(), "{wrong}");
         }

@@ -137,17 +137,17 @@ impl Session {
         params: &Value,
     ) -> Result<Result<Value, Value>, Failure> {
         let _progress = Spinner::new("Waiting for the server");
-        self.exchange(method, params, value)
+        self.exchange(method, &params.to_bytes(), value)
     }
 
-    /// As [`Session::transact`], but shows no progress, and returns the reply as JSON text.
+    /// As [`Session::transact`], with parameters and reply as JSON texts. Shows no progress.
     ///
     /// # Errors
     /// As for [`Session::transact`].
     pub(crate) fn transact_text(
         &mut self,
         method: &str,
-        params: &Value,
+        params: &[u8],
     ) -> Result<Result<Vec<u8>, Vec<u8>>, Failure> {
         self.exchange(method, params, <[u8]>::to_vec)
     }
@@ -155,7 +155,7 @@ impl Session {
     fn exchange<T>(
         &mut self,
         method: &str,
-        params: &Value,
+        params: &[u8],
         read: fn(&[u8]) -> T,
     ) -> Result<Result<T, T>, Failure> {
         let broken = |error: io::Error| Failure::transaction(&errno::text(&error));
@@ -174,7 +174,7 @@ impl Session {
     /// # Errors
     /// Sending fails: `SERVER: send failed (REASON)`.
     pub(crate) fn send(&mut self, method: &str, params: &Value) -> Result<RequestId, Failure> {
-        self.try_send(method, params)
+        self.try_send(method, &params.to_bytes())
             .map_err(|error| self.failure("send", &error))
     }
 
@@ -279,16 +279,11 @@ impl Session {
         ))
     }
 
-    fn try_send(&mut self, method: &str, params: &Value) -> io::Result<RequestId> {
+    fn try_send(&mut self, method: &str, params: &[u8]) -> io::Result<RequestId> {
         let id = self.next_id;
         self.next_id += 1;
         let mut bytes = Vec::new();
-        write_request(
-            &mut bytes,
-            method,
-            &params.to_bytes(),
-            id.to_string().as_bytes(),
-        );
+        write_request(&mut bytes, method, params, id.to_string().as_bytes());
         self.log_message(Direction::Sent, &bytes);
         self.connection.send(&bytes, self.deadline_ms)?;
         Ok(RequestId(id))

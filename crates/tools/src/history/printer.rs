@@ -13,9 +13,9 @@
 //! ```
 //!
 //! The input are the lines of `corvid_history::json`, each one object. `ovsdb-tool` makes them,
-//! `ovsdb-client` gets them from a server, which divides events with many changes: the other lines of
-//! such an event have the member `continued`. The server's release may be another, so a line of an
-//! unknown kind is printed as it is.
+//! `ovsdb-client` gets them from a server, which divides events with many changes: the other lines
+//! of such an event have the member `continued`. The server's release may be another, so a line of
+//! an unknown kind is printed as it is.
 
 use std::io::{self, Write};
 

@@ -6,7 +6,8 @@ use bstr::BString;
 use corvid_data::{Arc, Datum, Schema, Uuid, wire};
 use corvid_history::{Moment, RowChange, json};
 use corvid_json::shown::Shown;
-use corvid_json::{Object, Reader, Value};
+use corvid_json::{Reader, Value};
+use corvid_session::history::Question;
 use corvid_shell::output::{self, Output};
 use corvid_shell::program;
 
@@ -79,21 +80,9 @@ fn read(
     let is_time = matches!(kind, Ok(Moment::Time(_)));
     let at = moment(text)?;
     let question = match is_time {
-        true => vec![
-            ("read", Value::string("diff")),
-            ("from", at),
-            ("to", Value::string("HEAD")),
-        ],
-        false => vec![
-            ("read", Value::string("log")),
-            ("until", at),
-            ("newest", Value::Integer(1)),
-        ],
+        true => Question::diff(&at, "HEAD"),
+        false => Question::log().until(&at).newest(1),
     };
-    let question: Object = question
-        .into_iter()
-        .map(|(name, value)| (BString::from(name), value))
-        .collect();
     let filter = &invocation.settings.history;
     let mut undone = Undone {
         shown: format!("everything since {text}"),

@@ -255,7 +255,7 @@ fn refusals_and_malformed_replies_end_the_command() {
         assert!(said, "{reply}: {}", done.stderr);
     }
 
-    // What was printed before the connection broke stays, and the status tells.
+    // Lines that came before the connection broke are printed, and the status tells.
     let done = against(&["--json", "log", "A"], |peer| {
         peer.answer("list_dbs", r#"["A"]"#);
         peer.answer("get_server_id", READS);

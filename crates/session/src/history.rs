@@ -1,0 +1,267 @@
+//! `read_history` and `select_at`, as clients use them: questions and pages
+//! (docs/reference/wire-extensions.md).
+//!
+//! [`once::reads_history`](crate::once::reads_history) tells whether a server knows the methods.
+//! Nothing here knows what a line says: `corvid-history` writes lines, programs read them.
+
+use corvid_json::{Kind, Number, Object, Reader, Value};
+
+/// The part of a database's history that a client asks for: the second parameter of `read_history`.
+///
+/// ```
+/// use corvid_session::history::Question;
+///
+/// let question = Question::log().table("Port").since("-2h").newest(10);
+/// let text = r#"["D",{"newest":10,"read":"log","since":"-2h","table":"Port"}]"#;
+/// assert_eq!(question.params("D"), text.as_bytes());
+/// ```
+#[derive(Debug, Clone, PartialEq)]
+pub struct Question(Object);
+
+impl Question {
+    /// The files, one line each.
+    #[must_use]
+    pub fn files() -> Question {
+        Question::read("files")
+    }
+
+    /// The commits with their changes, oldest first.
+    #[must_use]
+    pub fn log() -> Question {
+        Question::read("log")
+    }
+
+    /// The rows that differ between two moments.
+    #[must_use]
+    pub fn diff(from: &str, to: &str) -> Question {
+        Question::read("diff").text("from", from).text("to", to)
+    }
+
+    /// The schema at a moment, one line.
+    #[must_use]
+    pub fn schema(at: &str) -> Question {
+        Question::read("schema").text("at", at)
+    }
+
+    /// The next page of a reading.
+    #[must_use]
+    pub fn next(reading: i64) -> Question {
+        Question(Object::new()).with("next", Value::Integer(reading))
+    }
+
+    /// The end of a reading whose other pages are not wanted.
+    #[must_use]
+    pub fn stop(reading: i64) -> Question {
+        Question(Object::new()).with("stop", Value::Integer(reading))
+    }
+
+    /// Of a log or difference: rows of this table only.
+    #[must_use]
+    pub fn table(self, table: &str) -> Question {
+        self.text("table", table)
+    }
+
+    /// Of a log or difference: rows whose UUID begins like this only.
+    #[must_use]
+    pub fn row(self, prefix: &str) -> Question {
+        self.text("row", prefix)
+    }
+
+    /// Of a log or difference: rows of which this column has changed only.
+    #[must_use]
+    pub fn column(self, column: &str) -> Question {
+        self.text("column", column)
+    }
+
+    /// Of a log: commits with this text in their comment only.
+    #[must_use]
+    pub fn client(self, text: &str) -> Question {
+        self.text("client", text)
+    }
+
+    /// Of a log: changes after this moment only.
+    #[must_use]
+    pub fn since(self, moment: &str) -> Question {
+        self.text("since", moment)
+    }
+
+    /// Of a log: changes up to this moment only.
+    #[must_use]
+    pub fn until(self, moment: &str) -> Question {
+        self.text("until", moment)
+    }
+
+    /// Of a log: the last `count` commits only.
+    #[must_use]
+    pub fn newest(self, count: usize) -> Question {
+        let count = i64::try_from(count).unwrap_or(i64::MAX);
+        self.with("newest", Value::Integer(count))
+    }
+
+    /// The parameters of `read_history` for a database, as JSON.
+    #[must_use]
+    pub fn params(&self, database: &str) -> Vec<u8> {
+        let question = Value::Object(self.0.clone());
+        Value::Array(vec![Value::string(database), question]).to_bytes()
+    }
+
+    fn read(what: &str) -> Question {
+        Question(Object::new()).text("read", what)
+    }
+
+    fn text(self, name: &str, text: &str) -> Question {
+        self.with(name, Value::string(text))
+    }
+
+    fn with(mut self, name: &str, value: Value) -> Question {
+        self.0.insert(name.into(), value);
+        self
+    }
+}
+
+/// The parameters of `select_at`, as JSON. `operations` is a comma-separated list of JSON values.
+#[must_use]
+pub fn select_params(database: &str, moment: &str, operations: &[u8]) -> Vec<u8> {
+    let mut params = Value::Array(vec![Value::string(database), Value::string(moment)]).to_bytes();
+    if !operations.is_empty() {
+        params.pop();
+        params.push(b',');
+        params.extend_from_slice(operations);
+        params.push(b']');
+    }
+    params
+}
+
+/// The reply to `read_history`: a part of what was asked for.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Page<'r> {
+    /// JSON texts.
+    pub lines: Vec<&'r [u8]>,
+    /// The reading, if it has a next page.
+    pub next: Option<i64>,
+    /// The date that the reading has reached, ms since the Unix epoch.
+    pub at_ms: Option<i64>,
+    /// The part of the history that has been read, 0 to 1.
+    pub done: f64,
+    /// Warnings for people.
+    pub warnings: Vec<String>,
+}
+
+impl<'r> Page<'r> {
+    /// Parses a reply, JSON. `None`: it is not a page. Unknown members are skipped.
+    #[must_use]
+    pub fn parse(reply: &'r [u8]) -> Option<Page<'r>> {
+        let mut page = Page {
+            lines: Vec::new(),
+            next: None,
+            at_ms: None,
+            done: 0.0,
+            warnings: Vec::new(),
+        };
+        let mut reader = Reader::new(reply);
+        reader.begin_object().ok()?;
+        while let Some(name) = reader.next_member().ok()? {
+            match &*name {
+                b"lines" => {
+                    reader.begin_array().ok()?;
+                    while reader.next_element().ok()? {
+                        page.lines.push(reader.skip().ok()?);
+                    }
+                }
+                b"next" => page.next = integer(&mut reader)?,
+                b"at" => page.at_ms = integer(&mut reader)?,
+                b"warnings" => {
+                    let warnings = reader.value().ok()?;
+                    for warning in warnings.as_array()? {
+                        page.warnings.push(warning.as_str()?.to_owned());
+                    }
+                }
+                b"done" => {
+                    page.done = match reader.number().ok()? {
+                        Number::Integer(whole) if whole > 0 => 1.0,
+                        Number::Integer(_) => 0.0,
+                        Number::Real(part) => part.clamp(0.0, 1.0),
+                    };
+                }
+                _ => {
+                    reader.skip().ok()?;
+                }
+            }
+        }
+        reader.end().ok()?;
+        Some(page)
+    }
+}
+
+/// An integer or `null`. The outer `None`: neither.
+#[allow(clippy::option_option)] // as the text says
+fn integer(reader: &mut Reader<'_>) -> Option<Option<i64>> {
+    if reader.peek().ok()? == Kind::Null {
+        return reader.null().ok().map(|()| None);
+    }
+    match reader.number().ok()? {
+        Number::Integer(integer) => Some(Some(integer)),
+        Number::Real(_) => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn pages_keep_the_texts_of_their_lines() {
+        let reply =
+            br#"{"lines":[{"b":1, "a":2},"x"],"next":7,"at":5,"done":0.5,"warnings":["w"],"later":[]}"#;
+        let page = Page {
+            lines: vec![br#"{"b":1, "a":2}"#, br#""x""#],
+            next: Some(7),
+            at_ms: Some(5),
+            done: 0.5,
+            warnings: vec!["w".to_owned()],
+        };
+        assert_eq!(Page::parse(reply), Some(page));
+        let last = Page::parse(br#"{"lines":[],"next":null,"at":null,"done":1}"#).expect("a page");
+        assert!(last.lines.is_empty() && last.next.is_none() && last.at_ms.is_none());
+        assert!((last.done - 1.0).abs() < f64::EPSILON);
+        for malformed in [
+            "",
+            "null",
+            "[]",
+            r#"{"lines":7}"#,
+            r#"{"next":"7"}"#,
+            r#"{"done":null}"#,
+            r#"{"warnings":[7]}"#,
+            r#"{"lines":[]}x"#,
+            r#"{"lines":[1"#,
+        ] {
+            assert!(Page::parse(malformed.as_bytes()).is_none(), "{malformed}");
+        }
+    }
+
+    #[test]
+    fn questions_have_the_form_that_servers_expect() {
+        let text = |question: Question| String::from_utf8(question.params("D")).expect("UTF-8");
+        for (question, members) in [
+            (Question::files(), r#"{"read":"files"}"#),
+            (
+                Question::diff("HEAD~1", "HEAD").row("5d").column("c"),
+                r#"{"column":"c","from":"HEAD~1","read":"diff","row":"5d","to":"HEAD"}"#,
+            ),
+            (
+                Question::log().client("x").until("@1"),
+                r#"{"client":"x","read":"log","until":"@1"}"#,
+            ),
+            (Question::schema("HEAD"), r#"{"at":"HEAD","read":"schema"}"#),
+            (Question::next(7), r#"{"next":7}"#),
+            (Question::stop(7), r#"{"stop":7}"#),
+        ] {
+            assert_eq!(text(question), format!(r#"["D",{members}]"#));
+        }
+        assert_eq!(
+            select_params("D", "HEAD", b"{},{}"),
+            br#"["D","HEAD",{},{}]"#
+        );
+        assert_eq!(select_params("D", "-2h", b""), br#"["D","-2h"]"#);
+    }
+}
