@@ -277,7 +277,7 @@ fn the_recipes_for_history_of_a_running_server_do_what_the_page_says() {
     let of_file = shell(folder.path(), "ovsdb-tool --json -n 5 log conf.db");
     let printed = run_recipes_for_history(folder.path(), "ovsdb-client");
     let all = printed.concat();
-    assert_eq!(printed.len(), 6, "{all}");
+    assert_eq!(printed.len(), 8, "{all}");
     assert!(printed[0].contains("3 transactions"), "{}", printed[0]);
     assert!(
         printed[1].contains("- tag: 5\n+ tag: 6\n"),
@@ -289,11 +289,13 @@ fn the_recipes_for_history_of_a_running_server_do_what_the_page_says() {
     let delete = format!("delete Port \"p1\" {PORT}");
     assert!(printed[3].contains(&delete), "{}", printed[3]);
     assert!(printed[4].contains("p1   5"), "{}", printed[4]);
-    // The row is back, with its UUID.
+    // The row is back, with its UUID, and going back is taken back.
     assert_eq!(printed[5], "");
+    assert!(printed[6].contains(&delete), "{}", printed[6]);
+    assert_eq!(printed[7], printed[6]);
     let now = shell(
         folder.path(),
         "ovsdb-client dump unix:$PWD/db.sock Open_vSwitch Port",
     );
-    assert!(now.contains(PORT), "{now}");
+    assert!(!now.contains(PORT), "{now}");
 }
