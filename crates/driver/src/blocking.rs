@@ -205,10 +205,10 @@ impl Client {
     }
 
     /// Executes `select` operations on the contents at a moment (`HEAD~3`, `-2h`, ...), and returns
-    /// their results, a JSON array. `operations` is a comma-separated list of JSON values.
+    /// their results, a JSON array. `operations` is a JSON array, too.
     ///
     /// # Errors
-    /// As [`Client::read_history`].
+    /// [`Error::NotOperations`]; otherwise those of [`Client::read_history`].
     pub fn select_at(
         &mut self,
         moment: &str,

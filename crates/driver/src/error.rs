@@ -51,6 +51,9 @@ pub enum Error {
     /// The server refused to read history. Carries its error as JSON.
     #[error("history refused: {0}")]
     HistoryRefused(String),
+    /// The operations of a query are not a JSON array. Nothing was sent.
+    #[error("the operations are not a JSON array")]
+    NotOperations,
     /// The connection ended while history was read. Read again from the beginning.
     #[error("the connection was lost while history was read")]
     HistoryLost,

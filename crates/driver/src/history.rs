@@ -48,12 +48,9 @@ pub(crate) async fn select_at(
     operations: &[u8],
 ) -> Result<Vec<u8>, Error> {
     let name = front.look(|client| client.schema().name.clone());
-    ask(
-        front,
-        "select_at",
-        &select_params(&name, moment, operations),
-    )
-    .await
+    // The server would end the session because of a malformed message.
+    let params = select_params(&name, moment, operations).ok_or(Error::NotOperations)?;
+    ask(front, "select_at", &params).await
 }
 
 /// Sends a request once the server is known to read history. Returns its result.

@@ -119,17 +119,15 @@ impl Question {
     }
 }
 
-/// The parameters of `select_at`, as JSON. `operations` is a comma-separated list of JSON values.
+/// The parameters of `select_at`, as JSON. `operations` is a JSON array; `None`: it is not one.
 #[must_use]
-pub fn select_params(database: &str, moment: &str, operations: &[u8]) -> Vec<u8> {
-    let mut params = Value::Array(vec![Value::string(database), Value::string(moment)]).to_bytes();
-    if !operations.is_empty() {
-        params.pop();
-        params.push(b',');
-        params.extend_from_slice(operations);
-        params.push(b']');
-    }
-    params
+pub fn select_params(database: &str, moment: &str, operations: &[u8]) -> Option<Vec<u8>> {
+    let Value::Array(operations) = Value::parse(operations).ok()? else {
+        return None;
+    };
+    let mut params = vec![Value::string(database), Value::string(moment)];
+    params.extend(operations);
+    Some(Value::Array(params).to_bytes())
 }
 
 /// The reply to `read_history`: a part of what was asked for.
@@ -258,10 +256,11 @@ mod tests {
         ] {
             assert_eq!(text(question), format!(r#"["D",{members}]"#));
         }
-        assert_eq!(
-            select_params("D", "HEAD", b"{},{}"),
-            br#"["D","HEAD",{},{}]"#
-        );
-        assert_eq!(select_params("D", "-2h", b""), br#"["D","-2h"]"#);
+        let select = |operations: &[u8]| select_params("D", "-2h", operations);
+        assert_eq!(select(b"[{}, {}]"), Some(br#"["D","-2h",{},{}]"#.to_vec()));
+        assert_eq!(select(b"[]"), Some(br#"["D","-2h"]"#.to_vec()));
+        for wrong in ["", "{}", "[{}", "{},{}"] {
+            assert_eq!(select(wrong.as_bytes()), None, "{wrong}");
+        }
     }
 }

@@ -9,7 +9,7 @@ use corvid_tests::server::Implementation;
 
 use crate::fixture::{TIMEOUT, class, insert, on_each, remote, server};
 
-const SELECT: &str = r#"{"op":"select","table":"keeper","where":[],"columns":["name"]}"#;
+const SELECT: &str = r#"[{"op":"select","table":"keeper","where":[],"columns":["name"]}]"#;
 
 fn lines(client: &mut Client, question: &HistoryQuestion) -> Result<Vec<String>, Error> {
     let mut lines = Vec::new();
@@ -50,6 +50,8 @@ fn history_is_read_from_servers_that_offer_it() {
         assert_eq!(last, log[2..]);
         let schema = lines(&mut client, &HistoryQuestion::schema("HEAD")).expect("a schema");
         assert!(schema[0].contains(r#""name":"zoo""#), "{schema:?}");
+        let wrong = client.select_at("HEAD", "{},", TIMEOUT);
+        assert!(matches!(wrong, Err(Error::NotOperations)), "{wrong:?}");
         let then = client.select_at("HEAD~2", SELECT, TIMEOUT).expect("rows");
         assert_eq!(then, br#"[{"rows":[{"name":"ann"}]}]"#);
 
