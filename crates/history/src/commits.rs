@@ -43,8 +43,8 @@ pub(crate) struct Commits<'t> {
 enum Form<'t> {
     Standalone {
         records: Records<'t>,
-        /// Whether the next record has contents.
-        has_contents: bool,
+        /// How many of the next records are no commits; the first has contents.
+        contents: u64,
         is_plain: bool,
     },
     Clustered(Box<Entries<'t>>),
@@ -101,13 +101,13 @@ impl<'t> Commits<'t> {
         match beginning.kind {
             segment::Kind::Standalone => {
                 let schema = parse_schema(body).map_err(|error| part.error(error))?;
-                let has_contents = beginning.has_contents;
+                let contents = beginning.contents;
                 Ok(Commits {
                     file,
                     schema: Arc::new(schema),
-                    base: u64::from(has_contents),
+                    base: contents,
                     form: Form::Standalone {
-                        has_contents,
+                        contents,
                         is_plain: !part.is_segment(),
                         records,
                     },
@@ -164,13 +164,12 @@ impl<'t> Commits<'t> {
     pub(crate) fn contents(&mut self) -> Result<Option<&[u8]>, HistoryError> {
         match &mut self.form {
             Form::Standalone {
-                records,
-                has_contents,
-                ..
+                records, contents, ..
             } => {
-                if !std::mem::take(has_contents) {
+                if *contents == 0 {
                     return Ok(None);
                 }
+                *contents -= 1;
                 let next = records.next();
                 let file = self.file;
                 if next
@@ -201,11 +200,11 @@ impl<'t> Commits<'t> {
         match &mut self.form {
             Form::Standalone {
                 records,
-                has_contents,
+                contents,
                 is_plain,
             } => {
                 let damaged = |error| HistoryError::file(file, error);
-                if std::mem::take(has_contents) {
+                for _ in 0..std::mem::take(contents) {
                     records.next().map_err(damaged)?;
                 }
                 let Some(heading) = records.next().map_err(damaged)? else {

@@ -286,6 +286,9 @@ impl<F: ReadAt> Timeline<F> {
                 }
             }
             if let Some(heading) = found {
+                if heading.number < index.records - index.transactions {
+                    return self.base(part).map(Some);
+                }
                 return Ok(Some(Position {
                     part,
                     place: heading.number,

@@ -44,8 +44,9 @@ struct Plain<F> {
 pub(crate) struct Beginning {
     /// The kind of file.
     pub(crate) kind: Kind,
-    /// Whether record 1 of a standalone file has contents.
-    pub(crate) has_contents: bool,
+    /// Number of the records after the schema that are no commits, in a standalone file: 1 has
+    /// contents, and 2 may name the commits before.
+    pub(crate) contents: u64,
 }
 
 impl<F> fmt::Debug for Part<F> {
@@ -278,7 +279,10 @@ impl Beginning {
         let kind = index.identity.kind;
         Beginning {
             kind,
-            has_contents: kind == Kind::Standalone && index.records - index.transactions > 1,
+            contents: match kind {
+                Kind::Standalone => (index.records - index.transactions).saturating_sub(1),
+                Kind::Clustered => 0,
+            },
         }
     }
 }
@@ -288,16 +292,16 @@ fn begin(file: &impl ReadAt) -> Result<Beginning, SegmentError> {
     let mut scan = Scan::new();
     let mut room = vec![0; SCAN_BYTES];
     let mut offset = 0;
-    let mut has_contents = false;
+    let mut contents = 0;
     loop {
         let got = file
             .read_at(&mut room, offset)
             .map_err(SegmentError::Read)?;
         scan.push(&room[..got], |seen| {
-            has_contents |= seen.role == Role::Contents;
+            contents += u64::from(seen.role == Role::Contents);
         });
         offset += got as u64;
-        let is_known = scan.records() > 1 || scan.magic() == Some(Magic::Clustered);
+        let is_known = scan.records() > 1 + contents || scan.magic() == Some(Magic::Clustered);
         if got == 0 || is_known || scan.is_broken() {
             break;
         }
@@ -305,7 +309,7 @@ fn begin(file: &impl ReadAt) -> Result<Beginning, SegmentError> {
     match scan.magic() {
         Some(magic) if scan.records() > 0 || magic == Magic::Clustered => Ok(Beginning {
             kind: Kind::of(magic),
-            has_contents,
+            contents,
         }),
         _ => Err(SegmentError::NotDatabase),
     }

@@ -15,6 +15,7 @@ mod head;
 
 use corvid_json::{Number, Reader};
 use corvid_log::Magic;
+use corvid_log::commit_client::LAST_COMMITS;
 use corvid_log::decode::date_to_ms;
 use corvid_log::header::{Header, LINE_BYTES_MAX};
 use memchr::{memchr, memmem};
@@ -22,7 +23,7 @@ use memchr::{memchr, memmem};
 pub(crate) use head::Head;
 
 /// Bytes after a needle that are needed: the digits of a date, the beginning of a comment.
-const AFTER_BYTES: usize = 40;
+const AFTER_BYTES: usize = 64;
 
 const DATE: &[u8] = b"\"_date\":";
 const COMMENT: &[u8] = b"\"_comment\":\"";
@@ -64,6 +65,8 @@ pub(crate) struct Scan {
     good_end: u64,
     magic: Option<Magic>,
     head: Head,
+    /// Whether record 1 has contents.
+    has_contents: bool,
     state: State,
 }
 
@@ -83,6 +86,8 @@ struct Searches {
     date: Search,
     comment: Search,
     eid: Search,
+    /// The last bytes.
+    end: Vec<u8>,
 }
 
 /// The search for one needle in a body that comes in pieces.
@@ -103,6 +108,7 @@ impl Scan {
             good_end: 0,
             magic: None,
             head: Head::default(),
+            has_contents: false,
             state: State::Line(Vec::new()),
         }
     }
@@ -188,8 +194,9 @@ impl Scan {
         searches.date.push(piece);
         if is_cluster {
             searches.eid.push(piece);
-        } else if self.records == 1 {
+        } else if self.records <= 2 {
             searches.comment.push(piece);
+            searches.keep_end(piece);
         }
         if *left > 0 {
             return rest;
@@ -200,8 +207,11 @@ impl Scan {
             (_, true) if searches.eid.finish().is_some() => Role::Transaction,
             (_, true) => Role::Other,
             (1, false) if searches.comment.finish().is_some_and(is_of_contents) => Role::Contents,
+            // A compaction repeats the ids of commits here, which are in the files before.
+            (2, false) if self.has_contents && searches.are_last_commits() => Role::Contents,
             (_, false) => Role::Transaction,
         };
+        self.has_contents |= role == Role::Contents;
         report(Seen {
             number: self.records,
             start: self.good_end,
@@ -222,7 +232,29 @@ impl Searches {
             date: Search::new(DATE),
             comment: Search::new(COMMENT),
             eid: Search::new(EID),
+            end: Vec::new(),
         }
+    }
+}
+
+impl Searches {
+    fn keep_end(&mut self, piece: &[u8]) {
+        const BYTES: usize = 3;
+        self.end
+            .extend_from_slice(&piece[piece.len().saturating_sub(BYTES)..]);
+        let excess = self.end.len().saturating_sub(BYTES);
+        self.end.drain(..excess);
+    }
+
+    /// Whether the record names the last commits and has no row: it ends with its date. A client
+    /// may give its own commit such a comment.
+    fn are_last_commits(&mut self) -> bool {
+        let comment = self.comment.finish();
+        let is_heading =
+            comment.is_some_and(|comment| comment.starts_with(LAST_COMMITS.as_bytes()));
+        let body = self.end.trim_ascii_end();
+        let date = body.strip_suffix(b"}").and_then(|rest| rest.last());
+        is_heading && date.is_some_and(u8::is_ascii_digit)
     }
 }
 

@@ -24,6 +24,10 @@ const PREFIX: &str = "corvid: client=";
 /// How the line begins that names a commit. It is always the last one.
 pub const TRANSACTION_PREFIX: &str = "corvid: txn=";
 
+/// The first line in the comment of the record without rows that a compaction writes after the
+/// contents: lines that name the last commits follow.
+pub const LAST_COMMITS: &str = "corvid: the last commits before this file was written";
+
 /// Longest value, bytes before they are escaped; longer ones are truncated.
 const VALUE_BYTES_MAX: usize = 256;
 

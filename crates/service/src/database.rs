@@ -308,7 +308,6 @@ impl DatabaseService {
     fn converting(&mut self) -> (&mut Conversions, conversion::Parts<'_>) {
         let parts = conversion::Parts {
             database: &self.database,
-            once: &self.executor.once,
             file: &mut self.file,
             outputs: &mut self.outputs,
             environment: &mut self.environment,

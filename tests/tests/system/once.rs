@@ -133,6 +133,17 @@ fn a_restarted_server_knows_commits_without_ids() {
             _ => {}
         }
         client = restart(&mut server);
+        if change == "a conversion" {
+            // The records of earlier commits are gone, so nothing can be said.
+            for commit in seen.drain(..) {
+                number += 1;
+                let unknown = once(&mut client, number, &json!(commit));
+                assert_eq!(unknown["error"], "canceled", "{commit}: {unknown}");
+            }
+            let last = last_commit(&mut client);
+            number += 1;
+            once(&mut client, number, &json!(last));
+        }
         for commit in &seen {
             number += 1;
             let done = once(&mut client, number, &json!(commit));
@@ -142,8 +153,7 @@ fn a_restarted_server_knows_commits_without_ids() {
             );
         }
     }
-    let distinct: std::collections::BTreeSet<&String> = seen.iter().collect();
-    assert_eq!(distinct.len(), seen.len());
+    assert_eq!(seen.len(), 3, "those after the conversion");
 }
 
 /// The reference's tools and server read the file, with the lines as comments.

@@ -11,6 +11,7 @@ use corvid_log::cluster::{
     Cid, Data, Eid, Entry, Header, Index, Kind, Membership, Payload, Record, Servers, Sid, Term,
     append_record, write_data,
 };
+use corvid_log::commit_client::{LAST_COMMITS, TRANSACTION_PREFIX};
 use corvid_log::{Magic, Stamp, write_schema, write_snapshot, write_transaction};
 
 pub(crate) const START_MS: i64 = 1_700_000_000_000;
@@ -78,6 +79,8 @@ pub(crate) struct World {
     index: u64,
     term: u64,
     version: u32,
+    /// New files have a record that names the last commits.
+    names_commits: bool,
 }
 
 pub(crate) fn schema(version: u32) -> Schema {
@@ -121,6 +124,7 @@ impl World {
             index: 1,
             term: 1,
             version: 0,
+            names_commits: seed % 2 == 1,
         };
         world.present = match magic {
             Magic::Standalone => {
@@ -356,6 +360,15 @@ impl World {
                     },
                 );
                 written.expect("memory");
+                if self.names_commits {
+                    // As servers do whose clients send transactions with ids.
+                    let id = "6731fef6-0000-4a00-9c66-2f0d8e5b7a11";
+                    let comment = format!("{LAST_COMMITS}\\n{TRANSACTION_PREFIX}{id}");
+                    let mut record = corvid_log::Record::begin(&mut text, Magic::Standalone);
+                    let body = format!(r#"{{"_comment":"{comment}","_date":{}}}"#, self.now_ms);
+                    record.body().extend_from_slice(body.as_bytes());
+                    record.finish();
+                }
             }
             Magic::Clustered => {
                 let mut rows = Vec::new();

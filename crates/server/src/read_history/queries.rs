@@ -4,7 +4,7 @@ use std::ops::ControlFlow;
 use std::rc::Rc;
 
 use corvid_data::{HashSeed, Tag, WireError};
-use corvid_engine::{Context, LockOwner, Outcome};
+use corvid_engine::{Context, LockOwner, Outcome, TooLong, WorkBudget};
 use corvid_history::filter::matching;
 use corvid_history::{
     Bound, Event, Filter, HistoryError, Moment, Position, Range, RowChange, Timeline, json,
@@ -328,6 +328,9 @@ impl LockOwner for NoLocks {
     }
 }
 
+/// Bytes of a result of `select_at` that may repeat selections from the same table.
+const REPEATED_BYTES_MAX: usize = 16 << 20;
+
 fn select(history: &History, at: &str, params: &[u8], seed: HashSeed) -> Result<Vec<u8>, Stopped> {
     let mut uuids = uuids()?;
     let position = locate(history, at)?;
@@ -340,12 +343,15 @@ fn select(history: &History, at: &str, params: &[u8], seed: HashSeed) -> Result<
         uuids: &mut uuids,
         locks: &NoLocks,
     };
-    match database.execute(params, &mut context) {
-        Outcome::Done { result, .. } => Ok(result),
+    // A short request may ask for the same table thousands of times.
+    let mut budget = WorkBudget::unlimited().with_repeated_bytes(REPEATED_BYTES_MAX);
+    match database.execute_within(params, &mut context, &mut budget) {
+        Ok(Outcome::Done { result, .. }) => Ok(result),
         // With `can_wait: false` the engine does not block.
-        Outcome::Blocked { .. } => {
+        Ok(Outcome::Blocked { .. }) => {
             let error = WireError::new(Tag::NotSupported, "select_at cannot wait");
             Err(Stopped::Failed(error))
         }
+        Err(TooLong) => unreachable!("the steps are not limited"),
     }
 }

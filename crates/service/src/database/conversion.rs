@@ -33,7 +33,6 @@ use super::Now;
 use super::file::DatabaseFile;
 use crate::barrier::{Activity, BarrierQueue, UnderWay, has_conversion};
 use crate::environment::Environment;
-use crate::executor::OnceState;
 use crate::job::garbage::Garbage;
 use crate::job::{self, Carried, Commit, Job, JobNumber, JobResult};
 use crate::message::{DatabaseMethod, Request, ToDatabase};
@@ -71,7 +70,6 @@ pub(super) struct Conversions {
 /// The parts of the database that a step of a conversion uses.
 pub(super) struct Parts<'a> {
     pub(super) database: &'a Database,
-    pub(super) once: &'a OnceState,
     pub(super) file: &'a mut DatabaseFile,
     pub(super) outputs: &'a mut Outputs,
     pub(super) environment: &'a mut Environment,
@@ -380,8 +378,7 @@ impl Conversion {
             }
             let snapshot = converted.database().snapshot();
             self.file = NewFile::Writing;
-            let recorded = parts.once.recorded();
-            parts.file.begin_conversion(now, snapshot, recorded);
+            parts.file.begin_conversion(now, snapshot);
             return Step::Taken;
         }
         if self.has_work() && (is_all_stored || !self.is_held) {
@@ -604,7 +601,6 @@ mod tests {
     struct Run {
         conversion: Conversion,
         database: Database,
-        once: OnceState,
         file: DatabaseFile,
         outputs: Outputs,
         environment: Environment,
@@ -633,7 +629,6 @@ mod tests {
             Run {
                 conversion: Conversion::new(request, schema("2.0.0")),
                 database: Database::new(schema("1.0.0"), HashSeed::FIXED),
-                once: OnceState::new(Uuid::ZERO),
                 file: DatabaseFile::new(has_file.then(growth), true),
                 outputs: Outputs::new(DatabaseId(0)),
                 environment: Environment::new(
@@ -648,7 +643,6 @@ mod tests {
         fn step(&mut self, is_all_stored: bool) -> Step {
             let mut parts = Parts {
                 database: &self.database,
-                once: &self.once,
                 file: &mut self.file,
                 outputs: &mut self.outputs,
                 environment: &mut self.environment,
@@ -667,7 +661,6 @@ mod tests {
             assert!(self.conversion.awaits(number));
             let mut parts = Parts {
                 database: &self.database,
-                once: &self.once,
                 file: &mut self.file,
                 outputs: &mut self.outputs,
                 environment: &mut self.environment,

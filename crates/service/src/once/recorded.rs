@@ -30,7 +30,7 @@ use std::fmt::Write as _;
 use bytes::Bytes;
 use corvid_data::{Recorded, Uuid};
 use corvid_json::{Kind, Reader};
-use corvid_log::commit_client::{self, TRANSACTION_PREFIX as PREFIX};
+use corvid_log::commit_client::{self, LAST_COMMITS as HEADING, TRANSACTION_PREFIX as PREFIX};
 
 use super::IDS_MAX;
 use super::numbering::Numbering;
@@ -41,8 +41,6 @@ const RESULT_BYTES_MAX: usize = 4096;
 pub(super) const COMPACTED_MAX: usize = 10_000;
 /// The comment of a record after which the lines before it prove nothing.
 pub(crate) const END_LINE: &str = "corvid: txn=none";
-/// The comment line of the record without rows, before the commits.
-const HEADING: &str = "corvid: the last commits before this file was written";
 /// The beginning of the last line of that record, if the commits after it are numbered.
 const NUMBERING_PREFIX: &str = "corvid: ids=";
 

@@ -119,7 +119,7 @@ impl<'a> Past<'a> {
     }
 
     /// The schema that the database had at a moment.
-    fn schema_at(&mut self, moment: &str) -> Result<Schema, Failure> {
+    pub(crate) fn schema_at(&mut self, moment: &str) -> Result<Schema, Failure> {
         let reply = self.ask(&Question::schema(moment))?;
         let schema = Page::parse(&reply)
             .and_then(|page| Value::parse(page.lines.first()?).ok())

@@ -7,6 +7,8 @@
 //! needs nothing. Pure: the rows of now are arguments, and the transaction has a `wait` for each,
 //! so it fails if one has changed meanwhile.
 
+pub(crate) mod others;
+
 use bstr::BString;
 use corvid_data::{Arc, Datum, Schema, TableId, TableSchema, Uuid, text, wire};
 use corvid_history::{ColumnChange, RowChange};
@@ -268,6 +270,13 @@ pub(crate) fn operations(changes: &[RowChange]) -> Vec<Value> {
     let mut operations: Vec<Value> = changes.iter().map(guard).collect();
     operations.extend(changes.iter().map(operation));
     operations
+}
+
+/// A condition for rows whose set `column` has this element.
+fn is_row_in(column: &str, uuid: Uuid) -> Value {
+    let uuid = Value::Array(vec![Value::string("uuid"), Value::string(uuid.to_string())]);
+    let clause = vec![Value::string(column), Value::string("includes"), uuid];
+    Value::Array(vec![Value::Array(clause)])
 }
 
 fn object(members: impl IntoIterator<Item = (&'static str, Value)>) -> Value {

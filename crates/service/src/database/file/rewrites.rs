@@ -136,16 +136,13 @@ impl DatabaseFile {
 
     /// Begins the new file of a conversion, while nothing is pending. It makes a compaction
     /// unnecessary.
-    pub(in super::super) fn begin_conversion(
-        &mut self,
-        now: Now,
-        snapshot: Snapshot,
-        recorded: RecordedCommits,
-    ) {
+    pub(in super::super) fn begin_conversion(&mut self, now: Now, snapshot: Snapshot) {
         self.give_up_compaction();
         let content = Content {
             snapshot,
-            recorded,
+            // A restarted server cannot tell what became of transactions before the conversion, nor
+            // of those during it whose rows the new schema does not have: their records are gone.
+            recorded: RecordedCommits::default(),
             comment: "converted by ovsdb-server",
             date_ms: now.wall_ms,
             is_diff: self.is_diff,
@@ -385,7 +382,7 @@ mod tests {
     fn a_conversion_answers_the_compaction_that_it_makes_unnecessary() {
         let mut file = file();
         assert!(file.compact(Now::default(), Some(1), contents).is_none());
-        file.begin_conversion(Now::default(), snapshot(), RecordedCommits::default());
+        file.begin_conversion(Now::default(), snapshot());
         let stale = advance(&mut file, 1, RewriteStage::Lasting);
         assert!(matches!(stale, Progress::UnderWay), "it was given up");
         let written = advance(&mut file, 2, RewriteStage::Written);

@@ -14,7 +14,7 @@ use corvid_shell::program;
 use super::Invocation;
 use super::transact::once;
 use crate::client::past::{Past, moment};
-use crate::client::revert::{Columns, Conflict, Done, is_row, operations};
+use crate::client::revert::{Columns, Conflict, Done, is_row, operations, others};
 use crate::client::session::Session;
 use crate::failure::Failure;
 use crate::history::Printer;
@@ -38,6 +38,7 @@ pub(crate) fn revert(session: &mut Session, invocation: &Invocation<'_>) -> Resu
     for _ in 0..ATTEMPTS {
         let rows = rows(session, invocation, &schema, &undone.changes)?;
         let changes = plan(&schema, &undone, &rows)?;
+        check_others(session, invocation, &schema, &changes, &undone)?;
         if changes.is_empty() {
             output::error_line(format_args!(
                 "{}: {}: nothing is left to revert",
@@ -107,9 +108,15 @@ fn read(
     };
     let instead = "ovsdb-tool log FILE";
     let mut past = Past::of(session, &invocation.database, instead)?;
+    if is_time && !past.schema_at(&at)?.same_as(schema) {
+        return Err(Failure::new(format!(
+            "{text}: the database has been converted to another schema since, so rows of then do not fit"
+        )));
+    }
     let mut commit = None;
     past.read(question, &mut |line| {
-        let line = Value::parse(line).unwrap_or(Value::Null);
+        let line = Value::parse(line)
+            .map_err(|error| Failure::new(format!("a line of the history: {error}")))?;
         if is_time {
             return add(&line);
         }
@@ -123,6 +130,14 @@ fn read(
         let commit = commit.ok_or_else(|| {
             Failure::new(format!("{text}: the history has no commit there to revert"))
         })?;
+        // The history shows only commits that changed rows; it answers with the one before.
+        if let Ok(Moment::Commit(begin)) = &kind
+            && !commit.starts_with(begin)
+        {
+            return Err(Failure::new(format!(
+                "{text}: the commit changed nothing that is kept in files, so there is nothing to revert"
+            )));
+        }
         undone.shown = format!("commit {commit}");
     }
     Ok(undone)
@@ -189,21 +204,62 @@ fn plan(
             Err(problems) => conflicts.extend(problems),
         }
     }
-    if conflicts.is_empty() {
-        return Ok(changes);
+    match conflicts.is_empty() {
+        true => Ok(changes),
+        false => Err(conflicting(&conflicts, undone)),
     }
-    for conflict in &conflicts {
-        output::error_line(format_args!(
-            "{}: {}",
-            program::name(),
-            Shown(&conflict.to_string())
-        ));
+}
+
+/// Prints the conflicts.
+fn conflicting(conflicts: &[Conflict], undone: &Undone) -> Failure {
+    for conflict in conflicts {
+        let conflict = conflict.to_string();
+        output::error_line(format_args!("{}: {}", program::name(), Shown(&conflict)));
     }
-    Err(Failure::new(format!(
-        "{} conflicts with what has changed since {}; nothing was changed",
-        conflicts.len(),
-        undone.shown
-    )))
+    let count = match conflicts.len() {
+        1 => "a conflict".to_owned(),
+        count => format!("{count} conflicts"),
+    };
+    let shown = &undone.shown;
+    Failure::new(format!(
+        "{count} with what has changed since, so {shown} is not reverted; nothing was changed"
+    ))
+}
+
+/// Fails if other rows than those of the changes would be deleted, or lose references.
+fn check_others(
+    session: &mut Session,
+    invocation: &Invocation<'_>,
+    schema: &Schema,
+    changes: &[RowChange],
+    undone: &Undone,
+) -> Result<(), Failure> {
+    let targets = others::targets(schema, changes);
+    let targets = targets.map_err(|conflicts| conflicting(&conflicts, undone))?;
+    let mut conflicts = Vec::new();
+    for target in targets {
+        let selections = others::selections(schema, target);
+        let mut params = vec![Value::string(&*invocation.database)];
+        params.extend(selections.iter().map(|(_, select)| select.clone()));
+        let results = session.call("transact", &Value::Array(params))?;
+        if let Some(failure) = Failure::refused(&results) {
+            return Err(failure);
+        }
+        let mut referrers = Vec::new();
+        let results = results.as_array().unwrap_or_default();
+        for ((table, _), result) in selections.iter().zip(results) {
+            let rows = result.get("rows").and_then(Value::as_array);
+            referrers.extend(rows.unwrap_or_default().iter().filter_map(|row| {
+                let uuid = row.get("_uuid")?.as_array()?.get(1)?.as_str()?;
+                Some((*table, Uuid::parse(uuid.as_bytes())?))
+            }));
+        }
+        conflicts.extend(others::judge(schema, target, &referrers, changes));
+    }
+    match conflicts.is_empty() {
+        true => Ok(()),
+        false => Err(conflicting(&conflicts, undone)),
+    }
 }
 
 fn execute(

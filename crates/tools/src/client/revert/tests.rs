@@ -184,3 +184,94 @@ fn changes_of_another_schema_are_refused() {
         assert!(Done::parse(&line, &schema()).is_err());
     }
 }
+
+/// Bridges refer to ports, which are deleted without a reference; ports refer weakly to each other.
+mod references {
+    use super::super::others::{judge, selections, targets};
+    use super::*;
+
+    const SCHEMA: &str = r#"{"name":"D","tables":{
+        "Bridge":{"isRoot":true,"columns":{
+            "ports":{"type":{"key":{"type":"uuid","refTable":"Port"},"min":0,"max":"unlimited"}}}},
+        "Port":{"columns":{
+            "peer":{"type":{"key":{"type":"uuid","refTable":"Port","refType":"weak"},"min":0,"max":1}}}}}}"#;
+    const BRIDGE: &str = "11111111-3aa7-44b7-a9b5-3a4a3b1c7a11";
+    const PORT: &str = "22222222-3aa7-44b7-a9b5-3a4a3b1c7a11";
+
+    fn schema() -> Arc<Schema> {
+        let json = Value::parse(SCHEMA.as_bytes()).expect("JSON");
+        Arc::new(Schema::from_json(&json).expect("a schema"))
+    }
+
+    fn uuid(text: &str) -> Uuid {
+        Uuid::parse(text.as_bytes()).expect("a UUID")
+    }
+
+    /// The change of a row, given the elements of its only column.
+    fn change(table: &str, row: &str, old: Option<&[&str]>, new: Option<&[&str]>) -> RowChange {
+        let columns = |uuids: &[&str]| {
+            let mut datum = Datum::empty();
+            for text in uuids {
+                datum.insert(corvid_data::Atom::Uuid(uuid(text)), None);
+            }
+            Arc::from(vec![datum])
+        };
+        RowChange {
+            schema: schema(),
+            table: schema().table_id(table).expect("a table"),
+            uuid: uuid(row),
+            old: old.map(columns),
+            new: new.map(columns),
+        }
+    }
+
+    #[test]
+    fn a_row_that_would_lose_its_last_reference_is_a_conflict() {
+        let schema = schema();
+        let loses = change("Bridge", BRIDGE, Some(&[PORT]), Some(&[]));
+        let found = targets(&schema, std::slice::from_ref(&loses)).expect("no conflict yet");
+        assert_eq!(found.len(), 1);
+        let asked = selections(&schema, found[0]);
+        assert_eq!(asked.len(), 1);
+        assert_eq!(
+            asked[0].1.to_string(),
+            format!(
+                r#"{{"columns":["_uuid"],"op":"select","table":"Bridge","where":[["ports","includes",["uuid","{PORT}"]]]}}"#
+            )
+        );
+        let bridges = schema.table_id("Bridge").expect("a table");
+        let changes = [loses.clone()];
+        let by = |row: &str| judge(&schema, found[0], &[(bridges, uuid(row))], &changes);
+        assert!(
+            by(BRIDGE).is_some(),
+            "only the row that loses it refers to it"
+        );
+        assert_eq!(by("33333333-3aa7-44b7-a9b5-3a4a3b1c7a11"), None);
+        // The port is meant to be deleted, and nobody refers to it weakly.
+        let both = [loses, change("Port", PORT, Some(&[]), None)];
+        let found = targets(&schema, &both).expect("no conflict");
+        assert_eq!(found.len(), 1);
+        assert_eq!(judge(&schema, found[0], &[], &both), None);
+    }
+
+    #[test]
+    fn a_deleted_row_to_which_others_refer_is_a_conflict() {
+        let schema = schema();
+        let deleted = [change("Port", PORT, Some(&[]), None)];
+        let found = targets(&schema, &deleted).expect("no conflict yet");
+        let ports = schema.table_id("Port").expect("a table");
+        assert_eq!(selections(&schema, found[0])[0].0, ports);
+        let conflict = judge(&schema, found[0], &[(ports, uuid(BRIDGE))], &deleted);
+        let text = format!("Port {PORT}: Port {BRIDGE} refers to the row now");
+        assert_eq!(conflict.map(|conflict| conflict.to_string()), Some(text));
+    }
+
+    #[test]
+    fn a_row_that_nothing_would_refer_to_does_not_come_back() {
+        let back = change("Port", PORT, None, Some(&[]));
+        let conflicts = targets(&schema(), std::slice::from_ref(&back));
+        assert_eq!(conflicts.expect_err("a conflict").len(), 1);
+        let referring = change("Bridge", BRIDGE, Some(&[]), Some(&[PORT]));
+        assert_eq!(targets(&schema(), &[back, referring]), Ok(Vec::new()));
+    }
+}
