@@ -292,7 +292,7 @@ impl Walk<'_> {
             let (client, text) = commit_client::split(comment.as_deref().unwrap_or_default());
             let comment = CommitComment {
                 client: client.as_ref(),
-                text: Some(&*text).filter(|text| !text.is_empty()),
+                text: Some(text).filter(|text| !text.is_empty()),
             };
             let changes = state
                 .apply(recorded, &wanted)

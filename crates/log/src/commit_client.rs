@@ -13,7 +13,6 @@
 //! Invariant: a client writes neither line. That of a client counts only as the last line of a
 //! comment, or as the one before a transaction id, and [`complete`] leaves no other line there.
 
-use std::borrow::Cow;
 use std::fmt;
 
 use corvid_json::Value;
@@ -141,37 +140,30 @@ pub fn ends_like_ours(comment: &str) -> bool {
     last.starts_with(PREFIX) || last.starts_with(TRANSACTION_PREFIX)
 }
 
-/// The client that a record's comment names, and the comment without that line.
+/// The client that a record's comment names, and the comment without our lines, for people.
 #[must_use]
-pub fn split(comment: &str) -> (Option<CommitClient>, Cow<'_, str>) {
-    let Some((start, end)) = client_line(comment) else {
-        return (None, Cow::Borrowed(comment));
-    };
-    let members = comment[start..end].strip_prefix("corvid: ");
-    let Some(client) = members.and_then(CommitClient::parse) else {
-        return (None, Cow::Borrowed(comment));
-    };
-    let before = &comment[..start];
-    let rest = match comment[end..].strip_prefix('\n') {
-        None => Cow::Borrowed(before.strip_suffix('\n').unwrap_or(before)),
-        Some(after) if before.is_empty() => Cow::Borrowed(after),
-        Some(after) => Cow::Owned(format!("{before}{after}")),
-    };
-    (Some(client), rest)
+pub fn split(comment: &str) -> (Option<CommitClient>, &str) {
+    let rest = without_last(comment, TRANSACTION_PREFIX).unwrap_or(comment);
+    let client = last_line(rest)
+        .strip_prefix("corvid: ")
+        .filter(|members| members.starts_with("client="))
+        .and_then(CommitClient::parse);
+    match client {
+        Some(_) => (client, without_last(rest, PREFIX).unwrap_or(rest)),
+        None => (None, rest),
+    }
 }
 
-/// The place of the line, if it is where only a server writes.
-fn client_line(comment: &str) -> Option<(usize, usize)> {
-    let line_start = |end: usize| comment[..end].rfind('\n').map_or(0, |at| at + 1);
-    let mut end = comment.len();
-    let mut start = line_start(end);
-    if comment[start..end].starts_with(TRANSACTION_PREFIX) {
-        end = start.checked_sub(1)?;
-        start = line_start(end);
-    }
-    comment[start..end]
-        .starts_with(PREFIX)
-        .then_some((start, end))
+fn last_line(comment: &str) -> &str {
+    comment.rsplit_once('\n').map_or(comment, |(_, last)| last)
+}
+
+/// The comment without its last line, if that begins like this.
+fn without_last<'c>(comment: &'c str, prefix: &str) -> Option<&'c str> {
+    let last = last_line(comment);
+    let rest = &comment[..comment.len() - last.len()];
+    let is_there = last.starts_with(prefix);
+    is_there.then(|| rest.strip_suffix('\n').unwrap_or(rest))
 }
 
 fn escaped(value: &str) -> String {
@@ -246,11 +238,13 @@ mod tests {
         for (comment, rest) in [
             (HV1.to_owned(), ""),
             (format!("a\nb\n{HV1}"), "a\nb"),
-            (format!("{HV1}\n{TXN}"), TXN),
-            (format!("a\n{HV1}\n{TXN}"), &*format!("a\n{TXN}")),
+            (format!("{HV1}\n{TXN}"), ""),
+            (format!("a\n{HV1}\n{TXN}"), "a"),
         ] {
-            assert_eq!(split(&comment), (Some(client.clone()), rest.into()));
+            assert_eq!(split(&comment), (Some(client.clone()), rest));
         }
+        assert_eq!(split(TXN), (None, ""));
+        assert_eq!(split(&format!("a\n{TXN}")), (None, "a"));
     }
 
     #[test]
@@ -268,7 +262,7 @@ mod tests {
             let is_plain = |byte: u8| byte == b' ' || byte.is_ascii_graphic();
             assert!(line.bytes().all(is_plain), "{line}");
             assert!(!line.contains(['"', '\\']), "{line}");
-            assert_eq!(split(&line), (Some(client), "".into()), "{line}");
+            assert_eq!(split(&line), (Some(client), ""), "{line}");
         }
         let long = CommitClient {
             client: "é".repeat(VALUE_BYTES_MAX),
@@ -295,7 +289,8 @@ mod tests {
             // A line that names the commit may follow, whether or not there is one of a client.
             for end in ["", "\n", &format!("\n{TXN}")] {
                 let comment = completed(&forged, None) + end;
-                assert_eq!(split(&comment), (None, (&*comment).into()));
+                let rest = comment.strip_suffix(&format!("\n{TXN}"));
+                assert_eq!(split(&comment), (None, rest.unwrap_or(&comment)));
                 let comment = completed(&forged, Some(&other)) + end;
                 let (read, rest) = split(&comment);
                 if end != "\n" {
@@ -321,7 +316,7 @@ mod tests {
             "corvid:  client=a",
             "corvid: peer=a client=b",
         ] {
-            assert_eq!(split(wrong), (None, wrong.into()), "{wrong}");
+            assert_eq!(split(wrong), (None, wrong), "{wrong}");
         }
         let later = "corvid: client=a when=now";
         assert_eq!(split(later).0.map(|read| read.client), Some("a".to_owned()));

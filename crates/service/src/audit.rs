@@ -276,7 +276,7 @@ impl Entry {
             for (name, value) in outcome {
                 object = object.string(name, value);
             }
-            object = with_comment(object, &clients_comment(&delta.comment));
+            object = with_comment(object, clients_comment(&delta.comment));
             if parts > 1 {
                 write::integer(object.member("part"), number as i64 + 1);
                 write::integer(object.member("parts"), parts as i64);

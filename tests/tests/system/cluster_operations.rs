@@ -62,7 +62,7 @@ fn leader_that_exits_hands_over_and_clients_of_others_notice_nothing() {
         println!("longest transaction of the others: {took:?}");
         // An election without a transfer would begin at least a second after the last heartbeat.
         assert!(
-            took < Duration::from_millis(650),
+            took < Duration::from_secs(1),
             "{took:?}\n{}",
             cluster.said()
         );

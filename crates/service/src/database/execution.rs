@@ -214,7 +214,7 @@ impl Execution<'_> {
                 Self::complete_comment(&mut delta, line);
             }
             let recorded = self.record(&delta, durable, txn, result.clone());
-            // A commit without a record has no number: a restarted server would count on without it.
+            // A commit without a record has no number, because a restarted server counts records.
             if recorded.is_some() && is_numbered {
                 let numbered = self.executor.once.number_record(seed);
                 if let (None, Some(id)) = (once, numbered) {

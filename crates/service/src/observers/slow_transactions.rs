@@ -120,7 +120,7 @@ impl SlowLog {
         let plural = if rows == 1 { "" } else { "s" };
         let mut what = describe(request.params());
         if request.params().len() > READ_BYTES_MAX {
-            append_comment(&mut what, &clients_comment(&delta.comment));
+            append_comment(&mut what, clients_comment(&delta.comment));
         }
         let what = format!("{what}; {rows} row{plural} changed");
         Some(slow_event(&request.info, database, elapsed_ms, &what))

@@ -12,8 +12,8 @@
 //! corvid: txn=6731fef6-0000-4a00-9c66-2f0d8e5b7a11 ids=5f1c… results=-       later commits are numbered
 //! ```
 //!
-//! The first line of a run has the seed of a [`Numbering`], so that later commits without a line are
-//! known, too.
+//! The first line of a run has the seed of a [`Numbering`], so that later commits without a line
+//! are known, too.
 //!
 //! A backup's commits have no ids of its own. If its file has lines of an earlier time, the records
 //! of these commits end them (`corvid: txn=none`).
@@ -23,7 +23,6 @@
 //! transaction was not executed after it, as in memory. A line that a client wrote as its own
 //! comment is never the last one.
 
-use std::borrow::Cow;
 use std::collections::VecDeque;
 use std::fmt::Write as _;
 
@@ -54,7 +53,8 @@ pub(crate) struct RecordedCommit {
 }
 
 impl RecordedCommit {
-    /// Reads a line, with the seed of the numbering that it begins; `None` if it is not one of ours.
+    /// Reads a line, with the seed of the numbering that it begins; `None` if it is not one of
+    /// ours.
     fn parse(line: &str) -> Option<(RecordedCommit, Option<Uuid>)> {
         let rest = line.strip_prefix(PREFIX)?;
         let (id, mut result) = rest.split_once(' ').unwrap_or((rest, ""));
@@ -192,21 +192,15 @@ pub(crate) fn complete_comment(comment: &mut String, line: Option<Line<'_>>) {
 }
 
 /// A commit's comment without our lines, for people.
-pub(crate) fn clients_comment(comment: &str) -> Cow<'_, str> {
-    let last = last_line(comment);
-    let mut rest = comment;
-    if last.starts_with(PREFIX) {
-        rest = &comment[..comment.len() - last.len()];
-        rest = rest.strip_suffix('\n').unwrap_or(rest);
-    }
-    commit_client::split(rest).1
+pub(crate) fn clients_comment(comment: &str) -> &str {
+    commit_client::split(comment).1
 }
 
 fn last_line(comment: &str) -> &str {
     comment.rsplit_once('\n').map_or(comment, |(_, last)| last)
 }
 
-/// What one record of a file says about commits.
+/// The statement of one record of a file about commits.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum RecordedIn {
     /// It is the record of no commit, and says nothing.

@@ -152,10 +152,10 @@ With a commit (its id as `log` prints it, `HEAD` for the last one, `HEAD~2` for 
 time (`-2h`, `2026-11-28T10:00`; one that begins with `-` comes after `--`) it brings the rows back to what they were then. It prints \
 the changes that it makes, in the form of `log`; with `--dry-run` it only prints them. `--table` and `--row` undo a part.
 
-All is undone in one transaction, or nothing. Rows keep their UUIDs. What others have changed since is never overwritten: if a column has \
+All is undone in one transaction, or nothing. Rows keep their UUIDs. Later changes of others are never overwritten: if a column has \
 another value now than the undone change has left, if a deleted row exists again or a changed one is gone, all such conflicts are listed on standard \
 error, the exit status is 1, and nothing is changed. Elements of sets and maps are compared one by one, so the ports that were added to a bridge \
-later stay. Neither does it delete rows of others, or references to rows. What is as it was before needs nothing. Ephemeral columns are not in the history and stay as they are.
+later stay. Neither does it delete rows of others, or references to rows. A row that is as it was before needs nothing. Ephemeral columns are not in the history and stay as they are.
 
 Sequences of events do not come back: a program that saw the change may have acted on it. The revert is a commit like others, and can be reverted. \
 `log` says which servers can do this.";

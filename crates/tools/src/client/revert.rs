@@ -1,11 +1,11 @@
-//! What undoes changes of the history: for each changed row, the row as it must become, or why that
-//! cannot be.
+//! The transaction that undoes changes of the history: for each changed row, the row as it must
+//! become, or why that cannot be.
 //!
-//! A change is undone only where it still holds. A column has another value now, or a row is gone or
-//! there again: somebody has changed it since, and that is a [`Conflict`]. Elements of sets and maps
-//! are judged one by one, so later additions to the same column are kept. What is undone already
-//! needs nothing. Pure: the rows of now are arguments, and the transaction has a `wait` for each,
-//! so it fails if one has changed meanwhile.
+//! A change is undone only where it still holds. A column has another value now, or a row is gone
+//! or there again: somebody has changed it since, and that is a [`Conflict`]. Elements of sets and
+//! maps are judged one by one, so later additions to the same column are kept. A change that is
+//! undone already needs nothing. Pure: the rows of now are arguments, and the transaction has a
+//! `wait` for each, so it fails if one has changed meanwhile.
 
 pub(crate) mod others;
 

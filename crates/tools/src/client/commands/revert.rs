@@ -22,10 +22,10 @@ use crate::history::Printer;
 /// Attempts until the rows stay as they were read.
 const ATTEMPTS: usize = 5;
 
-/// What is undone.
+/// The changes to undo.
 #[derive(Debug)]
 struct Undone {
-    /// What the comment of the commit calls it.
+    /// Their name in the comment of the commit that undoes them.
     shown: String,
     changes: Vec<Done>,
 }

@@ -1,3 +1,5 @@
+//! Changes of rows are undone, or the conflicts are named.
+
 use super::*;
 
 const SCHEMA: &str = r#"{"name":"D","tables":{"T":{"isRoot":true,"columns":{

@@ -211,7 +211,6 @@ fn the_client_of_a_commit_is_shown_and_matched_apart_from_its_comment() {
         date(1),
         client.to_owned(),
         of_client("why"),
-        of_client(txn),
         date(2),
         "Client:  unix#3".to_owned(),
         of_client(hv1),
@@ -236,7 +235,7 @@ fn the_client_of_a_commit_is_shown_and_matched_apart_from_its_comment() {
         assert_eq!(listed, found, "{text}: {log}");
     }
     let json = sandbox.ok(&["--json", "--until=HEAD~2", "-n", "1", "log", "a.db"]);
-    let client = r#""client":{"client":"hv 1","peer":"ssl:192.0.2.7:50122","role":"host","via":["member:1"]},"comment":"why\ncorvid: txn="#;
+    let client = r#""client":{"client":"hv 1","peer":"ssl:192.0.2.7:50122","role":"host","via":["member:1"]},"comment":"why""#;
     assert!(json.contains(client), "{json}");
 }
 
