@@ -43,7 +43,7 @@ pub(crate) struct Commits<'t> {
 enum Form<'t> {
     Standalone {
         records: Records<'t>,
-        /// How many of the next records are no commits; the first has contents.
+        /// How many of the next records are not commits; the first has contents.
         contents: u64,
         is_plain: bool,
     },

@@ -44,7 +44,7 @@ struct Plain<F> {
 pub(crate) struct Beginning {
     /// The kind of file.
     pub(crate) kind: Kind,
-    /// Number of the records after the schema that are no commits, in a standalone file: 1 has
+    /// Number of the records after the schema that are not commits, in a standalone file: 1 has
     /// contents, and 2 may name the commits before.
     pub(crate) contents: u64,
 }

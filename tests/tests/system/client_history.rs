@@ -435,7 +435,7 @@ fn a_commit_is_reverted_unless_others_have_changed_it() {
     for line in ["- n: 2", "+ n: 1", "delete T \"c\"", "insert T \"b\""] {
         assert!(done.out.contains(line), "{done:?}");
     }
-    // What was added later to the same set stays, and `b` is the same row as before.
+    // Elements that were added later to the same set stays, and `b` is the same row as before.
     let expected: Vec<String> = before
         .iter()
         .map(|row| row.replace("\"x\"", r#"["set",["x","z"]]"#))
