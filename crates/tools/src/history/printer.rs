@@ -121,7 +121,7 @@ impl<W: Write> Printer<W> {
         }
         if let Some(client) = object.get("client") {
             let client = client_of(client).to_string();
-            writeln!(self.out, "Client:  {}", output::part(&client))?;
+            writeln!(self.text, "Client:  {}", output::part(&client))?;
         }
         if let Some(comment) = member(object, "comment") {
             self.text.write_all(b"\n")?;
