@@ -84,9 +84,15 @@ impl Member {
         } else {
             None
         };
+        let is_installing = self.snapshots.receiving.is_installing();
         let timer_ms = self.election.timer_ms();
-        self.disk
-            .compact(&mut self.cx, made, servers, timer_ms, refusal);
+        self.disk.compact(
+            &mut self.cx,
+            made,
+            (servers, timer_ms),
+            refusal,
+            is_installing,
+        );
     }
 
     /// Whether this member leads, or can reach the leader.

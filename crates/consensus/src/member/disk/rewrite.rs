@@ -33,6 +33,8 @@ const ROUNDS_MAX: u32 = 8;
 
 /// Why a joining server stores no snapshot.
 pub(crate) const JOINING: &str = "cannot store a snapshot while joining cluster";
+/// Why a member stores none while it stores another one.
+pub(crate) const STORING: &str = "a snapshot is being stored";
 /// Why a leaving member stores none.
 pub(crate) const LEAVING: &str = "cannot store a snapshot while leaving cluster";
 
@@ -181,13 +183,15 @@ impl Disk {
 
     /// The database has made a snapshot, with which a new file is written. `servers` is the list as
     /// of its last entry. `refusal` is a reason not to compact a file that still accepts records.
+    /// `is_installing`: a snapshot of the leader is about to replace the file, and a second new file
+    /// beside it would lack what the first one has.
     pub(crate) fn compact(
         &mut self,
         cx: &mut Context,
         made: Made,
-        servers: Option<Servers>,
-        timer_ms: u64,
+        (servers, timer_ms): (Option<Servers>, u64),
         refusal: Option<&'static str>,
+        is_installing: bool,
     ) {
         let Made {
             index,
@@ -198,7 +202,11 @@ impl Disk {
             Some((token, snapshot)) => (Some(token), Some(snapshot)),
             None => (None, None),
         };
-        if let Some(reason) = self.refuse_snapshot(cx, index, servers.is_some(), refusal) {
+        let refused_because = match is_installing {
+            true => Some(STORING),
+            false => self.refuse_snapshot(cx, index, servers.is_some(), refusal),
+        };
+        if let Some(reason) = refused_because {
             if self.is_poisoned() && !self.is_rewriting() {
                 self.next_rewrite_ms = cx.now_ms + REWRITE_RETRY_MS;
             }
@@ -272,7 +280,7 @@ impl Disk {
             return Some("cannot store a snapshot following failure");
         }
         if self.is_rewriting() {
-            return Some("a snapshot is being stored");
+            return Some(STORING);
         }
         // The log in memory does not yield entries that the file's snapshot includes. An older
         // snapshot would leave a gap before the first entry. The database makes another one soon.
