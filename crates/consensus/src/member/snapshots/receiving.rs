@@ -159,7 +159,10 @@ impl Receiving {
                     "{end} bytes of a snapshot are written, {} requested",
                     incoming.requested
                 );
-                incoming.written = end;
+                // Parts are written in order, but an answer may be overtaken by a later one. If it
+                // took the mark back, the leader would send again from there, and never a part that
+                // this member still asks for.
+                incoming.written = incoming.written.max(end);
             }
             Err(error) => {
                 self.incoming = None;
@@ -344,6 +347,8 @@ mod tests {
         assert!(receiving.hear_written(&mut cx, Index(40), Ok(10)));
         assert!(receiving.complete(&mut cx).is_none());
         assert!(receiving.hear_written(&mut cx, Index(40), Ok(20)));
+        // An answer that was overtaken takes nothing back.
+        assert!(receiving.hear_written(&mut cx, Index(40), Ok(10)));
         let hard = receiving.complete(&mut cx).expect("all of it");
         assert_eq!(hard.0, Term(3));
         receiving.install(&mut cx, hard);
