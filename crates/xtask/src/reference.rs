@@ -212,7 +212,7 @@ mod tests {
         for command in [
             "`ovsdb-server/compact",
             "`cluster/status DB`",
-            "`dump [SERVER]",
+            "`[--at=MOMENT] dump [SERVER]",
         ] {
             assert!(commands.contains(command), "{command}");
         }
