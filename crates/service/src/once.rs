@@ -233,6 +233,17 @@ impl OnceTable {
         }
     }
 
+    /// Forgets all commits but this one, which proves nothing about earlier transactions. Outcomes
+    /// that were told stay true: a copy of a transaction that was refused may still be on its way.
+    pub(crate) fn begin_anew(&mut self, last: Uuid) {
+        *self = OnceTable {
+            outcomes: std::mem::take(&mut self.outcomes),
+            results: std::mem::take(&mut self.results),
+            bytes: self.bytes,
+            ..OnceTable::new(last)
+        };
+    }
+
     /// The table of a database whose last commit is this one, after those that its file names.
     pub(crate) fn restored(last: Uuid, recorded: &RecordedCommits) -> OnceTable {
         let mut table = OnceTable::new(last);

@@ -55,11 +55,13 @@ impl OnceState {
 
     /// The database becomes a backup. Its source's commits have no ids here, so what is known of
     /// earlier ones proves nothing any more: a transaction that the source executes, and that its
-    /// client sends again after a fail-over, would be executed a second time.
+    /// client sends again after a fail-over, would be executed a second time. Sessions outlive the
+    /// change of roles, and with them first copies that have not arrived yet: so outcomes stay.
     pub(crate) fn begin_backup(&mut self) {
         self.has_foreign_lines |= self.table.has_ids();
         if let Some(last) = self.table.last() {
-            self.restart(last);
+            self.table.begin_anew(last);
+            self.tentative.clear();
         }
     }
 
@@ -339,6 +341,18 @@ mod tests {
         assert!(matches!(late, Resolved::Answered(_, Answer::Result(_))));
         let other = once.resolve(request(5, b"[1]"), ONCE, true);
         assert!(matches!(other, Resolved::Answered(_, Answer::Error(_))));
+    }
+
+    /// The first copy may arrive last, at a session that has lived through two fail-overs.
+    #[test]
+    fn a_refused_transaction_stays_refused_after_the_database_was_a_backup() {
+        let mut once = OnceState::new(Uuid([1; 16]));
+        let refused = br#"[{"error":"not owner"}]"#;
+        once.came_to_nothing(ONCE.id, true, &Answer::Result(refused.to_vec()));
+        once.begin_backup();
+        once.check();
+        let late = once.resolve(request(1, b"[]"), ONCE, false);
+        assert!(matches!(late, Resolved::Answered(_, Answer::Result(text)) if text == refused));
     }
 
     #[test]
