@@ -136,7 +136,7 @@ pub fn complete(comment: &mut String, client: Option<&CommitClient>) {
 /// [`complete`] changes the comment even without a client.
 #[must_use]
 pub fn ends_like_ours(comment: &str) -> bool {
-    let last = comment.rsplit('\n').next().unwrap_or_default();
+    let last = last_line(comment);
     last.starts_with(PREFIX) || last.starts_with(TRANSACTION_PREFIX)
 }
 
@@ -154,7 +154,9 @@ pub fn split(comment: &str) -> (Option<CommitClient>, &str) {
     }
 }
 
-fn last_line(comment: &str) -> &str {
+/// The last line of a comment, where ours are.
+#[must_use]
+pub fn last_line(comment: &str) -> &str {
     comment.rsplit_once('\n').map_or(comment, |(_, last)| last)
 }
 

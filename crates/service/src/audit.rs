@@ -17,10 +17,10 @@ use corvid_engine::OperationKind;
 use corvid_json::write;
 use corvid_json::writer::{ArrayWriter, ObjectWriter};
 use corvid_log::cluster::Sid;
+use corvid_log::commit_client;
 use corvid_monitor::SessionId;
 
 use crate::message::SessionInfo;
-use crate::once::recorded::clients_comment;
 pub use exclusions::{Excluded, Exclusions};
 
 /// Rows per record; a larger transaction has several records.
@@ -276,7 +276,7 @@ impl Entry {
             for (name, value) in outcome {
                 object = object.string(name, value);
             }
-            object = with_comment(object, clients_comment(&delta.comment));
+            object = with_comment(object, commit_client::split(&delta.comment).1);
             if parts > 1 {
                 write::integer(object.member("part"), number as i64 + 1);
                 write::integer(object.member("parts"), parts as i64);

@@ -49,6 +49,14 @@ pub(crate) const RESULT_BYTES_MAX: usize = 64 << 10;
 /// The error of a transaction of which it is unknown whether it was executed.
 pub(crate) const CANCELED: &[u8] = b"\"canceled\"";
 
+/// The id that is a hash of these bytes, of the version that all ids of commits have.
+fn hashed(bytes: &[u8]) -> Uuid {
+    let hash: [u8; 20] = Sha1::digest(bytes).into();
+    let mut id = [0; 16];
+    id.copy_from_slice(&hash[..16]);
+    Uuid::from_random(id)
+}
+
 /// A transaction as its commits show it: a hash of its id, which cannot be inverted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Key(Uuid);
@@ -56,13 +64,7 @@ pub(crate) struct Key(Uuid);
 impl Key {
     /// The key of the transaction with this id, which its client chose.
     pub(crate) fn of(transaction: Uuid) -> Key {
-        let hash: [u8; 20] = Sha1::digest(transaction.0).into();
-        let mut bytes = [0; 16];
-        bytes.copy_from_slice(&hash[..16]);
-        // Version 4, variant 1 (RFC 9562), like all ids of commits.
-        bytes[6] = bytes[6] & 0x0f | 0x40;
-        bytes[8] = bytes[8] & 0x3f | 0x80;
-        Key(transaction_id(Uuid(bytes)))
+        Key(transaction_id(hashed(&transaction.0)))
     }
 
     /// The key of the transaction whose commit has this id.

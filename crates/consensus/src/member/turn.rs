@@ -8,6 +8,7 @@ use corvid_log::cluster::{Index, Servers, Sid};
 use corvid_log::storage::LogPosition;
 use corvid_rpc::Level;
 
+use super::commits::catching_up::Standing;
 use super::disk::StoredSnapshot;
 use super::election::view::Told;
 use super::failure::Failure;
@@ -308,9 +309,12 @@ impl Member {
             && view.leader_commit() > applied;
         let is_in_touch = is_member && view.is_near();
         let is_leader = self.election.announced_term(&self.cx).is_some();
-        let is_alone = self.roster.count() == 1;
-        let catching_up = &mut self.commits.catching_up;
-        let has_caught_up = catching_up.look(is_in_touch, is_leader, is_alone, applied);
+        let standing = Standing {
+            is_in_touch,
+            leads: is_leader,
+            is_alone: self.roster.count() == 1,
+        };
+        let has_caught_up = self.commits.catching_up.look(standing, applied);
         let row = ServerRow {
             is_connected: is_in_touch && has_caught_up && !is_stuck,
             is_leader,

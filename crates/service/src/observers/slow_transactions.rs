@@ -12,10 +12,10 @@ use std::sync::Arc;
 
 use corvid_data::Delta;
 use corvid_json::{Reader, Value};
+use corvid_log::commit_client;
 
 use crate::message::Now;
 use crate::message::{Event, Request, SessionInfo};
-use crate::once::recorded::clients_comment;
 
 /// Longer requests are described by their length, bytes: parsing them again would take long, too.
 const READ_BYTES_MAX: usize = 1 << 20;
@@ -120,7 +120,7 @@ impl SlowLog {
         let plural = if rows == 1 { "" } else { "s" };
         let mut what = describe(request.params());
         if request.params().len() > READ_BYTES_MAX {
-            append_comment(&mut what, clients_comment(&delta.comment));
+            append_comment(&mut what, commit_client::split(&delta.comment).1);
         }
         let what = format!("{what}; {rows} row{plural} changed");
         Some(slow_event(&request.info, database, elapsed_ms, &what))

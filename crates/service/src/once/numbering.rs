@@ -1,18 +1,19 @@
 //! Ids of commits whose records do not name them: a hash of a seed, which an earlier record names,
 //! and of the number of records since.
 //!
-//! So a record of 16 bytes more, once in a run, makes the ids of all later commits known to a
-//! restarted server. Invariant: no number of a seed is used twice. A run that begins, or that has
-//! undone a commit, begins a new seed, because commits of the old one may be missing in the file.
+//! So a seed in one record of a run makes the ids of all later commits known to a restarted server.
+//! Invariant: no number of a seed is used twice. Each run begins a new seed, and so does a run that
+//! has undone a commit, because commits of the old seed may be missing in the file.
 
 use corvid_data::Uuid;
-use sha1::{Digest, Sha1};
+
+use super::hashed;
 
 /// Ids that follow a record with a seed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Numbering {
     pub(crate) seed: Uuid,
-    /// Number of the next record; that with the seed has 0.
+    /// Number of the next record. The record that names the seed has number 0.
     pub(crate) next: u64,
 }
 
@@ -24,14 +25,11 @@ impl Numbering {
 
     /// The id that the next record has, unless it names another.
     pub(crate) fn take(&mut self) -> Uuid {
-        let mut hash = Sha1::new();
-        hash.update(self.seed.0);
-        hash.update(self.next.to_be_bytes());
-        let hash: [u8; 20] = hash.finalize().into();
+        let mut text = [0; 24];
+        text[..16].copy_from_slice(&self.seed.0);
+        text[16..].copy_from_slice(&self.next.to_be_bytes());
         self.next += 1;
-        let mut bytes = [0; 16];
-        bytes.copy_from_slice(&hash[..16]);
-        Uuid::from_random(bytes)
+        hashed(&text)
     }
 }
 

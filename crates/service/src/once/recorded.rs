@@ -29,7 +29,7 @@ use std::fmt::Write as _;
 use bytes::Bytes;
 use corvid_data::{Recorded, Uuid};
 use corvid_json::{Kind, Reader};
-use corvid_log::commit_client::{self, LAST_COMMITS as HEADING, TRANSACTION_PREFIX as PREFIX};
+use corvid_log::commit_client::{LAST_COMMITS as HEADING, TRANSACTION_PREFIX as PREFIX, last_line};
 
 use super::IDS_MAX;
 use super::numbering::Numbering;
@@ -191,15 +191,6 @@ pub(crate) fn complete_comment(comment: &mut String, line: Option<Line<'_>>) {
     }
 }
 
-/// A commit's comment without our lines, for people.
-pub(crate) fn clients_comment(comment: &str) -> &str {
-    commit_client::split(comment).1
-}
-
-fn last_line(comment: &str) -> &str {
-    comment.rsplit_once('\n').map_or(comment, |(_, last)| last)
-}
-
 /// The statement of one record of a file about commits.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum RecordedIn {
@@ -343,6 +334,8 @@ impl RecordedCommits {
 
 #[cfg(test)]
 mod tests {
+    use corvid_log::commit_client;
+
     use super::*;
 
     /// The commit that a record with rows and this comment names.
@@ -384,7 +377,7 @@ mod tests {
             complete_comment(&mut comment, Some(commit.line()));
             assert!(comment.contains(line), "{comment}");
             assert_eq!(named(&comment), Some(commit));
-            assert_eq!(clients_comment(&comment), "why\nso");
+            assert_eq!(commit_client::split(&comment).1, "why\nso");
         }
         let long = format!(r#"[{{"rows":["{}"]}}]"#, "x".repeat(RESULT_BYTES_MAX));
         let mut comment = String::new();
@@ -394,7 +387,7 @@ mod tests {
         };
         complete_comment(&mut comment, Some(long.line()));
         assert_eq!(named(&comment), Some(commit(7, None)));
-        assert_eq!(clients_comment(&comment), "");
+        assert_eq!(commit_client::split(&comment).1, "");
     }
 
     #[test]

@@ -17,6 +17,9 @@ use corvid_json::{Object, Reader, Value};
 /// The columns of a row, in the order of the schema.
 pub(crate) type Columns = Arc<[Datum]>;
 
+/// A row, by its table and UUID.
+pub(crate) type RowId = (TableId, Uuid);
+
 /// A change of a row, as a line of the history tells it.
 #[derive(Clone, Debug)]
 pub(crate) struct Done {
@@ -122,7 +125,13 @@ impl Done {
                 let is_kept = |at: usize| table.columns()[at].persistent;
                 let changed = (0..columns.len())
                     .filter(|at| is_kept(*at) && now[*at] != columns[*at])
-                    .map(|at| self.conflict(table, Some(now), at, &now[at], &columns[at]));
+                    .map(|at| {
+                        let change = ColumnChange::Value {
+                            old: Datum::default(),
+                            new: columns[at].clone(),
+                        };
+                        self.conflict_of(table, now, at, &change)
+                    });
                 let changed: Vec<Conflict> = changed.collect();
                 if !changed.is_empty() {
                     return Err(changed);
@@ -164,6 +173,7 @@ impl Done {
         }))
     }
 
+    /// A change of a column no longer holds: the conflict with its value of now.
     fn conflict_of(
         &self,
         table: &TableSchema,
@@ -171,50 +181,27 @@ impl Done {
         at: usize,
         change: &ColumnChange,
     ) -> Conflict {
-        match change {
-            ColumnChange::Value { new, .. } => self.conflict(table, Some(now), at, &now[at], new),
-            ColumnChange::Elements { removed, added } => {
-                let column = &table.columns()[at];
-                let shown = |datum: &Datum| {
-                    let mut out = String::new();
-                    text::write_datum(&mut out, datum, &column.column_type);
-                    out
-                };
-                let mut parts = Vec::new();
-                if !added.is_empty() {
-                    parts.push(format!("added {}", shown(added)));
-                }
-                if !removed.is_empty() {
-                    parts.push(format!("removed {}", shown(removed)));
-                }
-                let (name, parts) = (&column.name, parts.join(" and "));
-                let now_text = shown(&now[at]);
-                let problem = format!("{name} is {now_text} now, and the change {parts}");
-                self.of_row(table, Some(now), &problem)
-            }
-        }
-    }
-
-    /// Another value than the change has left.
-    fn conflict(
-        &self,
-        table: &TableSchema,
-        row: Option<&Columns>,
-        at: usize,
-        now: &Datum,
-        left: &Datum,
-    ) -> Conflict {
-        let column = &table.columns()[at];
         let shown = |datum: &Datum| {
             let mut out = String::new();
-            text::write_datum(&mut out, datum, &column.column_type);
+            text::write_datum(&mut out, datum, &table.columns()[at].column_type);
             out
         };
-        let (name, now, left) = (&column.name, shown(now), shown(left));
+        let made = match change {
+            ColumnChange::Value { new, .. } => format!("set it to {}", shown(new)),
+            ColumnChange::Elements { removed, added } => {
+                let parts = [("added", added), ("removed", removed)];
+                let parts = parts.into_iter().filter(|(_, datum)| !datum.is_empty());
+                let parts: Vec<String> = parts
+                    .map(|(what, datum)| format!("{what} {}", shown(datum)))
+                    .collect();
+                parts.join(" and ")
+            }
+        };
+        let (name, value) = (&table.columns()[at].name, shown(&now[at]));
         self.of_row(
             table,
-            row,
-            &format!("{name} is {now} now, and the change set it to {left}"),
+            Some(now),
+            &format!("{name} is {value} now, and the change {made}"),
         )
     }
 
@@ -279,7 +266,7 @@ fn is_row_in(column: &str, uuid: Uuid) -> Value {
     Value::Array(vec![Value::Array(clause)])
 }
 
-fn object(members: impl IntoIterator<Item = (&'static str, Value)>) -> Value {
+pub(crate) fn object(members: impl IntoIterator<Item = (&'static str, Value)>) -> Value {
     let members = members.into_iter();
     Value::Object(
         members

@@ -20,6 +20,19 @@
 
 use corvid_log::cluster::Index;
 
+/// The member's place in its cluster.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Standing {
+    /// It leads, or hears its leader.
+    pub(crate) is_in_touch: bool,
+    /// It leads, and its database has applied the entry that begins its leadership, so it can lack
+    /// nothing.
+    pub(crate) leads: bool,
+    /// The committed list has no other server. Its last leader has left then, and only its own
+    /// leadership counts.
+    pub(crate) is_alone: bool,
+}
+
 /// Tracks whether this member has caught up.
 #[derive(Debug, Default)]
 pub(crate) struct CatchingUp {
@@ -51,16 +64,13 @@ impl CatchingUp {
         self.mark.get_or_insert(commit);
     }
 
-    /// Whether the member has caught up. `leads`: it leads, and its database has applied the entry
-    /// that begins its leadership, so it can lack nothing. `is_alone`: the committed list has no
-    /// other server, so its last leader has left, and only its own leadership counts.
-    pub(crate) fn look(
-        &mut self,
-        is_in_touch: bool,
-        leads: bool,
-        is_alone: bool,
-        applied: Index,
-    ) -> bool {
+    /// Whether the member has caught up, now that its database has applied this entry.
+    pub(crate) fn look(&mut self, standing: Standing, applied: Index) -> bool {
+        let Standing {
+            is_in_touch,
+            leads,
+            is_alone,
+        } = standing;
         if !is_in_touch {
             *self = CatchingUp::new(self.is_new);
             return false;
@@ -75,52 +85,62 @@ impl CatchingUp {
 mod tests {
     use super::*;
 
+    fn look(it: &mut CatchingUp, standing: [bool; 3], applied: u64) -> bool {
+        let [is_in_touch, leads, is_alone] = standing;
+        let standing = Standing {
+            is_in_touch,
+            leads,
+            is_alone,
+        };
+        it.look(standing, Index(applied))
+    }
+
     #[test]
     fn the_list_that_adds_a_server_is_a_mark_unless_it_has_restarted_since() {
         for is_new in [true, false] {
             let mut it = CatchingUp::new(is_new);
-            assert!(!it.look(false, false, false, Index(6)), "it is joining");
+            assert!(!look(&mut it, [false, false, false], 6), "it is joining");
             it.note_list(Index(7));
-            assert!(!it.look(true, false, false, Index(6)));
-            assert_eq!(it.look(true, false, false, Index(7)), is_new);
+            assert!(!look(&mut it, [true, false, false], 6));
+            assert_eq!(look(&mut it, [true, false, false], 7), is_new);
             it.note_commit(Index(8));
-            assert!(it.look(true, false, false, Index(8)));
+            assert!(look(&mut it, [true, false, false], 8));
         }
     }
 
     #[test]
     fn a_member_catches_up_with_the_first_mark_each_time_it_comes_in_touch() {
         let mut it = CatchingUp::default();
-        assert!(!it.look(true, false, false, Index(7)), "no mark yet");
+        assert!(!look(&mut it, [true, false, false], 7), "no mark yet");
         it.note_commit(Index(9));
         it.note_commit(Index(12));
-        assert!(!it.look(true, false, false, Index(8)));
+        assert!(!look(&mut it, [true, false, false], 8));
         assert!(
-            it.look(true, false, false, Index(9)),
+            look(&mut it, [true, false, false], 9),
             "the first mark is enough"
         );
         assert!(
-            it.look(true, false, false, Index(9)),
+            look(&mut it, [true, false, false], 9),
             "later entries do not count"
         );
-        assert!(!it.look(false, false, false, Index(9)));
+        assert!(!look(&mut it, [false, false, false], 9));
         assert!(
-            !it.look(true, false, false, Index(9)),
+            !look(&mut it, [true, false, false], 9),
             "the old mark says nothing"
         );
         assert!(
-            it.look(true, true, false, Index(9)),
+            look(&mut it, [true, true, false], 9),
             "a leader lacks nothing"
         );
-        assert!(it.look(true, false, false, Index(9)));
+        assert!(look(&mut it, [true, false, false], 9));
     }
 
     #[test]
     fn a_member_whose_last_leader_has_left_catches_up_when_it_leads() {
         let mut it = CatchingUp::default();
         it.note_commit(Index(9));
-        assert!(!it.look(true, false, true, Index(9)), "nobody leads");
-        assert!(it.look(true, true, true, Index(9)));
-        assert!(it.look(true, false, true, Index(9)), "it stays connected");
+        assert!(!look(&mut it, [true, false, true], 9), "nobody leads");
+        assert!(look(&mut it, [true, true, true], 9));
+        assert!(look(&mut it, [true, false, true], 9), "it stays connected");
     }
 }

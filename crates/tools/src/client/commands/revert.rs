@@ -14,7 +14,7 @@ use corvid_shell::program;
 use super::Invocation;
 use super::transact::once;
 use crate::client::past::{Past, moment};
-use crate::client::revert::{Columns, Conflict, Done, is_row, operations, others};
+use crate::client::revert::{Columns, Conflict, Done, RowId, is_row, object, operations, others};
 use crate::client::session::Session;
 use crate::failure::Failure;
 use crate::history::Printer;
@@ -149,36 +149,49 @@ fn rows(
     invocation: &Invocation<'_>,
     schema: &Schema,
     changes: &[Done],
-) -> Result<BTreeMap<(usize, Uuid), Columns>, Failure> {
-    let mut params = vec![Value::string(&*invocation.database)];
-    params.extend(changes.iter().map(|change| {
+) -> Result<BTreeMap<RowId, Columns>, Failure> {
+    let selections = changes.iter().map(|change| {
         let members = [
             ("op", Value::string("select")),
             ("table", Value::string(&*schema.table(change.table).name)),
             ("where", is_row(change.uuid)),
         ];
-        let members = members.into_iter();
-        Value::Object(
-            members
-                .map(|(name, value)| (BString::from(name), value))
-                .collect(),
-        )
-    }));
+        object(members)
+    });
+    let results = select(session, invocation, selections)?;
+    let mut rows = BTreeMap::new();
+    for (change, found) in changes.iter().zip(results) {
+        if let Some(row) = found.first() {
+            let columns = columns(schema, change, row).ok_or_else(malformed)?;
+            rows.insert((change.table, change.uuid), columns);
+        }
+    }
+    Ok(rows)
+}
+
+/// The rows that each selection finds, all at one moment.
+fn select(
+    session: &mut Session,
+    invocation: &Invocation<'_>,
+    selections: impl Iterator<Item = Value>,
+) -> Result<Vec<Vec<Value>>, Failure> {
+    let mut params = vec![Value::string(&*invocation.database)];
+    params.extend(selections);
+    let count = params.len() - 1;
     let results = session.call("transact", &Value::Array(params))?;
     if let Some(failure) = Failure::refused(&results) {
         return Err(failure);
     }
-    let malformed = || Failure::new("the reply to transact is malformed");
-    let mut rows = BTreeMap::new();
-    let results = results.as_array().ok_or_else(malformed)?;
-    for (change, result) in changes.iter().zip(results) {
-        let found = result.get("rows").and_then(Value::as_array);
-        if let Some(row) = found.ok_or_else(malformed)?.first() {
-            let columns = columns(schema, change, row).ok_or_else(malformed)?;
-            rows.insert((change.table.0.into(), change.uuid), columns);
-        }
-    }
-    Ok(rows)
+    let results = results.as_array().unwrap_or_default().iter();
+    let rows = results.map(|result| Some(result.get("rows")?.as_array()?.to_vec()));
+    let rows: Option<Vec<Vec<Value>>> = rows.collect();
+    // Each selection must be answered: a row that is not there would pass for a deleted one.
+    rows.filter(|rows| rows.len() == count)
+        .ok_or_else(malformed)
+}
+
+fn malformed() -> Failure {
+    Failure::new("the reply to transact is malformed")
 }
 
 fn columns(schema: &Schema, change: &Done, row: &Value) -> Option<Columns> {
@@ -194,12 +207,12 @@ fn columns(schema: &Schema, change: &Done, row: &Value) -> Option<Columns> {
 fn plan(
     schema: &Arc<Schema>,
     undone: &Undone,
-    rows: &BTreeMap<(usize, Uuid), Columns>,
+    rows: &BTreeMap<RowId, Columns>,
 ) -> Result<Vec<RowChange>, Failure> {
     let mut changes = Vec::new();
     let mut conflicts: Vec<Conflict> = Vec::new();
     for done in &undone.changes {
-        match done.undo(schema, rows.get(&(done.table.0.into(), done.uuid))) {
+        match done.undo(schema, rows.get(&(done.table, done.uuid))) {
             Ok(change) => changes.extend(change),
             Err(problems) => conflicts.extend(problems),
         }
@@ -236,20 +249,19 @@ fn check_others(
 ) -> Result<(), Failure> {
     let targets = others::targets(schema, changes);
     let targets = targets.map_err(|conflicts| conflicting(&conflicts, undone))?;
+    // All in one request: a revert of many rows has many targets.
+    let asked: Vec<_> = targets
+        .iter()
+        .map(|target| others::selections(schema, *target))
+        .collect();
+    let selections = asked.iter().flatten().map(|(_, select)| select.clone());
+    let results = select(session, invocation, selections)?;
+    let mut results = results.iter();
     let mut conflicts = Vec::new();
-    for target in targets {
-        let selections = others::selections(schema, target);
-        let mut params = vec![Value::string(&*invocation.database)];
-        params.extend(selections.iter().map(|(_, select)| select.clone()));
-        let results = session.call("transact", &Value::Array(params))?;
-        if let Some(failure) = Failure::refused(&results) {
-            return Err(failure);
-        }
+    for (target, selections) in targets.into_iter().zip(&asked) {
         let mut referrers = Vec::new();
-        let results = results.as_array().unwrap_or_default();
-        for ((table, _), result) in selections.iter().zip(results) {
-            let rows = result.get("rows").and_then(Value::as_array);
-            referrers.extend(rows.unwrap_or_default().iter().filter_map(|row| {
+        for ((table, _), rows) in selections.iter().zip(results.by_ref()) {
+            referrers.extend(rows.iter().filter_map(|row| {
                 let uuid = row.get("_uuid")?.as_array()?.get(1)?.as_str()?;
                 Some((*table, Uuid::parse(uuid.as_bytes())?))
             }));

@@ -8,10 +8,7 @@ use corvid_data::{AtomRef, BaseType, RefType, Reference, Schema, TableId, Uuid};
 use corvid_history::RowChange;
 use corvid_json::Value;
 
-use super::{Columns, Conflict, is_row_in, object};
-
-/// A row, by its table and UUID.
-type RowId = (TableId, Uuid);
+use super::{Columns, Conflict, RowId, is_row_in, object};
 
 /// A row about whose other referrers the server has to be asked.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
