@@ -41,6 +41,7 @@ pub mod losing_proxy;
 pub mod namespaces;
 pub mod network;
 pub mod numbered_rows;
+pub mod one_file;
 pub mod peer;
 pub mod placeholder;
 pub mod play;

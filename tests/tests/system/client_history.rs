@@ -10,8 +10,8 @@ use std::time::{Duration, Instant};
 
 use corvid_tests::binary::bin;
 use corvid_tests::client::Client;
-use corvid_tests::database_file;
 use corvid_tests::limited;
+use corvid_tests::one_file;
 use corvid_tests::peer;
 use corvid_tests::process::Process;
 use corvid_tests::server::{Implementation, Server, Setup};
@@ -51,13 +51,9 @@ struct Done {
 
 impl Served {
     fn start() -> Served {
-        let folder = tempfile::tempdir().expect("a folder");
-        let file = folder.path().join("a.db");
-        database_file::create(&file, &schema("1.0.0", &columns())).expect("a file");
-        let arguments: [OsString; 2] = [file.into(), "--keep-history=100000".into()];
-        let program = Implementation::Corvid.server_binary().expect("built");
-        let mut server = Process::new(&program, folder.path(), &arguments);
-        server.start().expect("started");
+        let schema = schema("1.0.0", &columns());
+        let started = one_file::start(&schema, &["--keep-history=100000"]);
+        let (server, _, folder) = started.expect("started");
         Served { server, folder }
     }
 

@@ -14,10 +14,11 @@ use std::time::{Duration, Instant};
 use corvid_tests::client::Client;
 use corvid_tests::cluster::Cluster;
 use corvid_tests::numbered_rows::{self, DATABASE, schema};
+use corvid_tests::one_file::{self, Configured};
 use corvid_tests::process::Process;
 use corvid_tests::server::Implementation::Corvid;
 use corvid_tests::small_disk::on_small_disk;
-use corvid_tests::{binary, database_file, http, peer};
+use corvid_tests::{binary, http, peer};
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
@@ -40,12 +41,7 @@ impl Served {
     }
 
     fn on(folder: TempDir, file: PathBuf, options: &[&str]) -> Served {
-        database_file::create(&file, &schema()).unwrap();
-        let mut arguments = vec![file.clone().into()];
-        arguments.extend(options.iter().map(Into::into));
-        let program = Corvid.server_binary().unwrap();
-        let mut process = Process::new(&program, folder.path(), &arguments);
-        process.start().unwrap();
+        let process = one_file::start_in(folder.path(), &file, &schema(), options).unwrap();
         Served {
             process,
             file,
@@ -381,25 +377,9 @@ fn metrics_show_the_history() {
 
 #[test]
 fn a_configuration_file_has_the_policy() {
-    let folder = tempfile::tempdir().unwrap();
-    let file = folder.path().join("a.db");
-    database_file::create(&file, &schema()).unwrap();
-    let config = folder.path().join("config.json");
-    let write = |policy: &Value| {
-        let mut text = json!({
-            "remotes": {format!("punix:{}", folder.path().join("db.sock").display()): null},
-            "databases": {file.display().to_string(): null},
-        });
-        if !policy.is_null() {
-            text["keep-history"] = policy.clone();
-        }
-        fs::write(&config, text.to_string()).unwrap();
-    };
-    write(&json!("2G,5d"));
-    let program = Corvid.server_binary().unwrap();
-    let option = format!("--config-file={}", config.display());
-    let mut process = Process::without_remote(&program, folder.path(), &[option.into()]);
-    process.start().unwrap();
+    let configured = Configured::start(&schema(), "keep-history", &json!("2G,5d")).unwrap();
+    let (process, file) = (&configured.process, &configured.file);
+    let write = |policy: &Value| configured.write(policy).unwrap();
     let control = |process: &Process, command: &str, arguments: &[&str]| {
         let owned: Vec<String> = arguments.iter().map(|&text| text.to_owned()).collect();
         process.control(command, &owned).unwrap()
@@ -412,27 +392,27 @@ fn a_configuration_file_has_the_policy() {
             .find_map(|line| line.strip_prefix("keep-history="));
         line.unwrap().to_owned()
     };
-    assert_eq!(setting(&process), "5d,2G");
-    control(&process, "ovsdb-server/compact", &[DATABASE]);
-    await_names(&file, &[ONE], || process.log());
+    assert_eq!(setting(process), "5d,2G");
+    control(process, "ovsdb-server/compact", &[DATABASE]);
+    await_names(file, &[ONE], || process.log());
     // A file that has not changed leaves the setting alone.
     control(
-        &process,
+        process,
         "ovsdb-server/set-setting",
         &["keep-history", "1000"],
     );
-    control(&process, "ovsdb-server/reload", &[]);
-    assert_eq!(setting(&process), "1000");
+    control(process, "ovsdb-server/reload", &[]);
+    assert_eq!(setting(process), "1000");
     write(&json!("36h"));
-    control(&process, "ovsdb-server/reload", &[]);
-    assert_eq!(setting(&process), "36h");
+    control(process, "ovsdb-server/reload", &[]);
+    assert_eq!(setting(process), "36h");
     write(&json!("soon"));
-    let reply = control(&process, "ovsdb-server/reload", &[]);
+    let reply = control(process, "ovsdb-server/reload", &[]);
     assert!(reply["error"].is_string(), "{reply}");
-    assert_eq!(setting(&process), "36h");
+    assert_eq!(setting(process), "36h");
     write(&Value::Null);
-    control(&process, "ovsdb-server/reload", &[]);
-    assert_eq!(setting(&process), "off");
+    control(process, "ovsdb-server/reload", &[]);
+    assert_eq!(setting(process), "off");
 }
 
 #[test]

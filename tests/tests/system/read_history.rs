@@ -12,9 +12,10 @@ use std::time::{Duration, Instant};
 use corvid_tests::client::{Client, Received};
 use corvid_tests::cluster::Cluster;
 use corvid_tests::numbered_rows::{self, DATABASE, insert, schema};
+use corvid_tests::one_file;
 use corvid_tests::process::Process;
 use corvid_tests::server::Implementation::Corvid;
-use corvid_tests::{binary, database_file, limited};
+use corvid_tests::{binary, limited};
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
@@ -29,14 +30,7 @@ struct Served {
 
 impl Served {
     fn start(options: &[&str]) -> Served {
-        let folder = tempfile::tempdir().unwrap();
-        let file = folder.path().join("a.db");
-        database_file::create(&file, &schema()).unwrap();
-        let mut arguments = vec![file.clone().into()];
-        arguments.extend(options.iter().map(Into::into));
-        let program = Corvid.server_binary().unwrap();
-        let mut process = Process::new(&program, folder.path(), &arguments);
-        process.start().unwrap();
+        let (process, file, folder) = one_file::start(&schema(), options).unwrap();
         Served {
             process,
             file,

@@ -11,9 +11,10 @@ use corvid_tests::binary;
 use corvid_tests::client::Client;
 use corvid_tests::cluster::Cluster;
 use corvid_tests::numbered_rows::{self, DATABASE, numbers, schema};
+use corvid_tests::one_file::{self, Configured};
+use corvid_tests::peer;
 use corvid_tests::process::Process;
 use corvid_tests::server::Implementation::{self, Corvid, Reference};
-use corvid_tests::{database_file, peer};
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
@@ -28,14 +29,7 @@ struct Served {
 
 impl Served {
     fn start(options: &[&str]) -> Served {
-        let folder = tempfile::tempdir().unwrap();
-        let file = folder.path().join("a.db");
-        database_file::create(&file, &schema()).unwrap();
-        let mut arguments = vec![file.clone().into()];
-        arguments.extend(options.iter().map(Into::into));
-        let program = Corvid.server_binary().unwrap();
-        let mut process = Process::new(&program, folder.path(), &arguments);
-        process.start().unwrap();
+        let (process, file, folder) = one_file::start(&schema(), options).unwrap();
         Served {
             process,
             file,
@@ -193,45 +187,28 @@ fn clients_are_recorded_only_while_the_setting_is_on() {
 
 #[test]
 fn a_configuration_file_turns_recorded_clients_on_and_off() {
-    let folder = tempfile::tempdir().unwrap();
-    let file = folder.path().join("a.db");
-    database_file::create(&file, &schema()).unwrap();
-    let config = folder.path().join("config.json");
-    let write = |value: &Value| {
-        let mut text = json!({
-            "remotes": {format!("punix:{}", folder.path().join("db.sock").display()): null},
-            "databases": {file.display().to_string(): null},
-        });
-        if !value.is_null() {
-            text["record-clients"] = value.clone();
-        }
-        fs::write(&config, text.to_string()).unwrap();
-    };
-    write(&json!(true));
-    let program = Corvid.server_binary().unwrap();
-    let option = format!("--config-file={}", config.display());
-    let mut process = Process::without_remote(&program, folder.path(), &[option.into()]);
-    process.start().unwrap();
-    let socket = folder.path().join("db.sock");
-    let mut client = Client::connect(&socket).unwrap();
+    let configured = Configured::start(&schema(), "record-clients", &json!(true)).unwrap();
+    let (process, file) = (&configured.process, &configured.file);
+    let write = |value: &Value| configured.write(value).unwrap();
+    let mut client = Client::connect(&configured.folder.path().join("db.sock")).unwrap();
     let reload = || process.control("ovsdb-server/reload", &[]).unwrap();
     add(&mut client, 1, None);
-    assert_eq!(comment_lines(&file).len(), 1);
+    assert_eq!(comment_lines(file).len(), 1);
     write(&json!("on"));
     let reply = reload();
     assert!(reply["error"].is_string(), "{reply}");
     add(&mut client, 2, None);
-    assert_eq!(comment_lines(&file).len(), 2);
+    assert_eq!(comment_lines(file).len(), 2);
     write(&Value::Null);
     assert_eq!(reload()["error"], Value::Null);
     add(&mut client, 3, None);
-    assert_eq!(comment_lines(&file).len(), 2);
+    assert_eq!(comment_lines(file).len(), 2);
     // A file that has not changed leaves the setting alone.
     let set = ["record-clients", "on"].map(str::to_owned);
     process.control("ovsdb-server/set-setting", &set).unwrap();
     assert_eq!(reload()["error"], Value::Null);
     add(&mut client, 4, None);
-    assert_eq!(comment_lines(&file).len(), 3);
+    assert_eq!(comment_lines(file).len(), 3);
 }
 
 #[test]

@@ -57,7 +57,7 @@ pub fn manual() -> Manual {
                     ),
                     (
                         "2",
-                        "with `--fail`: the transaction was refused, and nothing was changed",
+                        "`revert`, and with `--fail`: the transaction was refused, and nothing was changed",
                     ),
                     (
                         "142",

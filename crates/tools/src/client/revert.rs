@@ -259,11 +259,16 @@ pub(crate) fn operations(changes: &[RowChange]) -> Vec<Value> {
     operations
 }
 
-/// A condition for rows whose set `column` has this element.
-fn is_row_in(column: &str, uuid: Uuid) -> Value {
+/// A condition that compares a column with a UUID.
+fn compare(column: &str, function: &str, uuid: Uuid) -> Value {
     let uuid = Value::Array(vec![Value::string("uuid"), Value::string(uuid.to_string())]);
-    let clause = vec![Value::string(column), Value::string("includes"), uuid];
+    let clause = vec![Value::string(column), Value::string(function), uuid];
     Value::Array(vec![Value::Array(clause)])
+}
+
+/// A condition for this row.
+pub(crate) fn is_row(uuid: Uuid) -> Value {
+    compare("_uuid", "==", uuid)
 }
 
 pub(crate) fn object(members: impl IntoIterator<Item = (&'static str, Value)>) -> Value {
@@ -273,12 +278,6 @@ pub(crate) fn object(members: impl IntoIterator<Item = (&'static str, Value)>) -
             .map(|(name, value)| (BString::from(name), value))
             .collect(),
     )
-}
-
-pub(crate) fn is_row(uuid: Uuid) -> Value {
-    let uuid = Value::Array(vec![Value::string("uuid"), Value::string(uuid.to_string())]);
-    let clause = vec![Value::string("_uuid"), Value::string("=="), uuid];
-    Value::Array(vec![Value::Array(clause)])
 }
 
 /// Columns of a row, those for which `is_wanted` holds.

@@ -7,7 +7,7 @@
 use corvid_net::dirs;
 use corvid_rpc::remote::RemoteList;
 
-use crate::client::commands::{AT_MOMENTS, Action, Command, Invocation, transact};
+use crate::client::commands::{AT_MOMENTS, Action, Command, Invocation, REVERT, transact};
 use crate::client::leader;
 use crate::client::session::Session;
 use crate::client::settings::Settings;
@@ -24,6 +24,20 @@ pub(crate) fn run(command: &Command, settings: &Settings, words: &[String]) -> R
         let others = AT_MOMENTS.join(", ");
         return Err(Failure::new(format!(
             "'{name}' does not accept --at, only these commands do: {others}"
+        )));
+    }
+    // A command that ignores one of these would change more than was asked for.
+    if settings.dry_run && command.name != REVERT {
+        let name = command.name;
+        return Err(Failure::new(format!(
+            "'{name}' does not accept --dry-run, only '{REVERT}' does"
+        )));
+    }
+    if command.name == REVERT
+        && let Some(option) = settings.history.beyond_rows()
+    {
+        return Err(Failure::new(format!(
+            "'{REVERT}' does not accept {option}: it undoes whole rows, which --table and --row select"
         )));
     }
     let run = match command.action {

@@ -160,7 +160,12 @@ fn history_specs() -> [Spec<Id>; 9] {
             ),
             Json => spec.means(
                 "",
-                "history, log, diff: print JSON, one object on a line; others: --format=json",
+                "history, log, diff, revert: print JSON, one object on a line; others: --format=json",
+            ),
+            Table => spec.means("TABLE", "log, diff, revert: rows of TABLE only"),
+            Row => spec.means(
+                "UUID",
+                "log, diff, revert: rows whose UUID begins with UUID only",
             ),
             _ => spec,
         }

@@ -87,6 +87,20 @@ milliseconds since the Unix epoch (`@1700000000000`), or the id of a commit as `
 no other one begins with them. At a moment the contents are those after the last commit that was not later.";
 
 impl HistoryOptions {
+    /// An option that was given and selects something else than tables and rows.
+    pub(crate) fn beyond_rows(&self) -> Option<&'static str> {
+        let given = [
+            ("--column", self.filter.column.is_some()),
+            ("--client", self.filter.client.is_some()),
+            ("--since", self.since.is_some()),
+            ("--until", self.until.is_some()),
+            ("-n", self.count.is_some()),
+        ];
+        given
+            .into_iter()
+            .find_map(|(name, is_given)| is_given.then_some(name))
+    }
+
     /// Sets an option. Ends the process on an invalid argument, even if the command does not use
     /// the option.
     pub(crate) fn apply(&mut self, option: HistoryOption, value: Option<String>) {

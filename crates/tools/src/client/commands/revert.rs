@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use bstr::BString;
-use corvid_data::{Arc, Datum, Schema, Uuid, wire};
+use corvid_data::{Arc, Datum, Schema, wire};
 use corvid_history::{Moment, RowChange, json};
 use corvid_json::shown::Shown;
 use corvid_json::{Reader, Value};
@@ -11,8 +11,8 @@ use corvid_session::history::Question;
 use corvid_shell::output::{self, Output};
 use corvid_shell::program;
 
-use super::Invocation;
 use super::transact::once;
+use super::{Invocation, table_names};
 use crate::client::past::{Past, moment};
 use crate::client::revert::{Columns, Conflict, Done, RowId, is_row, object, operations, others};
 use crate::client::session::Session;
@@ -38,7 +38,7 @@ pub(crate) fn revert(session: &mut Session, invocation: &Invocation<'_>) -> Resu
     for _ in 0..ATTEMPTS {
         let rows = rows(session, invocation, &schema, &undone.changes)?;
         let changes = plan(&schema, &undone, &rows)?;
-        check_others(session, invocation, &schema, &changes, &undone)?;
+        let guards = check_others(session, invocation, &schema, &changes, &undone)?;
         if changes.is_empty() {
             output::error_line(format_args!(
                 "{}: {}: nothing is left to revert",
@@ -48,7 +48,7 @@ pub(crate) fn revert(session: &mut Session, invocation: &Invocation<'_>) -> Resu
             return Ok(());
         }
         if !invocation.settings.dry_run {
-            let results = execute(session, invocation, &undone, &changes)?;
+            let results = execute(session, invocation, &undone, (guards, &changes))?;
             if is_overtaken(&results) {
                 continue;
             }
@@ -85,6 +85,12 @@ fn read(
         false => Question::log().until(&at).newest(1),
     };
     let filter = &invocation.settings.history;
+    if let Some(table) = &filter.filter.table
+        && schema.table_id(table).is_none()
+    {
+        let failure = Failure::new(format!("there is no table \"{table}\""));
+        return Err(failure.suggesting(table, table_names(schema)));
+    }
     let mut undone = Undone {
         shown: format!("everything since {text}"),
         changes: Vec::new(),
@@ -235,41 +241,40 @@ fn conflicting(conflicts: &[Conflict], undone: &Undone) -> Failure {
     };
     let shown = &undone.shown;
     Failure::new(format!(
-        "{count} with what has changed since, so {shown} is not reverted; nothing was changed"
+        "{count} with later changes: {shown} is not reverted, nothing was changed"
     ))
 }
 
-/// Fails if other rows than those of the changes would be deleted, or lose references.
+/// Fails if other rows than those of the changes would be deleted, or lose references. Returns the
+/// operations that make sure of it when the changes are made.
 fn check_others(
     session: &mut Session,
     invocation: &Invocation<'_>,
     schema: &Schema,
     changes: &[RowChange],
     undone: &Undone,
-) -> Result<(), Failure> {
+) -> Result<Vec<Value>, Failure> {
     let targets = others::targets(schema, changes);
     let targets = targets.map_err(|conflicts| conflicting(&conflicts, undone))?;
     // All in one request: a revert of many rows has many targets.
     let asked: Vec<_> = targets
         .iter()
-        .map(|target| others::selections(schema, *target))
+        .map(|target| others::searches(schema, *target))
         .collect();
-    let selections = asked.iter().flatten().map(|(_, select)| select.clone());
+    let selections = asked.iter().flatten().map(others::Search::select);
     let results = select(session, invocation, selections)?;
     let mut results = results.iter();
-    let mut conflicts = Vec::new();
-    for (target, selections) in targets.into_iter().zip(&asked) {
+    let (mut conflicts, mut guards) = (Vec::new(), Vec::new());
+    for (target, searches) in targets.into_iter().zip(&asked) {
         let mut referrers = Vec::new();
-        for ((table, _), rows) in selections.iter().zip(results.by_ref()) {
-            referrers.extend(rows.iter().filter_map(|row| {
-                let uuid = row.get("_uuid")?.as_array()?.get(1)?.as_str()?;
-                Some((*table, Uuid::parse(uuid.as_bytes())?))
-            }));
+        for (search, rows) in searches.iter().zip(results.by_ref()) {
+            referrers.extend(search.referrers(rows));
+            guards.push(search.guard(rows));
         }
         conflicts.extend(others::judge(schema, target, &referrers, changes));
     }
     match conflicts.is_empty() {
-        true => Ok(()),
+        true => Ok(guards),
         false => Err(conflicting(&conflicts, undone)),
     }
 }
@@ -278,9 +283,10 @@ fn execute(
     session: &mut Session,
     invocation: &Invocation<'_>,
     undone: &Undone,
-    changes: &[RowChange],
+    (guards, changes): (Vec<Value>, &[RowChange]),
 ) -> Result<Value, Failure> {
     let mut params = vec![Value::string(&*invocation.database)];
+    params.extend(guards);
     params.extend(operations(changes));
     let comment = format!("{}: revert {}", program::name(), undone.shown);
     let comment = [

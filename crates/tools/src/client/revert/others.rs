@@ -4,11 +4,11 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use corvid_data::{AtomRef, BaseType, RefType, Reference, Schema, TableId, Uuid};
+use corvid_data::{AtomRef, BaseType, RefType, Schema, TableId, Uuid};
 use corvid_history::RowChange;
 use corvid_json::Value;
 
-use super::{Columns, Conflict, RowId, is_row_in, object};
+use super::{Columns, Conflict, RowId, compare, object};
 
 /// A row about whose other referrers the server has to be asked.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -102,32 +102,107 @@ fn id(change: &RowChange) -> RowId {
     (change.table, change.uuid)
 }
 
-/// The selections that find the rows that refer to a target. References in maps cannot be searched.
-pub(crate) fn selections(schema: &Schema, target: Target) -> Vec<(TableId, Value)> {
+/// A column that may refer to a target.
+#[derive(Clone, Debug)]
+pub(crate) struct Search {
+    table: TableId,
+    table_name: String,
+    column: String,
+    uuid: Uuid,
+    /// No condition finds a UUID in a map, so all rows are read.
+    is_map: bool,
+}
+
+/// The columns that may refer to a target.
+pub(crate) fn searches(schema: &Schema, target: Target) -> Vec<Search> {
     let (table, uuid) = target.row;
     let wanted = match target.is_deleted {
         true => RefType::Weak,
         false => RefType::Strong,
     };
-    let mut selections = Vec::new();
+    let refers = |base: &BaseType| {
+        let reference = base.reference.as_ref();
+        reference.is_some_and(|it| it.table == table && it.ref_type == wanted)
+    };
+    let mut searches = Vec::new();
     for (referring, described) in schema.iter() {
         for column in described.columns() {
-            let reference = column.column_type.key.reference.as_ref();
-            let is_wanted =
-                |reference: &&Reference| reference.table == table && reference.ref_type == wanted;
-            if column.column_type.is_map() || reference.filter(is_wanted).is_none() {
-                continue;
+            let column_type = &column.column_type;
+            if refers(&column_type.key) || column_type.value.as_ref().is_some_and(refers) {
+                searches.push(Search {
+                    table: referring,
+                    table_name: described.name.to_string(),
+                    column: column.name.to_string(),
+                    uuid,
+                    is_map: column_type.is_map(),
+                });
             }
-            let select = object([
-                ("op", Value::string("select")),
-                ("table", Value::string(described.name.as_str())),
-                ("where", is_row_in(column.name.as_str(), uuid)),
-                ("columns", Value::Array(vec![Value::string("_uuid")])),
-            ]);
-            selections.push((referring, select));
         }
     }
-    selections
+    searches
+}
+
+impl Search {
+    fn condition(&self) -> Value {
+        match self.is_map {
+            true => Value::Array(Vec::new()),
+            false => compare(&self.column, "includes", self.uuid),
+        }
+    }
+
+    fn columns(&self) -> Value {
+        let mut columns = vec![Value::string("_uuid")];
+        if self.is_map {
+            columns.push(Value::string(self.column.as_str()));
+        }
+        Value::Array(columns)
+    }
+
+    /// The operation that finds the rows.
+    pub(crate) fn select(&self) -> Value {
+        object([
+            ("op", Value::string("select")),
+            ("table", Value::string(self.table_name.as_str())),
+            ("where", self.condition()),
+            ("columns", self.columns()),
+        ])
+    }
+
+    /// The operation that fails unless these are still the rows.
+    pub(crate) fn guard(&self, rows: &[Value]) -> Value {
+        object([
+            ("op", Value::string("wait")),
+            ("timeout", Value::Integer(0)),
+            ("table", Value::string(self.table_name.as_str())),
+            ("where", self.condition()),
+            ("columns", self.columns()),
+            ("until", Value::string("==")),
+            ("rows", Value::Array(rows.to_vec())),
+        ])
+    }
+
+    /// The rows that refer to the target.
+    pub(crate) fn referrers<'s>(&'s self, rows: &'s [Value]) -> impl Iterator<Item = RowId> + 's {
+        let text = self.uuid.to_string();
+        let refers = move |row: &&Value| {
+            // In JSON a UUID is a string of its own, wherever it is in the map.
+            !self.is_map
+                || row
+                    .get(&self.column)
+                    .is_some_and(|map| has_string(map, &text))
+        };
+        rows.iter().filter(refers).filter_map(|row| {
+            let uuid = row.get("_uuid")?.as_array()?.get(1)?.as_str()?;
+            Some((self.table, Uuid::parse(uuid.as_bytes())?))
+        })
+    }
+}
+
+fn has_string(value: &Value, text: &str) -> bool {
+    match value.as_array() {
+        Some(elements) => elements.iter().any(|element| has_string(element, text)),
+        None => value.as_str() == Some(text),
+    }
 }
 
 /// The conflict with the rows that refer to a target, if there is one.

@@ -189,12 +189,14 @@ fn changes_of_another_schema_are_refused() {
 
 /// Bridges refer to ports, which are deleted without a reference; ports refer weakly to each other.
 mod references {
-    use super::super::others::{judge, selections, targets};
+    use super::super::others::{judge, searches, targets};
     use super::*;
 
     const SCHEMA: &str = r#"{"name":"D","tables":{
         "Bridge":{"isRoot":true,"columns":{
             "ports":{"type":{"key":{"type":"uuid","refTable":"Port"},"min":0,"max":"unlimited"}}}},
+        "Queues":{"isRoot":true,"columns":{
+            "by_number":{"type":{"key":"integer","value":{"type":"uuid","refTable":"Port"},"min":0,"max":"unlimited"}}}},
         "Port":{"columns":{
             "peer":{"type":{"key":{"type":"uuid","refTable":"Port","refType":"weak"},"min":0,"max":1}}}}}}"#;
     const BRIDGE: &str = "11111111-3aa7-44b7-a9b5-3a4a3b1c7a11";
@@ -233,10 +235,10 @@ mod references {
         let loses = change("Bridge", BRIDGE, Some(&[PORT]), Some(&[]));
         let found = targets(&schema, std::slice::from_ref(&loses)).expect("no conflict yet");
         assert_eq!(found.len(), 1);
-        let asked = selections(&schema, found[0]);
-        assert_eq!(asked.len(), 1);
+        let asked = searches(&schema, found[0]);
+        assert_eq!(asked.len(), 2, "a set, and a map");
         assert_eq!(
-            asked[0].1.to_string(),
+            asked[0].select().to_string(),
             format!(
                 r#"{{"columns":["_uuid"],"op":"select","table":"Bridge","where":[["ports","includes",["uuid","{PORT}"]]]}}"#
             )
@@ -249,6 +251,17 @@ mod references {
             "only the row that loses it refers to it"
         );
         assert_eq!(by("33333333-3aa7-44b7-a9b5-3a4a3b1c7a11"), None);
+        // A reference in a map is found among all rows.
+        let maps = format!(
+            r#"[{{"_uuid":["uuid","{BRIDGE}"],"by_number":["map",[[1,["uuid","{PORT}"]]]]}},
+            {{"_uuid":["uuid","{PORT}"],"by_number":["map",[[1,["uuid","{BRIDGE}"]]]]}}]"#
+        );
+        let maps = Value::parse(maps.as_bytes()).expect("JSON");
+        let maps = maps.as_array().expect("rows");
+        let queues = schema.table_id("Queues").expect("a table");
+        let referrers: Vec<_> = asked[1].referrers(maps).collect();
+        assert_eq!(referrers, [(queues, uuid(BRIDGE))]);
+        assert_eq!(judge(&schema, found[0], &referrers, &changes), None);
         // The port is meant to be deleted, and nobody refers to it weakly.
         let both = [loses, change("Port", PORT, Some(&[]), None)];
         let found = targets(&schema, &both).expect("no conflict");
@@ -262,7 +275,12 @@ mod references {
         let deleted = [change("Port", PORT, Some(&[]), None)];
         let found = targets(&schema, &deleted).expect("no conflict yet");
         let ports = schema.table_id("Port").expect("a table");
-        assert_eq!(selections(&schema, found[0])[0].0, ports);
+        let row = format!(r#"{{"_uuid":["uuid","{BRIDGE}"]}}"#);
+        let rows = [Value::parse(row.as_bytes()).expect("JSON")];
+        let search = &searches(&schema, found[0])[0];
+        let referrers: Vec<_> = search.referrers(&rows).collect();
+        assert_eq!(referrers, [(ports, uuid(BRIDGE))]);
+        assert!(search.guard(&rows).to_string().contains(r#""until":"==""#));
         let conflict = judge(&schema, found[0], &[(ports, uuid(BRIDGE))], &deleted);
         let text = format!("Port {PORT}: Port {BRIDGE} refers to the row now");
         assert_eq!(conflict.map(|conflict| conflict.to_string()), Some(text));
