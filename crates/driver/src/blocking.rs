@@ -176,7 +176,9 @@ impl Client {
 
     /// Reads the history of the database from the server, as `ovsdb-client log` does. Waits for the
     /// contents first. `line` gets each line, one of the JSON objects that `ovsdb-tool --json`
-    /// prints; a break ends the reading. Local times need a zone.
+    /// prints; a break ends the reading. Local times need a zone. A part that is missing, such as a
+    /// file, is logged as a warning. After a timeout the server keeps the reading, one of few, for
+    /// up to a minute.
     ///
     /// ```no_run
     /// # fn run(mut client: corvid_driver::blocking::Client) -> Result<(), corvid_driver::Error> {

@@ -3,11 +3,13 @@
 
 use std::ops::ControlFlow;
 
+use corvid_net::logging::Shown;
 use corvid_session::history::{Page, Question, select_params};
 use corvid_session::{Outcome, once};
 
 use crate::calls::Front;
 use crate::error::Error;
+use crate::logging;
 
 /// Reads what `question` asks for, page by page. `line` gets each line, a JSON text; a break ends
 /// the reading.
@@ -22,6 +24,9 @@ pub(crate) async fn read(
         let reply = ask(front, "read_history", &next).await?;
         let malformed = || Error::HistoryRefused("\"the reply is malformed\"".to_owned());
         let page = Page::parse(&reply).ok_or_else(malformed)?;
+        for warning in &page.warnings {
+            log::warn!(target: logging::TARGET, "history of {name}: {}", Shown(warning));
+        }
         let flow = page.lines.iter().try_for_each(|text| line(text));
         match (page.next, flow) {
             (None, _) => return Ok(()),
@@ -29,13 +34,13 @@ pub(crate) async fn read(
                 next = Question::next(reading).params(&name);
             }
             (Some(reading), ControlFlow::Break(())) => {
-                ask(
-                    front,
-                    "read_history",
-                    &Question::stop(reading).params(&name),
-                )
-                .await?;
-                return Ok(());
+                // The program has what it wanted, and a reading that nobody asks for ends by
+                // itself.
+                let stop = Question::stop(reading).params(&name);
+                return match ask(front, "read_history", &stop).await {
+                    Ok(_) | Err(Error::HistoryLost | Error::HistoryRefused(_)) => Ok(()),
+                    Err(error) => Err(error),
+                };
             }
         }
     }

@@ -139,14 +139,26 @@ impl<F: ReadAt> Timeline<F> {
     }
 
     /// Leaves out what the present file has after `bound`. Called before anything is read.
-    pub fn end_at(&mut self, bound: Bound) {
-        let limit = match bound {
-            Bound::Offset(offset) => Limit::Offset(offset),
-            Bound::Index(index) => Limit::Index(index),
+    ///
+    /// # Errors
+    /// The file cannot be read, or is of the other kind: another database has taken its name.
+    ///
+    /// # Panics
+    /// Something has been read: it may have been beyond the bound.
+    pub fn end_at(&mut self, bound: Bound) -> Result<(), HistoryError> {
+        let last = self.parts.len() - 1;
+        let kind = self.parts[last].beginning()?.kind;
+        // A bound of the other kind would be none, and show what may still be undone.
+        let limit = match (bound, kind) {
+            (Bound::Offset(offset), Kind::Standalone) => Limit::Offset(offset),
+            (Bound::Index(index), Kind::Clustered) => Limit::Index(index),
+            (Bound::Offset(_), Kind::Clustered) | (Bound::Index(_), Kind::Standalone) => {
+                return Err(self.parts[last].error("it is not the file of the served database"));
+            }
         };
-        if let Some(last) = self.limits.last_mut() {
-            *last = OnceCell::from(limit);
-        }
+        let is_first = self.limits[last].set(limit).is_ok();
+        assert!(is_first, "a history is bounded before it is read");
+        Ok(())
     }
 
     /// The files, oldest first.

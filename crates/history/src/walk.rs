@@ -289,16 +289,18 @@ impl Walk<'_> {
                 .read(text, &state.schema)
                 .map_err(|error| failed(&error))?;
             let (comment, date_ms) = (recorded.comment.clone(), recorded.date_ms);
+            let changes = state
+                .apply(recorded, &wanted)
+                .map_err(|error| failed(&error))?;
+            if !is_reported || changes.is_empty() {
+                continue;
+            }
             let (client, text) = commit_client::split(comment.as_deref().unwrap_or_default());
             let comment = CommitComment {
                 client: client.as_ref(),
                 text: Some(text).filter(|text| !text.is_empty()),
             };
-            let changes = state
-                .apply(recorded, &wanted)
-                .map_err(|error| failed(&error))?;
-            if is_reported
-                && wanted.wants_client(comment.client, comment.text)
+            if wanted.wants_client(comment.client, comment.text)
                 && report(file, &commit, date_ms, comment, changes, &wanted, sink).is_break()
             {
                 return Ok(ControlFlow::Break(()));

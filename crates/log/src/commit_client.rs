@@ -140,10 +140,16 @@ pub fn ends_like_ours(comment: &str) -> bool {
     last.starts_with(PREFIX) || last.starts_with(TRANSACTION_PREFIX)
 }
 
+/// A comment without the line that names the commit.
+#[must_use]
+pub fn without_transaction(comment: &str) -> &str {
+    without_last(comment, TRANSACTION_PREFIX).unwrap_or(comment)
+}
+
 /// The client that a record's comment names, and the comment without our lines, for people.
 #[must_use]
 pub fn split(comment: &str) -> (Option<CommitClient>, &str) {
-    let rest = without_last(comment, TRANSACTION_PREFIX).unwrap_or(comment);
+    let rest = without_transaction(comment);
     let client = last_line(rest)
         .strip_prefix("corvid: ")
         .filter(|members| members.starts_with("client="))

@@ -3,9 +3,8 @@
 //!
 //! [`Readings`](corvid_service::read_history::Readings) decides which readings there are; shards
 //! and the threads call it under a lock ([`readers`]). No database thread takes part. A reading
-//! shows what the server had promised when it was asked for, not what is being written: of a
-//! standalone file the records before the published end, of a member's file the entries that its
-//! database had applied.
+//! shows a standalone file up to its published end, and a member's file up to the last entry that
+//! its database had applied.
 
 mod files;
 mod pager;

@@ -11,6 +11,7 @@ use corvid_data::uuid::UuidSource;
 use corvid_data::{Arc, Delta, Recorded, Schema, Uuid, WireError};
 use corvid_engine::{Converted, Misfit, Snapshot};
 use corvid_json::splitmix;
+use corvid_log::commit_client;
 use corvid_log::write_transaction;
 use corvid_monitor::{Contents, DeferredBody, SessionId, Written};
 
@@ -268,7 +269,9 @@ impl UuidSource for Derived {
     }
 }
 
-/// Applies commits to a conversion and returns their records under the new schema.
+/// Applies commits to a conversion and returns their records under the new schema. The records do
+/// not name the commits: one without rows in the new schema has no record, and those around it
+/// would prove that it never happened.
 ///
 /// # Errors
 /// The first commit that does not fit; `converted` must be dropped then.
@@ -280,7 +283,12 @@ pub(crate) fn carry_over(
 ) -> Result<Vec<Vec<u8>>, Misfit> {
     let mut records = Vec::new();
     for Commit { delta, date_ms } in commits {
-        let carried = converted.carry_over(delta, uuids)?;
+        let mut carried = converted.carry_over(delta, uuids)?;
+        let named = carried.comment.len();
+        let kept = commit_client::without_transaction(&carried.comment).len();
+        if kept < named {
+            carried.comment.truncate(kept);
+        }
         let schema = converted.database().schema();
         let mut record = Vec::new();
         if !carried.is_empty()
@@ -290,4 +298,63 @@ pub(crate) fn carry_over(
         }
     }
     Ok(records)
+}
+
+#[cfg(test)]
+mod tests {
+    use corvid_data::HashSeed;
+    use corvid_engine::{Context, Database, LockOwner, Outcome};
+    use corvid_json::Value;
+
+    use super::*;
+
+    struct NoLocks;
+
+    impl LockOwner for NoLocks {
+        fn owns(&self, _: &str) -> bool {
+            false
+        }
+    }
+
+    fn schema(version: &str) -> Arc<Schema> {
+        let text = format!(
+            r#"{{"name":"D","version":"{version}","tables":{{"T":{{"isRoot":true,"columns":{{"n":{{"type":"integer"}}}}}}}}}}"#
+        );
+        let json = Value::parse(text.as_bytes()).expect("JSON");
+        Arc::new(Schema::from_json(&json).expect("a schema"))
+    }
+
+    #[test]
+    fn a_record_that_a_conversion_carries_over_names_no_commit() {
+        let mut uuids = Derived::from(Uuid([7; 16]));
+        let mut database = Database::new(schema("1.0.0"), HashSeed::FIXED);
+        let frozen = database.snapshot();
+        let mut converted = frozen
+            .convert(schema("2.0.0"), &mut uuids)
+            .expect("converted");
+        let mut context = Context {
+            elapsed_ms: 0,
+            read_only: false,
+            identities: &[],
+            can_wait: false,
+            uuids: &mut uuids,
+            locks: &NoLocks,
+        };
+        let insert =
+            br#"["D",{"op":"insert","table":"T","row":{"n":1}},{"op":"comment","comment":"why"}]"#;
+        let outcome = database.execute(insert, &mut context);
+        let Outcome::Done {
+            delta: Some(mut delta),
+            ..
+        } = outcome
+        else {
+            panic!("{outcome:?}");
+        };
+        let named = "why\ncorvid: txn=6731fef6-0000-4a00-9c66-2f0d8e5b7a11 results=1";
+        Arc::make_mut(&mut delta).comment = named.to_owned();
+        let commits = [Commit { delta, date_ms: 1 }];
+        let records = carry_over(&mut converted, &commits, true, &mut uuids).expect("it fits");
+        let text = String::from_utf8_lossy(&records[0]);
+        assert!(text.contains(r#""_comment":"why","#), "{text}");
+    }
 }

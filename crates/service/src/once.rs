@@ -310,8 +310,8 @@ impl OnceTable {
         }
     }
 
-    /// Later records do not follow that with the seed: the file is another one, or has lost
-    /// records.
+    /// Ends the numbering, because the file was replaced or lost records. The next commit begins a
+    /// new seed.
     pub(crate) fn end_numbering(&mut self) {
         self.numbering = None;
     }

@@ -55,43 +55,43 @@ impl Question {
         Question(Object::new()).with("stop", Value::Integer(reading))
     }
 
-    /// Of a log or difference: rows of this table only.
+    /// Restricts a log or difference to rows of this table.
     #[must_use]
     pub fn table(self, table: &str) -> Question {
         self.text("table", table)
     }
 
-    /// Of a log or difference: rows whose UUID begins like this only.
+    /// Restricts a log or difference to rows whose UUID begins like this.
     #[must_use]
     pub fn row(self, prefix: &str) -> Question {
         self.text("row", prefix)
     }
 
-    /// Of a log or difference: rows of which this column has changed only.
+    /// Restricts a log or difference to rows of which this column has changed.
     #[must_use]
     pub fn column(self, column: &str) -> Question {
         self.text("column", column)
     }
 
-    /// Of a log: commits with this text in their comment only.
+    /// Restricts a log to commits with this text in their client or comment.
     #[must_use]
     pub fn client(self, text: &str) -> Question {
         self.text("client", text)
     }
 
-    /// Of a log: changes after this moment only.
+    /// Restricts a log to changes after this moment.
     #[must_use]
     pub fn since(self, moment: &str) -> Question {
         self.text("since", moment)
     }
 
-    /// Of a log: changes up to this moment only.
+    /// Restricts a log to changes up to this moment.
     #[must_use]
     pub fn until(self, moment: &str) -> Question {
         self.text("until", moment)
     }
 
-    /// Of a log: the last `count` commits only.
+    /// Restricts a log to the last `count` commits.
     #[must_use]
     pub fn newest(self, count: usize) -> Question {
         let count = i64::try_from(count).unwrap_or(i64::MAX);

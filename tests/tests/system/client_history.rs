@@ -471,3 +471,100 @@ fn a_commit_is_reverted_unless_others_have_changed_it() {
     assert_eq!(nothing.status, Some(1), "{nothing:?}");
     assert!(nothing.errors.contains("no such commit"), "{nothing:?}");
 }
+
+/// A bridge refers to a port, which is deleted with its last reference; a mirror refers weakly to
+/// the port, also in a map.
+#[test]
+fn a_revert_neither_deletes_rows_of_others_nor_references_to_rows() {
+    let reference = |how: &str| json!({"type": "uuid", "refTable": "Port", "refType": how});
+    let set = |key: &Value| json!({"type": {"key": key, "min": 0, "max": "unlimited"}});
+    let schema = json!({"name": "D", "version": "1.0.0", "tables": {
+        "Bridge": {"isRoot": true, "columns": {"ports": set(&reference("strong"))}},
+        "Mirror": {"isRoot": true, "columns": {"port": set(&reference("weak")),
+            "map": {"type": {"key": "string", "value": reference("weak"), "min": 0, "max": "unlimited"}}}},
+        "Port": {"columns": {"tag": {"type": "integer"}}}}});
+    let started = one_file::start(&schema, &[]);
+    let (server, _, folder) = started.expect("started");
+    let served = Served { server, folder };
+    let client = &mut served.server.connect().expect("connected");
+    let add = |table: &str, row: &Value| json!({"op": "insert", "table": table, "row": row});
+    transact(
+        client,
+        &[
+            add("Bridge", &json!({})),
+            add("Mirror", &json!({})),
+            comment("begin"),
+        ],
+    );
+    let port = json!({"op": "insert", "table": "Port", "row": {"tag": 1}, "uuid-name": "p"});
+    let refer = json!({"op": "update", "table": "Bridge", "where": [], "row": {"ports": ["named-uuid", "p"]}});
+    let results = transact(client, &[port, refer, comment("add a port")]);
+    let port = &results[0]["uuid"];
+    let (added, _) = commit(&served, "add a port");
+    let revert = |options: &[&str]| {
+        served.client(&[options, &["--", "revert", "SERVER", "D", &added]].concat())
+    };
+
+    // A part of the commit: the port would be deleted, and a later change of it would be lost.
+    let refused = revert(&["--table=Bridge"]);
+    assert_eq!(refused.status, Some(1), "{refused:?}");
+    let problem = "nothing would refer to the row any more";
+    assert!(refused.errors.contains(problem), "{refused:?}");
+
+    // Others refer to the port since.
+    for row in [
+        json!({"port": port}),
+        json!({"map": ["map", [["m", port]]]}),
+    ] {
+        transact(
+            client,
+            &[json!({"op": "update", "table": "Mirror", "where": [], "row": row})],
+        );
+        let refused = revert(&[]);
+        assert_eq!(refused.status, Some(1), "{row}: {refused:?}");
+        assert!(
+            refused.errors.contains("refers to the row now"),
+            "{refused:?}"
+        );
+        let none = json!({"port": ["set", []], "map": ["map", []]});
+        transact(
+            client,
+            &[json!({"op": "update", "table": "Mirror", "where": [], "row": none})],
+        );
+    }
+    let done = revert(&[]);
+    assert_eq!(done.status, Some(0), "{done:?}");
+    let select = json!({"op": "select", "table": "Port", "where": []});
+    let left = transact(client, &[select]);
+    assert_eq!(left[0]["rows"], json!([]));
+}
+
+#[test]
+fn revert_refuses_options_that_it_cannot_obey() {
+    let served = Served::start();
+    for (options, command, problem) in [
+        (
+            &["--column=n"][..],
+            &["revert", "SERVER", "D", "HEAD"][..],
+            "'revert' does not accept --column",
+        ),
+        (
+            &["--table=U"],
+            &["revert", "SERVER", "D", "HEAD"],
+            "there is no table \"U\"",
+        ),
+        (
+            &["--dry-run"],
+            &["transact", "SERVER", "[\"D\"]"],
+            "'transact' does not accept --dry-run",
+        ),
+    ] {
+        let refused = served.client(&[options, command].concat());
+        assert_eq!(
+            (refused.status, refused.out.as_str()),
+            (Some(1), ""),
+            "{options:?}"
+        );
+        assert!(refused.errors.contains(problem), "{refused:?}");
+    }
+}

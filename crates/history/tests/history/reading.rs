@@ -5,7 +5,7 @@ use std::ops::ControlFlow;
 
 use corvid_data::{AtomRef, Datum, HashSeed};
 use corvid_history::{
-    ColumnChange, Event, Filter, Moment, Position, Range, RowChange, RowPrefix, Timeline,
+    Bound, ColumnChange, Event, Filter, Moment, Position, Range, RowChange, RowPrefix, Timeline,
 };
 use corvid_log::Magic;
 
@@ -267,7 +267,12 @@ fn a_bounded_history_ends_where_the_file_ended_although_it_has_grown() {
         }
         let whole = world.timeline();
         let mut bounded = world.timeline();
-        bounded.end_at(bound);
+        let wrong = match bound {
+            Bound::Offset(_) => Bound::Index(1),
+            Bound::Index(_) => Bound::Offset(1),
+        };
+        assert!(bounded.end_at(wrong).is_err(), "it would be no bound");
+        bounded.end_at(bound).unwrap();
         assert_eq!(ids(&bounded), before);
         assert!(ids(&whole).starts_with(&before));
         let grown = (world.dates_ms.len() - count) as u64;

@@ -1,8 +1,9 @@
 //! The state of a database's file that other threads read without its lock. A disk thread may hold
 //! the lock for as long as a sync takes.
 //!
-//! Invariant: published by the [`Committer`](super::Committer), under the lock, at the end of each
-//! call; read by [`Routing`](super::Routing) and by the thread that writes a new file.
+//! The [`Committer`](super::Committer) publishes under the lock: `begin_swap` before a rename,
+//! everything else at the end of a call. [`Routing`](super::Routing), the thread that writes a new
+//! file, and readings of the history read.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 

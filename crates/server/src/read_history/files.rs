@@ -16,11 +16,11 @@ use corvid_net::os_name;
 
 use super::pager::Pager;
 
-/// How long a file may be replaced by another at most, until the reading gives up. Two syncs of a
-/// slow disk may be part of that.
+/// How long opening waits for a swap of the file to end. A swap may include two syncs of a slow
+/// disk.
 const SWAP_MAX: Duration = Duration::from_secs(20);
 
-/// How often to look whether it has been replaced.
+/// Pause between attempts to open the file.
 const SWAP_PAUSE: Duration = Duration::from_millis(5);
 
 /// Where the files of a served database are.

@@ -1,5 +1,6 @@
 //! The queries. `corvid_history` does the reading; the tools use the same functions.
 
+use std::cell::Cell;
 use std::ops::ControlFlow;
 use std::rc::Rc;
 
@@ -99,7 +100,7 @@ fn open(start: &Start, source: HistorySource, pager: &Rc<Pager>) -> Result<Histo
     history.end_at(match start.applied {
         Some(index) => Bound::Index(index.0),
         None => Bound::Offset(files.end()),
-    });
+    })?;
     Ok(history)
 }
 
@@ -173,16 +174,18 @@ fn log(
     warn(history, pager);
     let progress = Progress::of(history, range)?;
     let mut newest = newest.map(Newest::new);
-    let mut is_unwanted = false;
+    // Nobody waits for the rest. Then the walk ends early, and must not pass for a whole one.
+    let is_unwanted = Cell::new(false);
     let mut event = |event: &Event<'_>| {
         pager.reached_date(event.date_ms());
         for (line, is_continued) in lines(event) {
             match &mut newest {
                 Some(newest) => newest.push(line, is_continued),
-                None => is_unwanted |= pager.line(&line).is_err(),
+                None if pager.line(&line).is_err() => is_unwanted.set(true),
+                None => {}
             }
         }
-        match is_unwanted {
+        match is_unwanted.get() {
             true => ControlFlow::Break(()),
             false => ControlFlow::Continue(()),
         }
@@ -194,13 +197,14 @@ fn log(
         if count.is_multiple_of(STEPS) {
             pager.reached(progress.at(step.part, step.end), step.date_ms());
             if pager.pause().is_err() {
+                is_unwanted.set(true);
                 return ControlFlow::Break(());
             }
         }
         ControlFlow::Continue(())
     };
     history.walk_watched(filter, range, &mut event, &mut step)?;
-    if is_unwanted {
+    if is_unwanted.get() {
         return Err(Stopped::Unwanted);
     }
     if let Some(newest) = newest {

@@ -147,10 +147,10 @@ impl HistoryReaders {
         let readers = self.clone();
         let run = move || {
             priority::yield_to_others();
-            let mut end = End::of(&readers, id);
             let pager = Pager::new(readers.clone(), id, asked, is_wanted);
             let source = readers.histories.source(&start.name);
-            end.answer = queries::run(&start, source, readers.hash_seed, pager);
+            let answer = queries::run(&start, source, readers.hash_seed, pager);
+            readers.ended(id, answer);
         };
         std::thread::Builder::new()
             .name("history-read".to_owned())
@@ -168,30 +168,5 @@ impl HistoryReaders {
 
     fn lock(&self) -> MutexGuard<'_, Inner> {
         self.inner.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
-
-/// The end of a thread. Dropping it answers the session, also after a panic.
-struct End {
-    readers: Arc<HistoryReaders>,
-    id: ReadingId,
-    answer: Result<Vec<u8>, WireError>,
-}
-
-impl End {
-    fn of(readers: &Arc<HistoryReaders>, id: ReadingId) -> End {
-        let details = "the reading of the history has failed; the server's log says why";
-        End {
-            readers: readers.clone(),
-            id,
-            answer: Err(WireError::new(Tag::InternalError, details)),
-        }
-    }
-}
-
-impl Drop for End {
-    fn drop(&mut self) {
-        let answer = std::mem::replace(&mut self.answer, Ok(Vec::new()));
-        self.readers.ended(self.id, answer);
     }
 }

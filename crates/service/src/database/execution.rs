@@ -254,7 +254,8 @@ impl Execution<'_> {
     /// looking like such a line.
     fn complete_comment(delta: &mut Arc<Delta>, line: Option<Line<'_>>) {
         if line.is_some() || !delta.comment.is_empty() {
-            // The delta is not shared yet, so nothing is copied.
+            // A copy would cost as much as the commit.
+            debug_assert!(Arc::get_mut(delta).is_some(), "the delta is not shared yet");
             once::recorded::complete_comment(&mut Arc::make_mut(delta).comment, line);
         }
     }

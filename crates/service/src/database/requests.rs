@@ -276,9 +276,8 @@ impl DatabaseService {
                 self.execution(now).name_server(delta);
             }
             let origin = Origin::Server(params.to_vec());
-            let committed = delta.clone();
-            self.execution(now)
-                .queue(delta, durable, Answer::Result(result), origin);
+            let answer = Answer::Result(result);
+            let committed = self.execution(now).queue(delta, durable, answer, origin);
             self.retry_affected(now, committed.as_deref());
             self.release();
         }

@@ -87,7 +87,7 @@ impl OnceState {
         self.table.number_record(seed)
     }
 
-    /// Later records do not follow that with the seed.
+    /// Ends the numbering, because the file was replaced or lost records.
     pub(crate) fn end_numbering(&mut self) {
         self.table.end_numbering();
     }

@@ -194,7 +194,7 @@ pub(crate) fn complete_comment(comment: &mut String, line: Option<Line<'_>>) {
 /// The statement of one record of a file about commits.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum RecordedIn {
-    /// It is the record of no commit, and says nothing.
+    /// It is not a commit, and names none.
     Nothing,
     /// It is the record of a commit and does not name it.
     Unnamed,

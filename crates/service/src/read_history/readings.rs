@@ -79,7 +79,7 @@ enum Stage {
 struct Reading {
     session: SessionId,
     database: DatabaseId,
-    /// It holds the state of one moment, for `select_at`.
+    /// It holds the contents of moments, for `select_at` or a difference.
     is_state: bool,
     stage: Stage,
 }
@@ -89,19 +89,32 @@ struct Reading {
 pub struct Readings {
     last: u64,
     readings: BTreeMap<ReadingId, Reading>,
-    waiting: VecDeque<(Query, Order)>,
+    /// In the order of arrival, each with its database.
+    waiting: VecDeque<(DatabaseId, Start)>,
 }
 
 impl Readings {
     /// Handles a request.
     #[must_use]
     pub fn request(&mut self, order: Order) -> Vec<Action> {
-        let session = order.session;
-        match order.request.clone() {
+        let Order {
+            session,
+            database,
+            name,
+            applied,
+            request,
+        } = order;
+        match request {
             HistoryRequest::Begin(query) => {
-                self.waiting.push_back((query, order));
+                let start = Start {
+                    session,
+                    name,
+                    applied,
+                    query,
+                };
+                self.waiting.push_back((database, start));
                 let actions = self.start_waiting();
-                // Nothing else can begin when a request arrives, so the last one is this one.
+                // Only the new request can start here, so a queue beyond the limit ends with it.
                 if self.waiting.len() <= WAITING_MAX {
                     return actions;
                 }
@@ -111,14 +124,14 @@ impl Readings {
                 let error = WireError::new(Tag::ResourcesExhausted, details);
                 vec![Action::Answer(session, Err(error))]
             }
-            HistoryRequest::Next(id) => match self.idle(id, &order) {
+            HistoryRequest::Next(id) => match self.idle(id, (session, database)) {
                 Ok(reading) => {
                     reading.stage = Stage::Working;
                     vec![Action::Resume(id)]
                 }
                 Err(error) => vec![Action::Answer(session, Err(error))],
             },
-            HistoryRequest::Stop(id) => match self.idle(id, &order) {
+            HistoryRequest::Stop(id) => match self.idle(id, (session, database)) {
                 Ok(reading) => {
                     reading.stage = Stage::Ending;
                     vec![Action::End(id), Action::Answer(session, Ok(b"{}".to_vec()))]
@@ -129,11 +142,13 @@ impl Readings {
     }
 
     /// The reading of this session and database that stands still.
-    fn idle(&mut self, id: ReadingId, order: &Order) -> Result<&mut Reading, WireError> {
+    fn idle(
+        &mut self,
+        id: ReadingId,
+        asked: (SessionId, DatabaseId),
+    ) -> Result<&mut Reading, WireError> {
         let reading = self.readings.get_mut(&id).filter(|reading| {
-            reading.session == order.session
-                && reading.database == order.database
-                && reading.stage == Stage::Idle
+            (reading.session, reading.database) == asked && reading.stage == Stage::Idle
         });
         reading.ok_or_else(|| {
             let details = format!(
@@ -148,30 +163,22 @@ impl Readings {
     /// Starts what may begin now, in the order of arrival.
     fn start_waiting(&mut self) -> Vec<Action> {
         let mut actions = Vec::new();
-        let mut waiting = std::mem::take(&mut self.waiting);
-        waiting.retain(|(query, order)| {
-            if !self.has_room(query, order.database) {
-                return true;
+        for (database, start) in std::mem::take(&mut self.waiting) {
+            if !self.has_room(&start.query, database) {
+                self.waiting.push_back((database, start));
+                continue;
             }
             self.last += 1;
             let id = ReadingId(self.last);
             let reading = Reading {
-                session: order.session,
-                database: order.database,
-                is_state: is_state(query),
+                session: start.session,
+                database,
+                is_state: is_state(&start.query),
                 stage: Stage::Working,
             };
             self.readings.insert(id, reading);
-            let start = Start {
-                session: order.session,
-                name: order.name.clone(),
-                applied: order.applied,
-                query: query.clone(),
-            };
             actions.push(Action::Start(id, start));
-            false
-        });
-        self.waiting = waiting;
+        }
         actions
     }
 
@@ -222,7 +229,7 @@ impl Readings {
     pub fn cancel(&mut self, session: SessionId) -> Vec<Action> {
         let mut actions = Vec::new();
         let before = self.waiting.len();
-        self.waiting.retain(|(_, order)| order.session != session);
+        self.waiting.retain(|(_, start)| start.session != session);
         let mut is_found = self.waiting.len() < before;
         for (id, reading) in &mut self.readings {
             if reading.session == session && reading.stage == Stage::Working {
@@ -241,7 +248,7 @@ impl Readings {
     /// The session has ended.
     #[must_use]
     pub fn closed(&mut self, session: SessionId) -> Vec<Action> {
-        self.waiting.retain(|(_, order)| order.session != session);
+        self.waiting.retain(|(_, start)| start.session != session);
         let mut actions = Vec::new();
         for (id, reading) in &mut self.readings {
             if reading.session == session && reading.stage != Stage::Ending {
@@ -253,9 +260,9 @@ impl Readings {
     }
 }
 
-/// Whether the state of a moment is held for the session alone.
+/// Whether the contents of moments are held for the session alone.
 fn is_state(query: &Query) -> bool {
-    matches!(query, Query::Select { .. })
+    matches!(query, Query::Select { .. } | Query::Diff { .. })
 }
 
 #[cfg(test)]

@@ -152,10 +152,12 @@ With a commit (its id as `log` prints it, `HEAD` for the last one, `HEAD~2` for 
 time (`-2h`, `2026-11-28T10:00`; one that begins with `-` comes after `--`) it brings the rows back to what they were then. It prints \
 the changes that it makes, in the form of `log`; with `--dry-run` it only prints them. `--table` and `--row` undo a part.
 
-All is undone in one transaction, or nothing. Rows keep their UUIDs. Later changes of others are never overwritten: if a column has \
-another value now than the undone change has left, if a deleted row exists again or a changed one is gone, all such conflicts are listed on standard \
-error, the exit status is 1, and nothing is changed. Elements of sets and maps are compared one by one, so the ports that were added to a bridge \
-later stay. Neither does it delete rows of others, or references to rows. A row that is as it was before needs nothing. Ephemeral columns are not in the history and stay as they are.
+All is undone in one transaction, or nothing. Rows keep their UUIDs. Later changes of others are conflicts: a column that no longer has the \
+value that the change wrote, or a row that was deleted or created again. All conflicts are listed on standard error, the exit status is 1, and \
+nothing is changed. Elements of sets and maps are compared one by one, so the ports that were added to a bridge later stay. It is a conflict, \
+too, if a row that is not part of the revert would be deleted with its last reference, or if others refer weakly to a row that is to be deleted. \
+A row that is as it was before needs nothing. Ephemeral columns are not in the history and stay as they are. In a cluster name the commit by its \
+id: `HEAD` is the last commit in the member's file, which may miss the newest ones for a moment.
 
 Sequences of events do not come back: a program that saw the change may have acted on it. The revert is a commit like others, and can be reverted. \
 `log` says which servers can do this.";

@@ -1,8 +1,8 @@
 //! The transaction that undoes changes of the history: for each changed row, the row as it must
 //! become, or why that cannot be.
 //!
-//! A change is undone only where it still holds. A column has another value now, or a row is gone
-//! or there again: somebody has changed it since, and that is a [`Conflict`]. Elements of sets and
+//! A change is undone only where it still holds. A [`Conflict`] is a column that no longer has the
+//! value that the change wrote, or a row that was deleted or created again. Elements of sets and
 //! maps are judged one by one, so later additions to the same column are kept. A change that is
 //! undone already needs nothing. Pure: the rows of now are arguments, and the transaction has a
 //! `wait` for each, so it fails if one has changed meanwhile.

@@ -202,11 +202,8 @@ impl Disk {
             Some((token, snapshot)) => (Some(token), Some(snapshot)),
             None => (None, None),
         };
-        let refused_because = match is_installing {
-            true => Some(STORING),
-            false => self.refuse_snapshot(cx, index, servers.is_some(), refusal),
-        };
-        if let Some(reason) = refused_because {
+        let is_busy = is_installing || self.is_rewriting();
+        if let Some(reason) = self.refuse_snapshot(cx, index, servers.is_some(), is_busy, refusal) {
             if self.is_poisoned() && !self.is_rewriting() {
                 self.next_rewrite_ms = cx.now_ms + REWRITE_RETRY_MS;
             }
@@ -266,6 +263,7 @@ impl Disk {
         cx: &Context,
         index: Index,
         has_servers: bool,
+        is_busy: bool,
         refusal: Option<&'static str>,
     ) -> Option<&'static str> {
         if !self.file.is_recording {
@@ -279,7 +277,7 @@ impl Disk {
         if cx.has_failed() || matches!(self.file.trouble, Trouble::Failed { .. }) {
             return Some("cannot store a snapshot following failure");
         }
-        if self.is_rewriting() {
+        if is_busy {
             return Some(STORING);
         }
         // The log in memory does not yield entries that the file's snapshot includes. An older
