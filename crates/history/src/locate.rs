@@ -8,10 +8,11 @@ use std::cmp::Ordering;
 use corvid_engine::Database;
 
 use crate::ReadAt;
-use crate::commit::Commit;
+use crate::commit::{Commit, CommitId};
 use crate::commits::Limit;
 use crate::error::HistoryError;
 use crate::moment::Moment;
+use crate::records::Heading;
 use crate::scan::date_of;
 use crate::segment::Kind;
 use crate::timeline::{Position, Timeline};
@@ -183,23 +184,8 @@ impl<F: ReadAt> Timeline<F> {
         match index.identity.kind {
             Kind::Standalone => {
                 let number = index.records - index.transactions + count - 1;
-                let after = index.frames.partition_point(|frame| frame.record <= number);
-                // Of frames in which no record begins, the record's number is that of the next one.
-                let frames = index.frames[..after].iter().rev();
-                let frame = frames
-                    .filter(|frame| frame.records > 0)
-                    .find(|frame| frame.record <= number);
-                let start = frame.map_or((0, 0), |frame| {
-                    let first = u64::from(frame.first_record.unwrap_or(0));
-                    (frame.text_offset + first, frame.record)
-                });
-                let mut records = file.records_at(start, None)?;
-                while let Some(heading) = records.next().map_err(|error| file.error(error))? {
-                    position = Some((heading.number, heading.end));
-                    if heading.number >= number {
-                        break;
-                    }
-                }
+                let heading = self.record(part, number)?;
+                position = heading.map(|heading| (heading.number, heading.end));
             }
             Kind::Clustered => {
                 let mut commits = self.commits(part)?;
@@ -212,6 +198,31 @@ impl<F: ReadAt> Timeline<F> {
         let (place, end) =
             position.ok_or_else(|| file.error("it has fewer records than its index says"))?;
         Ok(Position { part, place, end })
+    }
+
+    /// The record of a number in a standalone file, or the last one before it.
+    fn record(&self, part: usize, number: u64) -> Result<Option<Heading>, HistoryError> {
+        let file = &self.parts()[part];
+        let index = file.index()?;
+        let after = index.frames.partition_point(|frame| frame.record <= number);
+        // Of frames in which no record begins, the record's number is that of the next one.
+        let frames = index.frames[..after].iter().rev();
+        let frame = frames
+            .filter(|frame| frame.records > 0)
+            .find(|frame| frame.record <= number);
+        let start = frame.map_or((0, 0), |frame| {
+            let first = u64::from(frame.first_record.unwrap_or(0));
+            (frame.text_offset + first, frame.record)
+        });
+        let mut found = None;
+        let mut records = file.records_at(start, None)?;
+        while let Some(heading) = records.next().map_err(|error| file.error(error))? {
+            found = Some(heading);
+            if heading.number >= number {
+                break;
+            }
+        }
+        Ok(found)
     }
 
     /// The last commit that is not later; `None` if all are.
@@ -323,12 +334,7 @@ impl<F: ReadAt> Timeline<F> {
     fn commit_named(&self, prefix: &str, shown: &str) -> Result<Option<Position>, HistoryError> {
         let mut found: Option<Position> = None;
         for part in (0..self.parts().len()).rev() {
-            let mut count = 0;
-            let in_part = self.last_commit(part, |commit| {
-                let is_it = commit.id.begins_with(prefix);
-                count += u32::from(is_it);
-                is_it
-            })?;
+            let (count, in_part) = self.named_in(part, prefix)?;
             if count > 1 || found.is_some() && in_part.is_some() {
                 let problem = format!("\"{shown}\" is the beginning of several commits' ids");
                 return Err(HistoryError::Moment(problem));
@@ -340,6 +346,49 @@ impl<F: ReadAt> Timeline<F> {
             }
         }
         Ok(found)
+    }
+
+    /// How many commits of a file have an id that begins with `prefix`, and the last of them.
+    fn named_in(
+        &self,
+        part: usize,
+        prefix: &str,
+    ) -> Result<(usize, Option<Position>), HistoryError> {
+        let mut count = 0;
+        let file = &self.parts()[part];
+        let numbers = file.transactions_named(prefix)?;
+        let limit = match (file.beginning()?.kind, self.limit(part)?) {
+            _ if numbers.as_ref().is_some_and(Vec::is_empty) => return Ok((0, None)),
+            (Kind::Standalone, Limit::Offset(end)) => Some(end),
+            (Kind::Standalone, _) => Some(u64::MAX),
+            // Whether an entry was superseded is known to a pass over the file only.
+            (Kind::Clustered, _) => None,
+        };
+        let (Some(numbers), Some(limit)) = (numbers, limit) else {
+            let last = self.last_commit(part, |commit| {
+                let is_it = commit.id.begins_with(prefix);
+                count += usize::from(is_it);
+                is_it
+            })?;
+            return Ok((count, last));
+        };
+        let index = file.index()?;
+        let mut last = None;
+        for number in numbers {
+            let number = index.records - index.transactions + number;
+            let heading = self.record(part, number)?;
+            let heading = heading.filter(|heading| heading.number == number);
+            let heading = heading.ok_or_else(|| file.error("a record of its index is missing"))?;
+            if CommitId::Hash(heading.sha1).begins_with(prefix) && heading.start < limit {
+                count += 1;
+                last = Some(Position {
+                    part,
+                    place: number,
+                    end: heading.end,
+                });
+            }
+        }
+        Ok((count, last))
     }
 
     fn nothing_at(

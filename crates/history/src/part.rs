@@ -5,6 +5,7 @@
 use std::cell::OnceCell;
 use std::fmt;
 
+use corvid_json::hex;
 use corvid_log::Magic;
 
 use crate::error::HistoryError;
@@ -243,6 +244,27 @@ impl<F: ReadAt> Part<F> {
             limit,
             is_checked,
         ))
+    }
+
+    /// The numbers of the transactions whose id may begin with `prefix`, counting from 0; `None` if
+    /// the file does not know without a pass over it.
+    ///
+    /// # Errors
+    /// The segment is damaged.
+    pub(crate) fn transactions_named(
+        &self,
+        prefix: &str,
+    ) -> Result<Option<Vec<u64>>, HistoryError> {
+        let (Form::Segment(segment), Some(digits)) = (&self.form, prefix.as_bytes().first_chunk())
+        else {
+            return Ok(None);
+        };
+        let Some([beginning]) = hex::bytes(&[*digits]) else {
+            return Ok(None);
+        };
+        segment
+            .find_ids(beginning)
+            .map_err(|error| self.error(error))
     }
 
     /// Checks everything: the checksums and hash of a segment, and the hash of each record.

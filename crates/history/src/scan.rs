@@ -5,7 +5,7 @@
 //! can occur in a string, because the quotes in a string are escaped; and tables and columns do not
 //! have names that begin with an underscore. So the first two are members of the record, or of the
 //! data of a cluster's entry. `"eid":` may be a column's name, but only in an entry that has data,
-//! which has a member `eid` as well.
+//! which has a member `eid` as well. If it occurs once, it is that member.
 //!
 //! Invariant: the state is bounded whatever the text is. Hashes are not checked: a text that was
 //! written by this server needs no check, and any other is checked when its records are applied.
@@ -13,21 +13,32 @@
 
 mod head;
 
-use corvid_json::{Number, Reader};
+use corvid_json::{Number, Reader, hex};
 use corvid_log::Magic;
 use corvid_log::commit_client::LAST_COMMITS;
 use corvid_log::decode::date_to_ms;
 use corvid_log::header::{Header, LINE_BYTES_MAX};
 use memchr::{memchr, memmem};
 
+use crate::commit::ID_DIGITS_MIN;
+
 pub(crate) use head::Head;
 
 /// Bytes after a needle that are needed: the digits of a date, the beginning of a comment.
 const AFTER_BYTES: usize = 64;
 
+/// Text between `"eid":` and the digits of the id, at most.
+const BEFORE_ID: &[u8] = b" \"";
+
 const DATE: &[u8] = b"\"_date\":";
 const COMMENT: &[u8] = b"\"_comment\":\"";
 const EID: &[u8] = b"\"eid\":";
+
+/// Bytes of the beginning of an id: as many as its shortest prefix that people may use.
+pub(crate) const ID_BEGINNING_BYTES: usize = ID_DIGITS_MIN / 2;
+
+/// The beginning of a commit's id.
+pub(crate) type IdBeginning = [u8; ID_BEGINNING_BYTES];
 
 /// A whole record.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -42,6 +53,8 @@ pub(crate) struct Seen {
     pub(crate) date_ms: Option<i64>,
     /// Its role in the file.
     pub(crate) role: Role,
+    /// How its id begins, if it is a transaction and the pass can tell.
+    pub(crate) id: Option<IdBeginning>,
 }
 
 /// The role of a record in its file.
@@ -83,9 +96,12 @@ enum State {
 /// The searches in one body.
 #[derive(Debug)]
 struct Searches {
+    /// The hash that the header line claims for the body.
+    sha1: [u8; 20],
     date: Search,
     comment: Search,
     eid: Search,
+    eids: Occurrences,
     /// The last bytes.
     end: Vec<u8>,
 }
@@ -172,7 +188,7 @@ impl Scan {
         let header = magic.and_then(|magic| Header::parse(&held[..held.len() - 1], magic).ok());
         self.magic = magic;
         self.state = match header {
-            Some(header) => State::Body(header.length, Box::new(Searches::new())),
+            Some(header) => State::Body(header.length, Box::new(Searches::new(header.sha1))),
             None => State::Broken,
         };
         &text[end + 1..]
@@ -194,6 +210,7 @@ impl Scan {
         searches.date.push(piece);
         if is_cluster {
             searches.eid.push(piece);
+            searches.eids.push(piece);
         } else if self.records <= 2 {
             searches.comment.push(piece);
             searches.keep_end(piece);
@@ -212,12 +229,18 @@ impl Scan {
             (_, false) => Role::Transaction,
         };
         self.has_contents |= role == Role::Contents;
+        let id = match (role, is_cluster) {
+            (Role::Transaction, true) => searches.entry_id(),
+            (Role::Transaction, false) => searches.sha1.first_chunk().copied(),
+            _ => None,
+        };
         report(Seen {
             number: self.records,
             start: self.good_end,
             end: self.offset,
             date_ms,
             role,
+            id,
         });
         self.records += 1;
         self.good_end = self.offset;
@@ -227,23 +250,34 @@ impl Scan {
 }
 
 impl Searches {
-    fn new() -> Searches {
+    fn new(sha1: [u8; 20]) -> Searches {
         Searches {
+            sha1,
             date: Search::new(DATE),
             comment: Search::new(COMMENT),
             eid: Search::new(EID),
+            eids: Occurrences::new(EID),
             end: Vec::new(),
         }
     }
-}
 
-impl Searches {
     fn keep_end(&mut self, piece: &[u8]) {
         const BYTES: usize = 3;
         self.end
             .extend_from_slice(&piece[piece.len().saturating_sub(BYTES)..]);
         let excess = self.end.len().saturating_sub(BYTES);
         self.end.drain(..excess);
+    }
+
+    /// How the id of an entry begins; `None` if a column may have the name of its member.
+    fn entry_id(&mut self) -> Option<IdBeginning> {
+        if self.eids.count != 1 {
+            return None;
+        }
+        let value = self.eid.finish()?;
+        let space = value.iter().position(|byte| !BEFORE_ID.contains(byte))?;
+        let digits = value[space..].first_chunk::<{ 2 * ID_BEGINNING_BYTES }>()?;
+        hex::bytes(&[*digits]).map(|[id]| id)
     }
 
     /// Whether the record names the last commits and has no row: it ends with its date. A client
@@ -298,6 +332,41 @@ impl Search {
             self.after = after(&self.tail, self.needle, 0);
         }
         self.after.as_deref()
+    }
+}
+
+/// Counts a needle in a body that comes in pieces.
+#[derive(Debug)]
+struct Occurrences {
+    needle: &'static [u8],
+    /// The end of what was searched, one byte shorter than the needle.
+    tail: Vec<u8>,
+    count: usize,
+}
+
+impl Occurrences {
+    fn new(needle: &'static [u8]) -> Occurrences {
+        Occurrences {
+            needle,
+            tail: Vec::new(),
+            count: 0,
+        }
+    }
+
+    fn push(&mut self, piece: &[u8]) {
+        let overlap = self.needle.len() - 1;
+        // Only what begins in the tail is counted here; the needle does not overlap itself.
+        self.tail
+            .extend_from_slice(&piece[..piece.len().min(overlap)]);
+        self.count += memmem::find_iter(&self.tail, self.needle).count();
+        self.count += memmem::find_iter(piece, self.needle).count();
+        if piece.len() >= overlap {
+            self.tail.clear();
+            self.tail.extend_from_slice(&piece[piece.len() - overlap..]);
+        } else {
+            let excess = self.tail.len().saturating_sub(overlap);
+            self.tail.drain(..excess);
+        }
     }
 }
 

@@ -2,7 +2,8 @@
 //!
 //! ```text
 //! [frame][frame] ... [frame]    zstd, each with its content size and checksum; 1 MiB of text each
-//! [skippable frame: index]      ignored by zstd, so "zstd -d" yields the database file
+//! [skippable frame: ids]        ignored by zstd, so "zstd -d" yields the database file
+//! [skippable frame: index]      likewise
 //! ```
 //!
 //! docs/reference/files.md has the index byte by byte. A frame ends where a record ends, unless a
@@ -14,11 +15,13 @@
 //! it is believed, and no more memory is used than [`FRAME_TEXT_MAX`] and the index take.
 
 mod frames;
+mod ids;
 mod index;
 mod text;
 mod writer;
 
 pub use frames::Frame;
+pub use ids::IdTable;
 pub use index::{Identity, Index, Kind, read_index};
 pub use text::Segment;
 pub use writer::SegmentWriter;

@@ -105,3 +105,44 @@ fn a_line_that_is_not_a_header_ends_the_records() {
         (0, None, true)
     );
 }
+
+#[test]
+fn ids_are_those_of_transactions_and_an_ambiguous_one_is_not_told() {
+    let text = file(
+        Magic::Standalone,
+        &[
+            "{}",
+            r#"{"_comment":"compacting database online"}"#,
+            "{\"a\":1}",
+        ],
+    );
+    for size in [1, 5, text.len()] {
+        let (seen, _) = scan(&text, size);
+        let ids: Vec<_> = seen.iter().map(|seen| seen.id).collect();
+        let sha1 = corvid_log::header::Header::of(b"{\"a\":1}\n").sha1;
+        assert_eq!(ids, [None, None, sha1.first_chunk().copied()], "{size}");
+    }
+    let eid = r#""eid":"5db740cf-0000-4000-8000-000000000000""#;
+    let text = file(
+        Magic::Clustered,
+        &[
+            "{}",
+            &format!(r#"{{"data":[null,{{}}],{eid},"index":2}}"#),
+            &format!(r#"{{{eid},"data":[null,{{"T":{{"r":{{"eid":5}}}}}}],"index":3}}"#),
+            r#"{"commit_index":3}"#,
+            r#"{"eid": "A0B1C2D3-0000-4000-8000-000000000000","data":[null,{}]}"#,
+        ],
+    );
+    for size in [1, 3, 4, 5, 6, 50, text.len()] {
+        let (seen, _) = scan(&text, size);
+        let ids: Vec<_> = seen.iter().map(|seen| seen.id).collect();
+        let expected = [
+            None,
+            Some([0x5d, 0xb7, 0x40, 0xcf]),
+            None,
+            None,
+            Some([0xa0, 0xb1, 0xc2, 0xd3]),
+        ];
+        assert_eq!(ids, expected, "{size}");
+    }
+}

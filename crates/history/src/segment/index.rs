@@ -5,13 +5,14 @@ use corvid_log::Magic;
 use sha1::{Digest, Sha1};
 
 use super::frames::{ENTRY_BYTES, Frame};
+use super::ids::IdTable;
 use super::{SegmentError, Summary};
 use crate::read_at::{ReadAt, read_exactly};
 use crate::scan::Head;
 
 /// The magic number of a skippable frame, and the length that follows it.
-const SKIPPABLE_MAGIC: u32 = 0x184D_2A5E;
-const SKIPPABLE_BYTES: usize = 8;
+pub(super) const SKIPPABLE_MAGIC: u32 = 0x184D_2A5E;
+pub(super) const SKIPPABLE_BYTES: usize = 8;
 
 /// The end of every segment.
 const END_MAGIC: &[u8; 8] = b"CRVDHIST";
@@ -69,6 +70,8 @@ pub struct Index {
     pub transactions: u64,
     /// Dates of the first and last record that has one, ms since the Unix epoch.
     pub dates_ms: Option<(i64, i64)>,
+    /// The table of the transactions' ids. A plain file has none.
+    pub ids: IdTable,
     /// Bytes of the segment, or of the plain file.
     pub bytes: u64,
 }
@@ -117,6 +120,11 @@ impl Index {
         }
     }
 
+    /// Where the table of ids begins in a segment: after the frames.
+    pub(super) fn ids_start(&self) -> u64 {
+        self.frames.last().map_or(0, |frame| frame.ends().0)
+    }
+
     /// Appends the index as a skippable frame, the last part of a segment.
     pub(super) fn write(&self, out: &mut Vec<u8>) -> Result<(), SegmentError> {
         let mut payload = Vec::with_capacity(self.frames.len() * ENTRY_BYTES + 256);
@@ -140,6 +148,8 @@ impl Index {
         payload.extend_from_slice(&first_ms.to_le_bytes());
         payload.extend_from_slice(&last_ms.to_le_bytes());
         payload.extend_from_slice(&self.text_sha1);
+        payload.extend_from_slice(&self.ids.entries.to_le_bytes());
+        payload.extend_from_slice(&self.ids.sha1);
         for id in [self.identity.cluster_id, self.identity.server_id] {
             payload.extend_from_slice(&id.unwrap_or(Uuid::ZERO).to_text());
         }
@@ -211,7 +221,10 @@ pub fn read_index(file: &(impl ReadAt + ?Sized)) -> Result<Index, SegmentError> 
         return Err(SegmentError::Index("beginning"));
     }
     let index = parse(payload, frames, bytes)?;
-    if index.frames.last().map_or(0, |frame| frame.ends().0) != start {
+    let end = index
+        .ids_start()
+        .checked_add(index.ids.bytes().unwrap_or(u64::MAX));
+    if end != Some(start) {
         return Err(SegmentError::Index("lengths of the frames"));
     }
     Ok(index)
@@ -234,6 +247,10 @@ fn parse(payload: &[u8], frames: u32, bytes: u64) -> Result<Index, SegmentError>
         [cursor.u64()?, cursor.u64()?, cursor.u64()?, cursor.u64()?];
     let (first_ms, last_ms) = (cursor.i64()?, cursor.i64()?);
     let text_sha1 = cursor.array()?;
+    let ids = IdTable {
+        entries: cursor.u64()?,
+        sha1: cursor.array()?,
+    };
     let [cluster_id, server_id] = [cursor.uuid()?, cursor.uuid()?];
     let identity = Identity {
         kind,
@@ -252,6 +269,9 @@ fn parse(payload: &[u8], frames: u32, bytes: u64) -> Result<Index, SegmentError>
     if record_end != records || transactions > records || records == 0 {
         return Err(SegmentError::Index("number of records"));
     }
+    if ids.entries != 0 && ids.entries != transactions {
+        return Err(SegmentError::Index("number of ids"));
+    }
     let undated = (first_ms, last_ms) == (i64::MAX, i64::MIN);
     Ok(Index {
         identity,
@@ -262,6 +282,7 @@ fn parse(payload: &[u8], frames: u32, bytes: u64) -> Result<Index, SegmentError>
         records,
         transactions,
         dates_ms: (!undated).then_some((first_ms, last_ms)),
+        ids,
         bytes,
     })
 }

@@ -138,6 +138,10 @@ fn every_cut_and_every_flipped_bit_is_noticed_or_ignored() {
         Ok::<_, SegmentError>(read == text)
     };
     assert_eq!(check(&segment), Ok(true));
+    assert_eq!(
+        Segment::open(&segment[..]).map(|it| it.index().ids.entries),
+        Ok(1)
+    );
     for length in 0..segment.len() {
         assert!(check(&segment[..length]).is_err(), "cut to {length}");
     }
@@ -151,4 +155,50 @@ fn every_cut_and_every_flipped_bit_is_noticed_or_ignored() {
             }
         }
     }
+}
+
+/// Counts what is read of a segment.
+struct Counted<'s> {
+    bytes: &'s [u8],
+    read: &'s std::cell::Cell<usize>,
+}
+
+impl ReadAt for Counted<'_> {
+    fn read_at(&self, room: &mut [u8], offset: u64) -> Result<usize, String> {
+        let got = self.bytes.read_at(room, offset)?;
+        self.read.set(self.read.get() + got);
+        Ok(got)
+    }
+
+    fn length(&self) -> Result<u64, String> {
+        self.bytes.length()
+    }
+}
+
+#[test]
+fn a_transaction_is_found_by_its_id_without_its_text() {
+    let text = text();
+    let (bytes, summary) = compress(&text, 100_000);
+    let read_bytes = std::cell::Cell::new(0);
+    let counted = Counted {
+        bytes: &bytes,
+        read: &read_bytes,
+    };
+    let segment = Segment::open(counted).expect("a segment");
+    let mut records =
+        crate::records::Records::new(&text, Magic::Standalone, (0, 0), text.len() as u64, false);
+    records.next().expect("the schema");
+    while let Some(heading) = records.next().expect("a record") {
+        let beginning = *heading.sha1.first_chunk().expect("long enough");
+        let found = segment.find_ids(beginning).expect("a table");
+        assert!(found.expect("a table").contains(&(heading.number - 1)));
+        if heading.number == 10 {
+            // The index, and ten times the table.
+            let index = 40 + 8 + 32 * segment.index().frames.len() + 200;
+            let tables = 10 * (8 + 4 * summary.transactions as usize);
+            let read = read_bytes.get();
+            assert!((tables..tables + index).contains(&read), "{read}");
+        }
+    }
+    assert_eq!(segment.find_ids(*b"none"), Ok(Some(Vec::new())));
 }

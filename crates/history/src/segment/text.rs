@@ -5,9 +5,11 @@ use std::cell::RefCell;
 use sha1::{Digest, Sha1};
 use zstd::bulk::Decompressor;
 
+use super::ids::Ids;
 use super::index::{Index, read_index};
 use super::{Frame, SegmentError};
 use crate::read_at::{ReadAt, read_exactly};
+use crate::scan::{IdBeginning, Scan};
 
 /// A segment whose text can be read. Holds one decompressed frame.
 pub struct Segment<F> {
@@ -81,22 +83,42 @@ impl<F: ReadAt> Segment<F> {
         Ok(got)
     }
 
-    /// Decompresses everything, and compares it with the hash in the index.
+    /// The numbers of the transactions whose id begins like this, counting from 0; `None` if the
+    /// segment has no table of ids.
+    ///
+    /// # Errors
+    /// Reading failed, or the table is damaged.
+    pub(crate) fn find_ids(&self, wanted: IdBeginning) -> Result<Option<Vec<u64>>, SegmentError> {
+        let ids = &self.index.ids;
+        if ids.entries == 0 {
+            return Ok((self.index.transactions == 0).then(Vec::new));
+        }
+        ids.find(&self.file, self.index.ids_start(), wanted)
+            .map(Some)
+    }
+
+    /// Decompresses everything, and compares it with the hash and the ids in the index.
     ///
     /// # Errors
     /// The segment is damaged.
     pub fn verify(&self) -> Result<(), SegmentError> {
         let mut hash = Sha1::new();
+        let mut scan = Scan::new();
+        let mut ids = Ids::new();
         let mut last = self.last.borrow_mut();
         for (number, frame) in self.index.frames.iter().enumerate() {
             last.read(&self.file, frame, number)?;
             hash.update(&last.text);
+            scan.push(&last.text, |seen| ids.add(&seen));
         }
-        if <[u8; 20]>::from(hash.finalize()) == self.index.text_sha1 {
-            Ok(())
-        } else {
-            Err(SegmentError::Text)
+        if <[u8; 20]>::from(hash.finalize()) != self.index.text_sha1 {
+            return Err(SegmentError::Text);
         }
+        if ids.table() != self.index.ids {
+            return Err(SegmentError::Index("ids of the transactions"));
+        }
+        // The entries themselves, whatever is wanted.
+        self.find_ids(IdBeginning::default()).map(drop)
     }
 }
 

@@ -5,6 +5,7 @@ use zstd::bulk::Compressor;
 use zstd::zstd_safe::CParameter;
 
 use super::frames::Frame;
+use super::ids::{IdTable, Ids};
 use super::index::{Identity, Index};
 use super::{FRAME_TEXT_BYTES, SegmentError, Summary};
 use crate::scan::{Role, Scan, Seen};
@@ -12,7 +13,7 @@ use crate::scan::{Role, Scan, Seen};
 /// zstd's level: its default. Higher ones gain little on such texts and take much longer.
 const LEVEL: i32 = 3;
 
-/// Compresses a text that comes in pieces. Holds one frame.
+/// Compresses a text that comes in pieces. Holds one frame, and 4 bytes for each transaction.
 pub struct SegmentWriter {
     compressor: Option<Compressor<'static>>,
     scan: Scan,
@@ -21,6 +22,7 @@ pub struct SegmentWriter {
     held: Vec<u8>,
     /// Records of which no frame knows yet.
     unassigned: Vec<(u64, Option<i64>)>,
+    ids: Ids,
     index: Index,
 }
 
@@ -48,6 +50,7 @@ impl SegmentWriter {
             hash: Sha1::new(),
             held: Vec::new(),
             unassigned: Vec::new(),
+            ids: Ids::new(),
             index: Index::empty(),
         }
     }
@@ -66,10 +69,14 @@ impl SegmentWriter {
             let SegmentWriter {
                 scan,
                 unassigned,
+                ids,
                 index,
                 ..
             } = self;
-            scan.push(piece, |seen| index.add(&seen, unassigned));
+            scan.push(piece, |seen| {
+                index.add(&seen, unassigned);
+                ids.add(&seen);
+            });
             if scan.records() == 0 && scan.is_broken() {
                 return Err(SegmentError::NotDatabase);
             }
@@ -96,7 +103,9 @@ impl SegmentWriter {
         self.index.identity = Identity::new(magic, self.scan.head());
         self.index.good_length = self.scan.good_end();
         self.index.text_sha1 = self.hash.finalize().into();
+        self.index.ids = self.ids.table();
         let before = out.len();
+        self.ids.write(out)?;
         self.index.write(out)?;
         self.index.bytes += (out.len() - before) as u64;
         Ok(self.index.summary())
@@ -132,6 +141,7 @@ impl Index {
             records: 0,
             transactions: 0,
             dates_ms: None,
+            ids: IdTable::default(),
             bytes: 0,
         }
     }
