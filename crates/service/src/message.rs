@@ -8,7 +8,7 @@ pub use crate::served_databases::DatabaseId;
 pub(crate) use control::database_removed;
 pub use control::{Control, ControlAnswer};
 pub(crate) use relay::RELAY_TERM;
-pub use relay::{LockClaim, LockNews, SourceChange, SourceNews, SourceRequest};
+pub use relay::{LockClaim, LockNews, SourceChange, SourceNews, SourceRequest, Withdrawal};
 
 use std::ops::Range;
 use std::sync::Arc;

@@ -28,14 +28,14 @@ pub enum SourceRequest {
         /// Why it does not fit.
         details: String,
     },
-    /// No client waits for this forwarded request any more. If it has not been sent to the source,
-    /// it never is, and its outcome is [`ForwardOutcome::Blocked`]. Otherwise its outcome follows
-    /// as usual.
+    /// A client needs the outcome of this forwarded request no more. If it has not been sent to the
+    /// source, it never is, and its outcome is [`ForwardOutcome::Blocked`]. If the source has it,
+    /// its outcome follows as usual.
     Withdraw {
         /// [`Forward::id`].
         id: Eid,
-        /// Ask the source to cancel the request.
-        cancels: bool,
+        /// Why.
+        why: Withdrawal,
     },
     /// Claim this lock at the source under this claim and no earlier one; `None`: release it. News
     /// follow as [`SourceNews::Lock`]. Takes effect after all earlier requests.
@@ -45,6 +45,18 @@ pub enum SourceRequest {
         /// The claim.
         claim: Option<LockClaim>,
     },
+}
+
+/// Why a client needs the outcome of a forwarded request no more.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Withdrawal {
+    /// It cancels the request, and waits for the outcome nevertheless.
+    Canceled,
+    /// It has gone.
+    Gone,
+    /// It has gone, and may send the transaction again, here or at another server: the source does
+    /// not cancel it.
+    GoneForNow,
 }
 
 /// From a relay's conversation with its source to the database.

@@ -4,6 +4,7 @@
 //! waiting (no monitored source) ---> sent ---> answered: the source's reply, unchanged
 //!    |                ^                |---> connection lost: "canceled"; may have been executed
 //!    |                |                |---> connection lost, server executes ids once: unresolved
+//!    |                |                |        |---> its client goes, or has gone: not sent again
 //!    |                +---- a server that executes ids once, which decides ------------+
 //!    |                                another server: "canceled" <---------------------+
 //!    +---> withdrawn: never sent
@@ -28,6 +29,7 @@ use corvid_session::{Client, Outcome, RequestId};
 
 use super::repetition::{ACCUSATIONS_MAX, REFUSED, Repetition};
 use super::source_locks::SourceLocks;
+use crate::message::Withdrawal;
 use crate::once::{self, CANCELED};
 
 /// A request that has been sent to the source.
@@ -46,6 +48,10 @@ struct Sent {
     losses: u32,
     /// How many of those closures this request was accused of.
     accusations: u32,
+    /// Its client has gone. It is not sent again: the client may have had its answer over another
+    /// relay since. If that was a refusal, no commit tells a new leader of a cluster of it, and the
+    /// late copy would be executed.
+    is_abandoned: bool,
 }
 
 /// Connections that the source may close while it has a request; then the request is canceled. It
@@ -193,6 +199,7 @@ impl Outcomes {
                 is_guarded,
                 losses: 0,
                 accusations: 0,
+                is_abandoned: false,
                 forward,
             };
             self.begin(request, sent);
@@ -227,13 +234,16 @@ impl Outcomes {
         &mut self,
         client: &mut Client,
         id: Eid,
-        cancels: bool,
+        why: Withdrawal,
         last: Index,
     ) -> Option<ForwardOutcome> {
         if let Some(request) = self.by_id.get(&id) {
-            if cancels {
+            if why != Withdrawal::GoneForNow {
                 // The request may be blocked at the source forever.
                 client.cancel_request(*request);
+            }
+            if let Some(sent) = self.sent.get_mut(request) {
+                sent.is_abandoned |= why != Withdrawal::Canceled;
             }
             return None;
         }
@@ -243,10 +253,13 @@ impl Outcomes {
             self.waiting.remove(at);
             return Some(ForwardOutcome::Blocked(last));
         }
-        let mut unresolved = self.unresolved.iter().filter(|_| cancels);
+        let mut unresolved = self.unresolved.iter();
         let at = unresolved.position(|sent| sent.forward.id == id)?;
         self.unresolved.remove(at);
-        Some(canceled(last))
+        Some(match why {
+            Withdrawal::GoneForNow => ForwardOutcome::Blocked(last),
+            Withdrawal::Gone | Withdrawal::Canceled => canceled(last),
+        })
     }
 
     /// The connection has ended; `is_by_source`: the source closed it. The session then ends its
@@ -309,6 +322,12 @@ impl Outcomes {
             }
             Outcome::Result(result) => ForwardOutcome::Unchanged(last, result.into()),
             Outcome::Error(error) => ForwardOutcome::Refused(last, error.into()),
+            // The client's next copy names the commit that the client had seen, so the source
+            // judges it as if this one had never been here.
+            Outcome::Lost if sent.is_abandoned && sent.forward.once.is_some() => {
+                ForwardOutcome::Blocked(last)
+            }
+            Outcome::Lost if sent.is_abandoned => canceled(last),
             Outcome::Lost if sent.accusations >= ACCUSATIONS_MAX => {
                 ForwardOutcome::Refused(last, Bytes::from_static(REFUSED))
             }

@@ -232,10 +232,8 @@ impl RelaySource {
                 self.unapplied.applied(self.last);
                 self.refuse(now_ms, &details);
             }
-            SourceRequest::Withdraw { id, cancels } => {
-                let outcome = self
-                    .outcomes
-                    .withdraw(&mut self.client, id, cancels, self.last);
+            SourceRequest::Withdraw { id, why } => {
+                let outcome = self.outcomes.withdraw(&mut self.client, id, why, self.last);
                 if let Some(outcome) = outcome {
                     self.decided(id, outcome);
                 }

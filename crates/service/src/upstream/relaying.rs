@@ -36,7 +36,7 @@ use super::steps::{Action, Reply, Steps, Task};
 use super::transaction_kind::TransactionKind;
 use crate::environment::Environment;
 use crate::job::Derived;
-use crate::message::{Completion, DatabaseMethod, Request, SourceRequest, ToDatabase};
+use crate::message::{Completion, DatabaseMethod, Request, SourceRequest, ToDatabase, Withdrawal};
 use crate::replies::Answer;
 
 /// Bytes of requests that wait for a source, with their cost besides their text; beyond that
@@ -45,8 +45,7 @@ const WAITING_BYTES_MAX: usize = 256 << 20;
 
 impl Forwarding {
     /// The client of forwarded requests has gone, or cancels one that may be waiting at the source,
-    /// by its id. Transactions that their client may ask for again are not canceled at the source
-    /// when it goes.
+    /// by its id.
     pub(super) fn withdraw_at_source(&mut self, session: SessionId, canceled: Option<&[u8]>) {
         if !self.is_relay() {
             return;
@@ -57,7 +56,11 @@ impl Forwarding {
         });
         let withdrawals = meant.map(|(request, id)| SourceRequest::Withdraw {
             id,
-            cancels: canceled.is_some() || request.once.is_none(),
+            why: match canceled {
+                Some(_) => Withdrawal::Canceled,
+                None if request.once.is_some() => Withdrawal::GoneForNow,
+                None => Withdrawal::Gone,
+            },
         });
         let withdrawals: Vec<_> = withdrawals.collect();
         for withdrawal in withdrawals {

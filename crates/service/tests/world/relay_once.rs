@@ -108,6 +108,64 @@ fn writes_that_are_sent_again_keep_their_order() {
 }
 
 #[test]
+fn a_write_of_a_client_that_has_gone_is_not_sent_again() {
+    let mut unsent = 0;
+    for seed in 0..SEEDS * 2 {
+        let (is_named, goes_first) = (seed % 2 == 0, seed % 4 < 2);
+        let mut tree = Tree::started_with_ids(seed, &[&[0]], true);
+        let after = last_commit(&mut tree.worlds[1]);
+        let client = tree.worlds[1].connect();
+        match is_named {
+            true => {
+                let params = once(&after, &insert("a"));
+                let params = params.replace(&format!("\"{after}\""), "null");
+                tree.worlds[1].ask(client, "1", "transact_once", &params);
+            }
+            false => tree.worlds[1].insert(client, "1", "A", "a"),
+        }
+        let sent = tree.relay(1).machine.session().metrics().bytes_sent;
+        while tree.relay(1).machine.session().metrics().bytes_sent == sent {
+            assert!(tree.step());
+        }
+        for _ in 0..seed % 5 {
+            tree.step();
+        }
+        for goes in [goes_first, !goes_first] {
+            match goes {
+                true => {
+                    tree.worlds[1].disconnect(client);
+                    // The relay notices it.
+                    while tree.worlds[1].step() {}
+                }
+                false => tree.cut(1),
+            }
+        }
+        // The source executes what it has read.
+        while tree.worlds[0].step() {}
+        let had = tree.worlds[0].contents("A").len();
+        tree.wait(30_000);
+        // It was executed over the old connection, or never.
+        assert_eq!(tree.worlds[0].contents("A").len(), had, "seed {seed}");
+        unsent += usize::from(had == 0);
+        // The client comes back.
+        if is_named {
+            let client = tree.worlds[1].connect();
+            tree.worlds[1].ask(client, "2", "transact_once", &once(&after, &insert("a")));
+            tree.wait(1000);
+            let text = tree.worlds[1].take(client);
+            assert!(
+                text.contains(r#""id":2,"result":[{"uuid""#),
+                "seed {seed}: {text}"
+            );
+            assert_eq!(tree.worlds[0].contents("A").len(), 1, "seed {seed}");
+        }
+        tree.check_equal();
+        tree.check_idle();
+    }
+    assert!(unsent > 10, "{unsent}");
+}
+
+#[test]
 fn another_relay_of_the_source_finds_out_what_became_of_a_write() {
     for seed in 0..SEEDS {
         // The third world finds the second one when the first is away.
