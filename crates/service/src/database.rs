@@ -157,6 +157,15 @@ impl DatabaseService {
         &self.database
     }
 
+    /// Checks that a server that reads this in the database's file, of which nothing is missing,
+    /// would know the last commits by their ids. For simulations.
+    ///
+    /// # Errors
+    /// How they differ.
+    pub fn check_recorded(&self, file: &RecordedCommits) -> Result<(), String> {
+        self.executor.once.check_recorded(file)
+    }
+
     /// The outputs of the inputs so far; the [`pump`](crate::pump) takes them.
     pub fn outputs(&mut self) -> &mut Outputs {
         &mut self.outputs

@@ -291,6 +291,32 @@ impl OnceTable {
         RecordedCommits::new(commits.collect(), self.numbering)
     }
 
+    /// Whether a restarted server would know the last commits by the ids that this one has given
+    /// them, if it read this in the file.
+    ///
+    /// # Errors
+    /// How they differ.
+    pub(crate) fn check_recorded(&self, file: &RecordedCommits) -> Result<(), String> {
+        let Some(numbering) = self.numbering else {
+            return Ok(());
+        };
+        if file.numbering() != Some(numbering) {
+            let there = file.numbering();
+            return Err(format!(
+                "records are numbered {numbering:?}, in the file {there:?}"
+            ));
+        }
+        // Those before the seed may have other ids in memory.
+        let since_seed = usize::try_from(numbering.next).unwrap_or(usize::MAX);
+        let here = self.commits.iter().rev().take(since_seed);
+        for (id, named) in here.zip(file.iter().rev()) {
+            if *id != named.id {
+                return Err(format!("a commit has id {id}, in the file {}", named.id));
+            }
+        }
+        Ok(())
+    }
+
     /// Whether the record of the next commit must name a seed, so that a restarted server knows the
     /// ids of this one and of later ones. `has_id`: its transaction has an id. Files of databases
     /// whose clients send none have no lines.

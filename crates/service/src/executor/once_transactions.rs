@@ -76,6 +76,14 @@ impl OnceState {
         self.table.recorded()
     }
 
+    /// Compares the ids of commits with those in the file.
+    ///
+    /// # Errors
+    /// How they differ.
+    pub(crate) fn check_recorded(&self, file: &RecordedCommits) -> Result<(), String> {
+        self.table.check_recorded(file)
+    }
+
     /// Whether the record of the next commit must name a seed for the ids of later ones.
     pub(crate) fn needs_seed(&self, has_id: bool) -> bool {
         self.table.needs_seed(has_id)

@@ -303,6 +303,11 @@ impl RecordedCommits {
         self.commits.drain(..excess);
     }
 
+    /// How the commits after them are numbered.
+    pub(crate) fn numbering(&self) -> Option<Numbering> {
+        self.numbering
+    }
+
     /// The commits, oldest first.
     pub(crate) fn iter(&self) -> impl DoubleEndedIterator<Item = &RecordedCommit> {
         self.commits.iter()

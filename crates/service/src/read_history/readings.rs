@@ -19,7 +19,7 @@ use corvid_log::cluster::Index;
 use corvid_monitor::SessionId;
 
 use super::request::{HistoryRequest, Query};
-use super::{READINGS_MAX, WAITING_MAX};
+use super::{READINGS_MAX, SESSION_READINGS_MAX, WAITING_MAX};
 use crate::served_databases::DatabaseId;
 
 /// The number of a reading. Numbers are not used again.
@@ -106,6 +106,13 @@ impl Readings {
         } = order;
         match request {
             HistoryRequest::Begin(query) => {
+                if self.readings_of(session) >= SESSION_READINGS_MAX {
+                    let details = format!(
+                        "this session has {SESSION_READINGS_MAX} readings of history already; continue one to its end, or stop it"
+                    );
+                    let error = WireError::new(Tag::ResourcesExhausted, details);
+                    return vec![Action::Answer(session, Err(error))];
+                }
                 let start = Start {
                     session,
                     name,
@@ -139,6 +146,15 @@ impl Readings {
                 Err(error) => vec![Action::Answer(session, Err(error))],
             },
         }
+    }
+
+    /// Readings of a session. One that ends is not the session's any more.
+    fn readings_of(&self, session: SessionId) -> usize {
+        let readings = self.readings.values();
+        let of_session = readings.filter(|reading| reading.session == session);
+        of_session
+            .filter(|reading| reading.stage != Stage::Ending)
+            .count()
     }
 
     /// The reading of this session and database that stands still.
@@ -357,6 +373,23 @@ mod tests {
         // Readings are not affected.
         assert_eq!(started(&readings.request(begin(4))), [3]);
         assert_eq!(started(&readings.ended(ReadingId(1)).1), [4]);
+    }
+
+    #[test]
+    fn a_session_has_no_more_readings_than_leave_room_for_others() {
+        let mut readings = Readings::default();
+        for id in [1, 2] {
+            assert_eq!(started(&readings.request(begin(7))), [id]);
+            assert!(readings.page(ReadingId(id)).is_some());
+        }
+        assert!(is_refusal(
+            &readings.request(begin(7)),
+            Tag::ResourcesExhausted
+        ));
+        assert_eq!(started(&readings.request(begin(8))), [3]);
+        let stop = order(7, 1, HistoryRequest::Stop(ReadingId(1)));
+        assert_eq!(readings.request(stop).len(), 2);
+        assert_eq!(started(&readings.request(begin(7))), [4]);
     }
 
     #[test]

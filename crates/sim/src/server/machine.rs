@@ -368,6 +368,11 @@ impl Machine {
         self.databases[&STORED].pump.service().database()
     }
 
+    /// Checks what the database's file says about its commits against what the database knows.
+    pub(crate) fn check_recorded(&self, file: &RecordedCommits) -> Result<(), String> {
+        self.databases[&STORED].pump.service().check_recorded(file)
+    }
+
     /// Whether the lock table says that a session owns a lock.
     pub(crate) fn owns(&self, session: SessionId, lock: &str) -> bool {
         let locks = self.locks.lock();

@@ -5,7 +5,10 @@ use std::collections::BTreeMap;
 use super::CrashRun;
 use crate::server::client::{Client, LOCKS};
 use crate::server::history::Observation;
+use crate::server::machine::SeededUuids;
+use crate::server::opening;
 use crate::server::workload::{Content, Txn};
+use crate::world::dice::Dice;
 use crate::world::disk::Troubles;
 
 /// Maximum number of steps until the run is idle, once nothing fails any longer.
@@ -84,6 +87,10 @@ impl CrashRun {
         let machine = self.machine.as_ref().expect("it is up");
         let database = machine.database();
         database.check_invariants()?;
+        let mut uuids = SeededUuids(Dice::new(1));
+        if let Ok(file) = opening::open(&self.disk.open(), self.hash_seed, &mut uuids) {
+            machine.check_recorded(&file.recorded)?;
+        }
         self.history
             .check(&Content::of(database), Observation::Alive)?;
         for (number, client) in self.clients.iter().enumerate() {
