@@ -23,11 +23,28 @@ use crate::open_file::OpenFile;
 /// database file.
 const FOLDER_MODE: u32 = 0o770;
 
+/// What the name of the folder has after that of the database file.
+pub(crate) const SUFFIX: &str = ".history";
+
 /// The folder with the history of a database file. It need not exist. Symbolic links are followed,
 /// because a second name must be on the file system of the file.
 #[must_use]
 pub fn folder_of(database: &Path) -> PathBuf {
-    with_suffix(&follow_links(database), ".history")
+    with_suffix(&follow_links(database), SUFFIX)
+}
+
+/// The names of all files in a folder; none without the folder. Other files than ours may lie
+/// there, for example copies that an operator made.
+pub(crate) fn names_in(folder: &Path) -> io::Result<Vec<String>> {
+    let entries = match std::fs::read_dir(folder) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
+        entries => entries?,
+    };
+    let mut names = Vec::new();
+    for entry in entries {
+        names.extend(entry?.file_name().into_string());
+    }
+    Ok(names)
 }
 
 /// The history folder of one database file.
@@ -93,20 +110,8 @@ impl HistoryFolder for Folder {
     type Handle = Handle;
 
     fn list(&self) -> Result<Vec<HistoryName>, Fault> {
-        let entries = match std::fs::read_dir(self.path()) {
-            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
-            entries => shown(entries)?,
-        };
-        let mut names = Vec::new();
-        for entry in entries {
-            // Other files may lie there, for example copies that an operator made.
-            if let Some(name) = shown(entry)?.file_name().to_str()
-                && let Ok(name) = name.parse()
-            {
-                names.push(name);
-            }
-        }
-        Ok(names)
+        let names = shown(names_in(&self.path()))?.into_iter();
+        Ok(names.filter_map(|name| name.parse().ok()).collect())
     }
 
     fn holds(&self, name: HistoryName) -> bool {

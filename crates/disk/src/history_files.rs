@@ -6,14 +6,14 @@
 //! crate `history`, which this one does not know.
 
 use std::cell::Cell;
-use std::fs::{self, File};
+use std::fs::File;
 use std::io;
 use std::os::unix::fs::{FileExt, MetadataExt};
 use std::path::{Path, PathBuf};
 
 use corvid_net::errno;
 
-use crate::history::folder_of;
+use crate::history::{SUFFIX, folder_of, names_in};
 use crate::lockfile::follow_links;
 use crate::open_file::OpenFile;
 
@@ -107,7 +107,7 @@ impl HistoryFiles {
     /// It cannot be opened.
     pub fn present(&self) -> Result<Option<HistoryFile>, String> {
         let opened = self.open_file(&self.present)?;
-        let identity = opened.as_ref().and_then(|file| identity(&file.0));
+        let identity = opened.as_ref().map(|file| identity(&file.0)).transpose()?;
         self.opened.set(identity);
         Ok(opened)
     }
@@ -117,17 +117,7 @@ impl HistoryFiles {
     /// # Errors
     /// The folder cannot be read.
     pub fn list(&self) -> Result<Vec<String>, String> {
-        let entries = match fs::read_dir(&self.folder) {
-            Ok(entries) => entries,
-            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
-            Err(error) => return Err(errno::text(&error)),
-        };
-        let mut names = Vec::new();
-        for entry in entries {
-            let entry = entry.map_err(|error| errno::text(&error))?;
-            names.extend(entry.file_name().into_string());
-        }
-        Ok(names)
+        names_in(&self.folder).map_err(|error| errno::text(&error))
     }
 
     /// Opens a file of the folder.
@@ -138,8 +128,7 @@ impl HistoryFiles {
         let Some(file) = self.open_file(&self.path(name))? else {
             return Ok(OpenedFile::Gone);
         };
-        let identity = identity(&file.0);
-        if identity.is_some() && identity == self.opened.get() {
+        if self.opened.get() == Some(identity(&file.0)?) {
             return Ok(OpenedFile::Present);
         }
         Ok(OpenedFile::Open(file))
@@ -149,7 +138,7 @@ impl HistoryFiles {
     #[must_use]
     pub fn shown(&self, name: Option<&str>) -> String {
         match name {
-            Some(name) => format!("{}.history/{name}", self.shown),
+            Some(name) => format!("{}{SUFFIX}/{name}", self.shown),
             None => self.shown.clone(),
         }
     }
@@ -172,13 +161,16 @@ impl HistoryFiles {
     }
 }
 
-fn identity(file: &File) -> Option<(u64, u64)> {
-    let data = file.metadata().ok()?;
-    Some((data.dev(), data.ino()))
+/// The device and inode of a file.
+fn identity(file: &File) -> Result<(u64, u64), String> {
+    let data = file.metadata().map_err(|error| errno::text(&error))?;
+    Ok((data.dev(), data.ino()))
 }
 
 #[cfg(test)]
 mod tests {
+    use std::fs;
+
     use super::*;
 
     #[test]
