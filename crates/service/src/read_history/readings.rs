@@ -11,6 +11,8 @@
 //! Invariants:
 //! - A reading counts until its thread has ended, because its memory does.
 //! - A working reading has a session that waits for its answer; no other reading has.
+//! - A session whose reading stands still does not wait for others to end: it could not go on with
+//!   its own meanwhile, and sessions could wait for each other.
 
 use std::collections::{BTreeMap, VecDeque};
 
@@ -106,10 +108,7 @@ impl Readings {
         } = order;
         match request {
             HistoryRequest::Begin(query) => {
-                if self.readings_of(session) >= SESSION_READINGS_MAX {
-                    let details = format!(
-                        "this session has {SESSION_READINGS_MAX} readings of history already; continue one to its end, or stop it"
-                    );
+                if let Some(details) = self.refusal(session, &query, database) {
                     let error = WireError::new(Tag::ResourcesExhausted, details);
                     return vec![Action::Answer(session, Err(error))];
                 }
@@ -148,6 +147,19 @@ impl Readings {
         }
     }
 
+    /// Why a session may not begin a reading.
+    fn refusal(&self, session: SessionId, query: &Query, database: DatabaseId) -> Option<String> {
+        if self.readings_of(session) >= SESSION_READINGS_MAX {
+            return Some(format!(
+                "this session has {SESSION_READINGS_MAX} readings of history already; continue one to its end, or stop it"
+            ));
+        }
+        let waits = self.would_wait_for_itself(session, query, database);
+        waits.then(|| {
+            "another reading of history of this session stands still, so this one cannot wait for room; end that one first, or try again later".to_owned()
+        })
+    }
+
     /// Readings of a session. One that ends is not the session's any more.
     fn readings_of(&self, session: SessionId) -> usize {
         let readings = self.readings.values();
@@ -180,7 +192,7 @@ impl Readings {
     fn start_waiting(&mut self) -> Vec<Action> {
         let mut actions = Vec::new();
         for (database, start) in std::mem::take(&mut self.waiting) {
-            if !self.has_room(&start.query, database) {
+            if !self.has_room(&start.query, database, |_| true) {
                 self.waiting.push_back((database, start));
                 continue;
             }
@@ -198,8 +210,27 @@ impl Readings {
         actions
     }
 
-    fn has_room(&self, query: &Query, database: DatabaseId) -> bool {
-        let readings = self.readings.values();
+    /// Whether a session with a reading that stands still would wait. Threads that are ending are
+    /// not waited for long.
+    fn would_wait_for_itself(
+        &self,
+        session: SessionId,
+        query: &Query,
+        database: DatabaseId,
+    ) -> bool {
+        let mut readings = self.readings.values();
+        readings.any(|reading| reading.session == session && reading.stage == Stage::Idle)
+            && !self.has_room(query, database, |reading| reading.stage != Stage::Ending)
+    }
+
+    /// Whether a query may begin, as far as the readings count.
+    fn has_room(
+        &self,
+        query: &Query,
+        database: DatabaseId,
+        counts: impl Fn(&Reading) -> bool,
+    ) -> bool {
+        let readings = self.readings.values().filter(|reading| counts(reading));
         if is_state(query) {
             let mut readings = readings;
             return !readings.any(|reading| reading.is_state && reading.database == database);
@@ -403,6 +434,29 @@ mod tests {
             &readings.request(begin(99)),
             Tag::ResourcesExhausted
         ));
+    }
+
+    #[test]
+    fn a_session_does_not_wait_for_itself() {
+        let mut readings = Readings::default();
+        for number in 1..=READINGS_MAX as u64 {
+            assert_eq!(started(&readings.request(begin(7))), [number]);
+            assert!(readings.page(ReadingId(number)).is_some());
+        }
+        let refused = readings.request(begin(7));
+        assert!(is_refusal(&refused, Tag::ResourcesExhausted));
+        assert!(readings.request(begin(8)).is_empty(), "another one waits");
+        // The other kind has room.
+        assert_eq!(started(&readings.request(select(7, 1))), [5]);
+        // It has begun with a page, as a difference does.
+        assert!(readings.page(ReadingId(5)).is_some());
+        let refused = readings.request(select(7, 1));
+        assert!(is_refusal(&refused, Tag::ResourcesExhausted));
+        // A thread that is ending makes room without anybody's doing.
+        let stop = order(7, 1, HistoryRequest::Stop(ReadingId(5)));
+        assert_eq!(readings.request(stop).len(), 2);
+        assert!(readings.request(select(7, 1)).is_empty(), "it waits");
+        assert_eq!(started(&readings.ended(ReadingId(5)).1), [6]);
     }
 
     #[test]
