@@ -177,8 +177,8 @@ impl Client {
     /// Reads the history of the database from the server, as `ovsdb-client log` does. Waits for the
     /// contents first. `line` gets each line, one of the JSON objects that `ovsdb-tool --json`
     /// prints; a break ends the reading. Local times need a zone. A part that is missing, such as a
-    /// file, is logged as a warning. After a timeout the server keeps the reading, one of few, for
-    /// up to a minute.
+    /// file, is logged as a warning. A reading that ends early ends at the server too, which does
+    /// few at a time.
     ///
     /// ```no_run
     /// # fn run(mut client: corvid_driver::blocking::Client) -> Result<(), corvid_driver::Error> {
@@ -195,8 +195,8 @@ impl Client {
     /// ```
     ///
     /// # Errors
-    /// [`Error::HistoryUnsupported`], [`Error::HistoryRefused`] and [`Error::HistoryLost`];
-    /// otherwise those of [`Client::wait_until`].
+    /// [`Error::HistoryQuestion`], [`Error::HistoryUnsupported`], [`Error::HistoryRefused`] and
+    /// [`Error::HistoryLost`]; otherwise those of [`Client::wait_until`].
     pub fn read_history(
         &mut self,
         question: &HistoryQuestion,
@@ -217,7 +217,6 @@ impl Client {
         operations: &str,
         timeout: Option<Duration>,
     ) -> Result<Vec<u8>, Error> {
-        let operations = operations.as_bytes();
         block(history::select_at(
             &mut self.within(timeout),
             moment,

@@ -25,6 +25,11 @@ pub(crate) trait Front {
     /// next wait.
     fn change<T>(&mut self, act: impl FnOnce(&mut polled::Client) -> T) -> T;
 
+    /// Sends requests without a wait, because the call ends.
+    fn flush(&mut self) {
+        self.change(polled::Client::flush);
+    }
+
     /// Waits until `found` returns a value. The front calls it after every change.
     async fn wait<T>(
         &mut self,

@@ -3,6 +3,7 @@
 use std::io;
 
 use corvid_idl::{FetchError, Idl, Misuse, Refused, Status};
+use corvid_session::history::WrongQuestion;
 use thiserror::Error;
 
 use crate::failure::Failure;
@@ -51,6 +52,9 @@ pub enum Error {
     /// The server refused to read history. Carries its error as JSON.
     #[error("history refused: {0}")]
     HistoryRefused(String),
+    /// Every server would refuse the question about history. Nothing was sent.
+    #[error(transparent)]
+    HistoryQuestion(#[from] WrongQuestion),
     /// The operations of a query are not a JSON array. Nothing was sent.
     #[error("the operations are not a JSON array")]
     NotOperations,

@@ -65,10 +65,11 @@ pub use corvid_net::fork;
 pub use corvid_net::tls::Credentials;
 #[cfg(feature = "tls")]
 pub use corvid_net::tls::{Authority, Settings};
-pub use corvid_session::history::Question as HistoryQuestion;
+pub use corvid_session::history::{Question as HistoryQuestion, WrongQuestion};
 pub use corvid_session::{Failure as ServerFailure, Missing, ServerStatus};
 pub use error::Error;
 pub use failure::{Failure, Reason};
+pub use history::{HistoryPage, HistoryReading, HistorySelection};
 pub use log_queue::{LogQueue, QueuedMessage};
 pub use logging::{OUTAGE_TARGET, TARGET as LOG_TARGET};
 pub use remotes::RemoteError;

@@ -417,6 +417,15 @@ impl Client {
         }
     }
 
+    /// Sends requests as far as the connection takes them, for a program that does not go on to
+    /// wait. [`Client::run`] does so too.
+    pub fn flush(&mut self) {
+        if !self.transport.is_foreign() {
+            self.carry_out();
+            self.transport.flush();
+        }
+    }
+
     /// Works like [`Client::wait`], for the fronts of this crate, which poll the descriptor
     /// themselves.
     pub(crate) fn wanted(&mut self) -> Wanted<'_> {

@@ -338,7 +338,6 @@ impl Client {
         operations: &str,
         timeout: Option<Duration>,
     ) -> Result<Vec<u8>, Error> {
-        let operations = operations.as_bytes();
         block(history::select_at(
             &mut self.within(timeout)?,
             moment,
@@ -361,6 +360,10 @@ impl Front for Timed<'_> {
 
     fn change<T>(&mut self, act: impl FnOnce(&mut polled::Client) -> T) -> T {
         self.client.change(act)
+    }
+
+    fn flush(&mut self) {
+        // The client's thread does all input and output, and each change wakes it.
     }
 
     async fn wait<T>(

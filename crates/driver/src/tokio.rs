@@ -159,7 +159,7 @@ impl Client {
     /// # Errors
     /// Those of [`crate::blocking::Client::select_at`], except for the time limit.
     pub async fn select_at(&mut self, moment: &str, operations: &str) -> Result<Vec<u8>, Error> {
-        history::select_at(self, moment, operations.as_bytes()).await
+        history::select_at(self, moment, operations).await
     }
 }
 

@@ -266,6 +266,22 @@ impl Transport {
         }
     }
 
+    /// Writes what can be written without waiting. The next [`Transport::step`] reports a failure,
+    /// and output that has waited for the peer.
+    pub fn flush(&mut self) {
+        if self.has_waited || self.is_foreign() {
+            return;
+        }
+        match std::mem::replace(&mut self.state, State::Idle) {
+            State::Open(mut stream) => {
+                // A broken connection stays broken.
+                let _ = self.write(&mut stream);
+                self.state = State::Open(stream);
+            }
+            other => self.state = other,
+        }
+    }
+
     fn listen(&mut self, listener: Listener, is_told: bool) -> Option<TransportEvent> {
         let accepted = if is_told { listener.accept() } else { Ok(None) };
         match accepted {

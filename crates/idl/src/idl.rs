@@ -15,7 +15,7 @@ mod fetching;
 mod reading;
 mod transacting;
 
-pub use asking::ASKED_MAX;
+pub use asking::{ASKED_MAX, Undo};
 
 use std::collections::BTreeMap;
 
@@ -274,8 +274,8 @@ impl Idl {
             };
             self.fetches.ended(&fetch, outcome);
             self.replica.seqno += 1;
-        } else if let Some(answer) = self.asked.get_mut(&request) {
-            *answer = Some(outcome);
+        } else {
+            self.take_in(request, outcome);
         }
     }
 }

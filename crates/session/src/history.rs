@@ -5,6 +5,49 @@
 //! Nothing here knows what a line says: `corvid-history` writes lines, programs read them.
 
 use corvid_json::{Kind, Number, Object, Reader, Value};
+use thiserror::Error;
+
+/// The members of each reading, besides `read`: those that it needs, then those that it may have.
+const READINGS: [(&str, &[&str], &[&str]); 4] = [
+    ("files", &[], &[]),
+    (
+        "log",
+        &[],
+        &[
+            "table", "row", "column", "client", "since", "until", "newest",
+        ],
+    ),
+    ("diff", &["from", "to"], &["table", "row", "column"]),
+    ("schema", &["at"], &[]),
+];
+
+/// Why every server would refuse a question.
+#[derive(Debug, Clone, PartialEq, Eq, Error)]
+#[non_exhaustive]
+pub enum WrongQuestion {
+    /// There is no such reading.
+    #[error("history has no {0:?}: read files, log, diff or schema")]
+    Unknown(String),
+    /// The reading does not have this member.
+    #[error("a reading of {read:?} takes no {member:?}")]
+    Misplaced {
+        /// The reading.
+        read: &'static str,
+        /// The member.
+        member: String,
+    },
+    /// The reading needs this member.
+    #[error("a reading of {read:?} needs {member:?}")]
+    Missing {
+        /// The reading.
+        read: &'static str,
+        /// The member.
+        member: &'static str,
+    },
+    /// The number of commits is 0.
+    #[error("\"newest\" must be at least 1")]
+    NoCommits,
+}
 
 /// The part of a database's history that a client asks for: the second parameter of `read_history`.
 ///
@@ -96,6 +139,52 @@ impl Question {
     pub fn newest(self, count: usize) -> Question {
         let count = i64::try_from(count).unwrap_or(i64::MAX);
         self.with("newest", Value::Integer(count))
+    }
+
+    /// A question by the name of its reading. For bindings, whose programs name reading and
+    /// members; [`Question::check`] tells whether they fit.
+    #[must_use]
+    pub fn named(read: &str) -> Question {
+        Question::read(read)
+    }
+
+    /// Adds a member that is a text, by its name.
+    #[must_use]
+    pub fn member(self, name: &str, text: &str) -> Question {
+        self.text(name, text)
+    }
+
+    /// Whether its members are those of its reading: a `since` of a difference, for example, would
+    /// be refused by every server.
+    ///
+    /// # Errors
+    /// They are not.
+    pub fn check(&self) -> Result<(), WrongQuestion> {
+        let find = |name: &str| {
+            let mut members = self.0.iter();
+            members.find(|(member, _)| -> bool { AsRef::<[u8]>::as_ref(member) == name.as_bytes() })
+        };
+        let read = find("read").and_then(|(_, value)| value.as_str());
+        let read = read.unwrap_or_default();
+        let known = READINGS.iter().find(|(name, ..)| *name == read);
+        let Some((read, needed, possible)) = known else {
+            return Err(WrongQuestion::Unknown(read.to_owned()));
+        };
+        if let Some(member) = needed.iter().find(|name| find(name).is_none()) {
+            return Err(WrongQuestion::Missing { read, member });
+        }
+        for member in self.0.keys() {
+            let member = String::from_utf8_lossy(member);
+            let member: &str = &member;
+            if member != "read" && !needed.contains(&member) && !possible.contains(&member) {
+                let member = member.to_owned();
+                return Err(WrongQuestion::Misplaced { read, member });
+            }
+        }
+        match find("newest").and_then(|(_, value)| value.as_integer()) {
+            Some(count) if count < 1 => Err(WrongQuestion::NoCommits),
+            _ => Ok(()),
+        }
     }
 
     /// The parameters of `read_history` for a database, as JSON.
@@ -256,11 +345,69 @@ mod tests {
         ] {
             assert_eq!(text(question), format!(r#"["D",{members}]"#));
         }
+        let named = Question::named("log").member("since", "-2h");
+        assert_eq!(named, Question::log().since("-2h"));
         let select = |operations: &[u8]| select_params("D", "-2h", operations);
         assert_eq!(select(b"[{}, {}]"), Some(br#"["D","-2h",{},{}]"#.to_vec()));
         assert_eq!(select(b"[]"), Some(br#"["D","-2h"]"#.to_vec()));
         for wrong in ["", "{}", "[{}", "{},{}"] {
             assert_eq!(select(wrong.as_bytes()), None, "{wrong}");
+        }
+    }
+
+    #[test]
+    fn members_of_another_reading_are_refused() {
+        let right = [
+            Question::files(),
+            Question::log().table("T").row("5").column("c").client("x"),
+            Question::log().since("-2h").until("HEAD").newest(1),
+            Question::diff("HEAD~1", "HEAD")
+                .table("T")
+                .row("5")
+                .column("c"),
+            Question::schema("HEAD"),
+        ];
+        for question in right {
+            assert_eq!(question.check(), Ok(()), "{question:?}");
+        }
+        let wrong = [
+            (
+                Question::diff("HEAD~1", "HEAD").since("-2h"),
+                r#"a reading of "diff" takes no "since""#,
+            ),
+            (
+                Question::schema("HEAD").until("-2h"),
+                r#"a reading of "schema" takes no "until""#,
+            ),
+            (
+                Question::files().newest(1),
+                r#"a reading of "files" takes no "newest""#,
+            ),
+            (
+                Question::log().member("from", "-2h"),
+                r#"a reading of "log" takes no "from""#,
+            ),
+            (
+                Question::named("diff").member("from", "-2h"),
+                r#"a reading of "diff" needs "to""#,
+            ),
+            (
+                Question::named("schema"),
+                r#"a reading of "schema" needs "at""#,
+            ),
+            (Question::log().newest(0), r#""newest" must be at least 1"#),
+            (
+                Question::named("rows"),
+                r#"history has no "rows": read files, log, diff or schema"#,
+            ),
+            (
+                Question::next(7),
+                r#"history has no "": read files, log, diff or schema"#,
+            ),
+        ];
+        for (question, text) in wrong {
+            let error = question.check().expect_err(text);
+            assert_eq!(error.to_string(), text);
         }
     }
 }

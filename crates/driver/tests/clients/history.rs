@@ -1,15 +1,21 @@
 //! The history of the database, read from the server.
 
+use std::fs;
 use std::ops::ControlFlow;
+use std::panic::{self, AssertUnwindSafe};
+use std::thread;
+use std::time::{Duration, Instant};
 
 use corvid_driver::blocking::Client;
-use corvid_driver::{Error, HistoryQuestion, shared};
+use corvid_driver::{Error, HistoryPage, HistoryQuestion, HistoryReading, SessionState};
+use corvid_driver::{polled, shared};
 use corvid_session::Outcome;
-use corvid_tests::server::Implementation;
+use corvid_tests::server::{Implementation, Server};
 
 use crate::fixture::{TIMEOUT, class, insert, on_each, remote, server};
 
-const SELECT: &str = r#"[{"op":"select","table":"keeper","where":[],"columns":["name"]}]"#;
+pub(crate) const SELECT: &str =
+    r#"[{"op":"select","table":"keeper","where":[],"columns":["name"]}]"#;
 
 fn lines(client: &mut Client, question: &HistoryQuestion) -> Result<Vec<String>, Error> {
     let mut lines = Vec::new();
@@ -50,6 +56,12 @@ fn history_is_read_from_servers_that_offer_it() {
         assert_eq!(last, log[2..]);
         let schema = lines(&mut client, &HistoryQuestion::schema("HEAD")).expect("a schema");
         assert!(schema[0].contains(r#""name":"zoo""#), "{schema:?}");
+        let wrong = lines(&mut client, &HistoryQuestion::files().since("-2h"));
+        let Err(Error::HistoryQuestion(wrong)) = wrong else {
+            panic!("{wrong:?}");
+        };
+        let text = r#"a reading of "files" takes no "since""#;
+        assert_eq!(wrong.to_string(), text);
         let wrong = client.select_at("HEAD", "{},", TIMEOUT);
         assert!(matches!(wrong, Err(Error::NotOperations)), "{wrong:?}");
         let then = client.select_at("HEAD~2", SELECT, TIMEOUT).expect("rows");
@@ -84,6 +96,108 @@ fn history_is_read_from_servers_that_offer_it() {
             3
         );
     });
+}
+
+/// Fills the table with rows whose log does not fit into one page.
+fn fill(client: &mut Client) {
+    for number in 0..3 {
+        insert(client, &format!("{number}{}", "x".repeat(200 * 1024)));
+    }
+}
+
+fn readings(server: &Server) -> usize {
+    let tasks = format!("/proc/{}/task", server.pid());
+    let tasks = fs::read_dir(tasks).expect("the server's threads");
+    let names = tasks.filter_map(|task| fs::read_to_string(task.ok()?.path().join("comm")).ok());
+    names
+        .filter(|name| name.starts_with("history-read"))
+        .count()
+}
+
+/// Waits until the server does nothing of this kind.
+pub(crate) fn wait_for_no_reading(server: &Server) {
+    let begun = Instant::now();
+    while readings(server) > 0 {
+        assert!(begun.elapsed() < Duration::from_secs(30), "a reading stays");
+        thread::sleep(Duration::from_millis(10));
+    }
+}
+
+#[test]
+fn a_reading_that_is_not_wanted_any_more_ends_at_the_server() {
+    let server = server(Implementation::Corvid, &[]);
+    let remote = remote(&server);
+    let mut client = Client::connect(class(), &remote).expect("a client");
+    client.wait_for_contents(TIMEOUT).expect("contents");
+    fill(&mut client);
+    // More than a server does at a time.
+    for _ in 0..6 {
+        let mut count = 0;
+        let read = client.read_history(&HistoryQuestion::log(), TIMEOUT, |_| {
+            count += 1;
+            ControlFlow::Break(())
+        });
+        read.expect("the beginning");
+        assert_eq!(count, 1, "{}", readings(&server));
+    }
+    wait_for_no_reading(&server);
+
+    let shared = shared::Client::connect(class(), &remote).expect("a client");
+    shared.wait_for_contents(TIMEOUT).expect("contents");
+    let panic = panic::catch_unwind(AssertUnwindSafe(|| {
+        shared.read_history(&HistoryQuestion::log(), TIMEOUT, |_| panic!("a mistake"))
+    }));
+    assert!(panic.is_err());
+    wait_for_no_reading(&server);
+}
+
+#[test]
+fn a_reading_ends_with_its_connection() {
+    let server = server(Implementation::Corvid, &[]);
+    let remote = remote(&server);
+    let mut client = Client::connect(class(), &remote).expect("a client");
+    client.wait_for_contents(TIMEOUT).expect("contents");
+    fill(&mut client);
+    let log = HistoryQuestion::log();
+    let mut reading = polled::Client::read_history(&client, &log).expect("a question");
+    let mut lines = 0;
+    while lines == 0 {
+        lines = next_page(&mut client, &mut reading)
+            .expect("a page")
+            .lines
+            .len();
+    }
+    assert!(lines < 3 && !reading.is_over(), "{lines}");
+    let before = client.session().seqno;
+    client.reconnect();
+    let is_new = |session: &SessionState| session.seqno > before + 1 && session.is_synced;
+    client.wait_for_session(TIMEOUT, is_new).expect("again");
+    let lost = next_page(&mut client, &mut reading);
+    assert!(matches!(lost, Err(Error::HistoryLost)), "{lost:?}");
+    assert!(reading.is_over());
+
+    let mut reading = polled::Client::read_history(&client, &log).expect("a question");
+    let mut lines = 0;
+    while !reading.is_over() {
+        let page = next_page(&mut client, &mut reading).expect("a page");
+        lines += page.lines.len();
+        assert!((0.0..=1.0).contains(&page.done));
+    }
+    assert_eq!(lines, 3);
+}
+
+/// Waits for the next page, as a program with a loop of its own does.
+fn next_page(client: &mut Client, reading: &mut HistoryReading) -> Result<HistoryPage, Error> {
+    let begun = Instant::now();
+    loop {
+        client.run().expect("no transaction");
+        if let Some(page) = reading.take(client)? {
+            return Ok(page);
+        }
+        assert!(begun.elapsed() < Duration::from_secs(30), "no page comes");
+        let _ = client.wait();
+        thread::sleep(Duration::from_millis(1));
+    }
 }
 
 #[test]
