@@ -43,6 +43,9 @@
 // Structs that the caller allocates begin with their size, which these set.
 #define CORVID_WAIT_INIT {sizeof(struct corvid_wait), -1, 0, -1}
 #define CORVID_SESSION_INIT {sizeof(struct corvid_session), false, false, false, false, 0, 0}
+#define CORVID_HISTORY_QUESTION_INIT(READ) \
+  {sizeof(struct corvid_history_question), (READ), 0, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL}
+#define CORVID_HISTORY_PROGRESS_INIT {sizeof(struct corvid_history_progress), 0, 0}
 #define CORVID_CLAUSE(COLUMN, FUNCTION, KEYS, VALUES, COUNT) \
   {sizeof(struct corvid_clause), (COLUMN), (FUNCTION), (KEYS), (VALUES), (COUNT)}
 #define CORVID_KEY_PART(KEYS, VALUES, COUNT) \
@@ -352,6 +355,35 @@ typedef enum corvid_notation {
   CORVID_NOTATION_JSON = 2,
 } corvid_notation;
 
+// The part of the history that a reading reads. Its lines are those that `ovsdb-tool --json`
+// prints.
+typedef enum corvid_history_read {
+  // The files of the history.
+  CORVID_READ_FILES = 0,
+  // The commits, oldest first.
+  CORVID_READ_LOG = 1,
+  // The rows that differ between two moments.
+  CORVID_READ_DIFF = 2,
+  // The schema at a moment.
+  CORVID_READ_SCHEMA = 3,
+} corvid_history_read;
+
+// The status of a reading or query.
+typedef enum corvid_history_status {
+  // The next page is not there yet. Run the client and ask again.
+  CORVID_HISTORY_PENDING = 0,
+  // A page is there: corvid_history_lines.
+  CORVID_HISTORY_PAGE = 1,
+  // It has ended; there are no more pages.
+  CORVID_HISTORY_DONE = 2,
+  // The server does not read history: it is an older release or another program.
+  CORVID_HISTORY_UNSUPPORTED = 3,
+  // The server refused; corvid_history_error_text says why.
+  CORVID_HISTORY_REFUSED = 4,
+  // The connection ended first. Ask again from the beginning.
+  CORVID_HISTORY_LOST = 5,
+} corvid_history_status;
+
 // Changes at one moment: a copy that does not change. Free it with corvid_changes_free.
 typedef struct corvid_changes corvid_changes;
 
@@ -366,6 +398,9 @@ typedef struct corvid_cursor corvid_cursor;
 
 // A value of a column: a copy that does not change. Free it with corvid_datum_free.
 typedef struct corvid_datum corvid_datum;
+
+// A reading of the history, or a query of a moment, under way. Free it with corvid_history_free.
+typedef struct corvid_history corvid_history;
 
 // A replica with typed rows. Free it with corvid_idl_destroy. One thread at a time uses it,
 // because the program reads the structs of rows without a lock.
@@ -494,6 +529,47 @@ typedef struct corvid_clause {
   // How many there are.
   size_t count;
 } corvid_clause;
+
+// A question about the history. Begin with CORVID_HISTORY_QUESTION_INIT. Members that are null, or
+// 0, restrict nothing. A moment is text such as "HEAD~3", "-2h", "2026-11-28T10:00Z",
+// "@1700000000000" (ms since the Unix epoch) or the id of a commit; a time without a zone is
+// one of UTC.
+typedef struct corvid_history_question {
+  // `sizeof(corvid_history_question)`, set by the caller.
+  size_t size;
+  // A corvid_history_read.
+  int read;
+  // Of a log: its last commits only, this many.
+  uint64_t newest;
+  // Of a log or difference: rows of this table.
+  const char *table;
+  // Of a log or difference: rows whose UUID begins like this.
+  const char *row;
+  // Of a log or difference: rows of which this column has changed.
+  const char *column;
+  // Of a log: commits with this text in their client or comment.
+  const char *client;
+  // Of a log: changes after this moment.
+  const char *since;
+  // Of a log: changes up to this moment.
+  const char *until;
+  // Of a difference: the first moment. It is needed.
+  const char *from;
+  // Of a difference: the second moment. It is needed.
+  const char *to;
+  // Of a schema: the moment. It is needed.
+  const char *at;
+} corvid_history_question;
+
+// How far a reading has come. Begin with CORVID_HISTORY_PROGRESS_INIT.
+typedef struct corvid_history_progress {
+  // `sizeof(corvid_history_progress)`, set by the caller.
+  size_t size;
+  // The date that the last page has reached, ms since the Unix epoch; 0 if it is not known.
+  int64_t at_ms;
+  // The part of the history that has been read, 0 to 1.
+  double done;
+} corvid_history_progress;
 
 // One column of the key of an index: its elements, or its pairs. CORVID_KEY_PART sets all members.
 typedef struct corvid_key_part {
@@ -827,6 +903,75 @@ enum corvid_error corvid_fetch_table(struct corvid_client *client,
 // The status of a fetch; `*status` is a corvid_fetch_status. A final status is returned once.
 // CORVID_ERR_NONE: there is no such fetch, or its end was returned.
 enum corvid_error corvid_fetch_status_of(struct corvid_client *client, uint64_t number, int *status);
+
+// Begins to read the history of the database from the server, as `ovsdb-client log` does. Take its
+// pages with corvid_history_next. A part that is missing, such as a file, is logged as a warning.
+// CORVID_ERR_ARGUMENT: every server would refuse the question, such as one for a difference with
+// `since`. Free the reading with corvid_history_free.
+//
+// ```c
+// corvid_history_question question = CORVID_HISTORY_QUESTION_INIT(CORVID_READ_LOG);
+// corvid_history *history;
+// int status;
+//
+// question.table = "Port";
+// question.since = "-2h";
+// corvid_history_new(client, &question, &history);
+// for (;;) {
+//     corvid_history_next(history, &status);
+//     if (status == CORVID_HISTORY_PENDING) {
+//         turn(client);       // polls what corvid_client_wait says, then corvid_client_run
+//     } else if (status == CORVID_HISTORY_PAGE) {
+//         for (size_t i = 0; i < corvid_history_count(history); i++) {
+//             puts(corvid_history_lines(history)[i]);
+//         }
+//     } else {
+//         break;              // CORVID_HISTORY_DONE, or a failure
+//     }
+// }
+// corvid_history_free(history);
+// ```
+enum corvid_error corvid_history_new(struct corvid_client *client,
+                                     const struct corvid_history_question *question,
+                                     struct corvid_history **history);
+
+// Begins to execute `select` operations of RFC 7047, a JSON array, on the contents at a moment,
+// under the schema that the database had then. Their results, a JSON array too, come as a page of
+// one line. CORVID_ERR_ARGUMENT: the operations are not a JSON array. Free it with
+// corvid_history_free.
+enum corvid_error corvid_history_select_new(struct corvid_client *client,
+                                            const char *moment,
+                                            const char *operations,
+                                            struct corvid_history **history);
+
+// Lets go of the page at hand, and takes or asks for the next one; `*status` is a
+// corvid_history_status. The next corvid_client_run sends the request. The server answers within a
+// second or so, also with a page without lines, and reads no further before it is asked to. After
+// a minute without a call it ends the reading.
+enum corvid_error corvid_history_next(struct corvid_history *history, int *status);
+
+// The number of lines of the page at hand; 0 without one, and for a handle that is none.
+size_t corvid_history_count(const struct corvid_history *history);
+
+// The lines of the page at hand, each a JSON text: an array of corvid_history_count elements. It
+// belongs to the reading and stays valid until the next corvid_history_next or
+// corvid_history_free, of any thread. Null for a handle that is none.
+const char *const *corvid_history_lines(const struct corvid_history *history);
+
+// Tells how far a reading has come with its last page.
+enum corvid_error corvid_history_progress_of(const struct corvid_history *history,
+                                             struct corvid_history_progress *progress);
+
+// Copies the server's error, JSON, after CORVID_HISTORY_REFUSED, into `buffer`, cut to `size`
+// bytes with its NUL. `*length` is the length of the whole text; `length` may be null, and so may
+// `buffer` if `size` is 0. CORVID_ERR_NONE: there is no error.
+enum corvid_error corvid_history_error_text(const struct corvid_history *history,
+                                            char *buffer,
+                                            size_t size,
+                                            size_t *length);
+
+// Frees a reading or query. One that has not ended is canceled, also at the server. Null is fine.
+enum corvid_error corvid_history_free(struct corvid_history *history);
 
 // Makes an index over `count` columns of a table, in ascending order, or in descending order of
 // those whose element of `descending` is true; `descending` may be null. The columns must be

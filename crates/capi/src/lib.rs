@@ -24,6 +24,7 @@ pub mod config;
 pub mod error;
 pub mod fetch;
 mod handle;
+pub mod history;
 pub mod index;
 pub mod logging;
 mod platform;

@@ -135,7 +135,7 @@ call(void)
         session.size = next() % sizeof session;
     }
 
-    switch (next() % 72) {
+    switch (next() % 74) {
     case 0: corvid_config_new(text(), OUT((corvid_config **) &made)); break;
     case 1: corvid_config_free(any()); break;
     case 2: { corvid_table t; corvid_config_table(any(), text(), OUT(&t)); break; }
@@ -229,6 +229,29 @@ call(void)
         corvid_index_range(any(), OUT(key), OUT(key), OUT((corvid_rows **) &made));
         if (next() % 16 == 0) { corvid_index_free(any()); }
         break;
+    case 71: {
+        corvid_history_question question = CORVID_HISTORY_QUESTION_INIT((int) (next() % 5));
+        question.table = text();
+        question.at = text();
+        if (next() % 8 == 0) {
+            question.size = next() % sizeof question;
+        }
+        corvid_history_new(any(), OUT(&question), OUT((corvid_history **) &made));
+        break;
+    }
+    case 72: {
+        corvid_history *query = NULL;
+        corvid_history_progress progress = CORVID_HISTORY_PROGRESS_INIT;
+        corvid_history_select_new(any(), text(), text(), OUT(&query));
+        keep(query);
+        corvid_history_next(any(), OUT(&number));
+        corvid_history_count(any());
+        corvid_history_lines(any());
+        corvid_history_progress_of(any(), OUT(&progress));
+        corvid_history_error_text(any(), OUT(buffer), size < 16 ? size : 16, OUT(&length));
+        corvid_history_free(any());
+        break;
+    }
     default: {
         corvid_cursor *cursor = NULL;
         corvid_cursor_new(any(), OUT(key), OUT(&cursor));

@@ -6,6 +6,7 @@
 //! the same programs are also run under it.
 
 mod abi;
+mod history;
 mod migration;
 mod peers;
 
@@ -118,13 +119,17 @@ fn server() -> Server {
 
 /// Starts a server with an empty database.
 fn server_with(name: &str, options: Vec<String>) -> Server {
+    server_of(Implementation::Corvid, name, options)
+}
+
+fn server_of(implementation: Implementation, name: &str, options: Vec<String>) -> Server {
     let schema = fs::read_to_string(schema(name)).expect("the schema");
     let setup = Setup {
         databases: vec![serde_json::from_str(&schema).expect("JSON")],
         options,
         ..Setup::default()
     };
-    Server::start(Implementation::Corvid, &setup).expect("a server")
+    Server::start(implementation, &setup).expect("a server")
 }
 
 /// Runs a program of the tests with the schema and a new server: first directly, and then under
