@@ -19,6 +19,7 @@ use pyo3::types::{PyDict, PyDictMethods, PyType};
 use crate::change::Watch;
 use crate::condition;
 use crate::error;
+use crate::history::History;
 use crate::index::Index;
 use crate::logging;
 use crate::row::Row;
@@ -555,6 +556,22 @@ impl Client {
             Some(FetchOutcome::Error(text)) => (true, Some(text)),
             Some(FetchOutcome::Disconnected) => (true, Some("the connection was lost".to_owned())),
         }
+    }
+
+    /// Begins to read the history: what to read, and the members of the question.
+    #[pyo3(signature = (read, members, newest))]
+    fn read_history(
+        slf: &Bound<'_, Client>,
+        read: &str,
+        members: Vec<(String, String)>,
+        newest: Option<usize>,
+    ) -> PyResult<History> {
+        History::read(slf, read, members, newest)
+    }
+
+    /// Begins to query the contents at a moment; the operations are a JSON array.
+    fn select_at(slf: &Bound<'_, Client>, moment: &str, operations: &str) -> PyResult<History> {
+        History::select(slf, moment, operations)
     }
 
     /// Counters of the client, by name.

@@ -2,6 +2,7 @@
 //! and docstrings.
 
 use corvid::data::Uuid;
+use corvid::json::Value;
 use corvid::{FetchError, Misuse};
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
@@ -132,4 +133,22 @@ pub(crate) fn misuse_of_column(
 /// A fetch that could not start.
 pub(crate) fn fetch(py: Python<'_>, error: FetchError) -> PyErr {
     of_class(py, "FetchError", (error.to_string(),))
+}
+
+/// A reading of history that failed, or could not start.
+pub(crate) fn history(py: Python<'_>, error: &corvid::Error) -> PyErr {
+    match error {
+        corvid::Error::HistoryUnsupported => {
+            of_class(py, "HistoryUnsupported", (error.to_string(),))
+        }
+        corvid::Error::HistoryLost => of_class(py, "HistoryLost", (error.to_string(),)),
+        corvid::Error::HistoryRefused(json) => {
+            let json = Value::parse(json.as_bytes()).unwrap_or_else(|_| Value::string(json));
+            let text = |name| json.get(name).and_then(Value::as_str).map(str::to_owned);
+            let tag = text("error").or_else(|| json.as_str().map(str::to_owned));
+            let details = text("details").unwrap_or_default();
+            of_class(py, "HistoryRefused", (tag, details))
+        }
+        error => usage(py, error.to_string()),
+    }
 }

@@ -14,6 +14,7 @@ mod change;
 mod client;
 mod condition;
 mod error;
+mod history;
 mod index;
 mod logging;
 mod ovs;
@@ -43,6 +44,8 @@ mod _native {
     use super::change::{Change, Watch};
     #[pymodule_export]
     use super::client::Client;
+    #[pymodule_export]
+    use super::history::History;
     #[pymodule_export]
     use super::index::Index;
     #[pymodule_export]

@@ -10,7 +10,7 @@ const KEYWORDS: [&str; 35] = [
 
 /// The attributes of clients. A table with such a name is available only as an item,
 /// `client["name"]`.
-const CLIENT_NAMES: [&str; 23] = [
+const CLIENT_NAMES: [&str; 25] = [
     "changes",
     "close",
     "fetch",
@@ -19,9 +19,11 @@ const CLIENT_NAMES: [&str; 23] = [
     "has_lock",
     "metrics",
     "native",
+    "read_history",
     "reconnect",
     "run",
     "schema",
+    "select_at",
     "seqno",
     "session",
     "set_condition",

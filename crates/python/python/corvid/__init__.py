@@ -24,15 +24,19 @@ own.
 
 import logging
 
-from . import aio, blocking, polled
+from . import aio, blocking, history, polled
 from ._native import Change, Column, Index, Row, Schema, Session, Transaction, Watch, __version__, exists, table_of
-from .blocking import Client, connect
+from .blocking import Client, Reading, connect
 from .conditions import ALL, NONE, Condition
 from .database import Database, Tables, row_classes
 from .errors import (
     ColumnError,
     Error,
     FetchError,
+    HistoryError,
+    HistoryLost,
+    HistoryRefused,
+    HistoryUnsupported,
     Mismatch,
     NoServer,
     NotLocked,
@@ -61,12 +65,17 @@ __all__ = [
     "Database",
     "Error",
     "FetchError",
+    "HistoryError",
+    "HistoryLost",
+    "HistoryRefused",
+    "HistoryUnsupported",
     "Index",
     "Map",
     "Mismatch",
     "NONE",
     "NoServer",
     "NotLocked",
+    "Reading",
     "Refused",
     "RemoteError",
     "Row",
@@ -90,6 +99,7 @@ __all__ = [
     "blocking",
     "connect",
     "exists",
+    "history",
     "polled",
     "row_classes",
     "table_of",

@@ -188,6 +188,23 @@ class Watch:
     def take(self) -> List[Change]:
         """Takes the changes since the last call."""
 
+@final
+class History:
+    """A reading of the history, or a query of a moment, under way."""
+
+    @property
+    def is_over(self) -> bool:
+        """Whether nothing comes any more."""
+
+    def is_ready(self) -> bool:
+        """Whether ``take`` has something to do."""
+
+    def take(self) -> Optional[Tuple[List[str], Optional[int], float]]:
+        """Takes the next page, or asks for it: None then, and at the end. Lines, the date that it has reached in ms, and the part that has been read."""
+
+    def cancel(self) -> None:
+        """Ends it, also at the server. Nothing is awaited."""
+
 # Not final for type checkers: generated modules narrow its methods to the names of a schema. A program cannot derive of it.
 class Transaction:
     """A transaction: open until it is committed or aborted, then a record of its outcome."""
@@ -357,6 +374,12 @@ class Client:
     def watch(self, tables: Sequence[str]) -> Watch: ...
     def fetch(self, table: str, column: Optional[str], row: Optional[RowBase]) -> int: ...
     def fetch_outcome(self, fetch: int) -> Tuple[bool, Optional[str]]: ...
+    def read_history(self, read: str, members: Sequence[Tuple[str, str]], newest: Optional[int]) -> History:
+        """Begins to read the history: what to read, and the members of the question."""
+
+    def select_at(self, moment: str, operations: str) -> History:
+        """Begins to query the contents at a moment; the operations are a JSON array."""
+
     def metrics(self) -> List[Tuple[str, int]]: ...
 
 def inherit_connections() -> None:

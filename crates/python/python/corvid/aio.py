@@ -6,13 +6,15 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import json
 import os
-from typing import TYPE_CHECKING, Any, AsyncIterator, Callable, Optional, Type, TypeVar, overload
+from typing import TYPE_CHECKING, Any, AsyncIterator, Callable, Dict, List, Mapping, Optional, Type, TypeVar, overload
 
 from . import _native
 from .conditions import Condition
 from .database import Database, Deadline, Fetch, Predicate, RowClasses, Tables, check, forward_log
 from .errors import NoServer, TimedOut, UsageError
+from .history import Line, Moment, Pages, Question, moment_text, operations_json
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
@@ -206,6 +208,33 @@ class Client(Database):
                 return result
             await self.wait_until(lambda: self.seqno != before, deadline.left())
 
+    def read_history(self, question: "Question[Line]", *, timeout: Optional[float] = None) -> "Reading[Line]":
+        """Reads the past of the database from the server, line by line::
+
+            async for event in db.read_history(corvid.history.log(since="-2h")):
+                if event["event"] == "commit":
+                    print(event["id"], event["changes"])
+
+        See :meth:`corvid.blocking.Client.read_history`.
+        """
+        return Reading(self, question, timeout)
+
+    async def select_at(self, moment: Moment, *operations: Mapping[str, Any], timeout: Optional[float] = None) -> List[Dict[str, Any]]:
+        """Executes ``select`` operations on the contents at a moment. Returns their results. See
+        :meth:`corvid.blocking.Client.select_at`.
+        """
+        query = self.native.select_at(moment_text(moment), operations_json(operations))
+        deadline = Deadline(timeout)
+        try:
+            while True:
+                await self.wait_until(query.is_ready, deadline.left())
+                page = query.take()
+                if page is not None:
+                    results: List[Dict[str, Any]] = json.loads(page[0][0])
+                    return results
+        finally:
+            query.cancel()
+
     def changes(self, *tables: str, timeout: Optional[float] = None) -> AsyncIterator["_native.Change"]:
         """The changes of these tables (of all, if none is named) from the call on, one by one.
 
@@ -224,6 +253,38 @@ class Client(Database):
                     await self.wait_until(lambda: self.seqno != before, timeout)
                 except TimedOut:
                     return
+
+
+class Reading(Pages[Line], AsyncIterator[Line]):
+    """A reading of the history: an asynchronous iterator over its lines.
+    :meth:`Client.read_history` makes one.
+    """
+
+    def __init__(self, client: Client, question: "Question[Line]", timeout: Optional[float]) -> None:
+        super().__init__(client.native, question)
+        self._client = client
+        self._timeout = timeout
+
+    async def __aenter__(self) -> "Reading[Line]":
+        return self
+
+    async def __aexit__(self, *_: Any) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Ends the reading, also at the server. Nothing is awaited."""
+        self._cancel()
+
+    def __aiter__(self) -> "Reading[Line]":
+        return self
+
+    async def __anext__(self) -> Line:
+        while not self._lines:
+            if self._has_ended():
+                raise StopAsyncIteration
+            await self._client.wait_until(self._native.is_ready, self._timeout)
+            self._take()
+        return self._lines.popleft()
 
 
 @overload

@@ -5,13 +5,15 @@ Several threads may share it.
 from __future__ import annotations
 
 import contextlib
+import json
 import threading
-from typing import TYPE_CHECKING, Any, Callable, Iterator, Optional, Type, TypeVar, overload
+from typing import TYPE_CHECKING, Any, Callable, Dict, Iterator, List, Mapping, Optional, Type, TypeVar, overload
 
 from . import _native
 from .conditions import Condition
 from .database import Database, Deadline, Fetch, Predicate, RowClasses, Tables, check
 from .errors import TimedOut, UsageError
+from .history import Line, Moment, Pages, Question, moment_text, operations_json
 from .waiting import Waiter
 
 if TYPE_CHECKING:
@@ -145,6 +147,42 @@ class Client(Database):
                 return result
             self.wait_until(lambda: self.seqno != before, deadline.left())
 
+    def read_history(self, question: "Question[Line]", *, timeout: Optional[float] = None) -> "Reading[Line]":
+        """Reads the past of the database from the server, line by line, as ``ovsdb-client log``
+        does::
+
+            for event in db.read_history(corvid.history.log(table="Port", since="-2h")):
+                if event["event"] == "commit":
+                    print(event["id"], event.get("comment"), event["changes"])
+
+        The lines are the objects that ``ovsdb-tool --json`` prints. The time limit is for each wait
+        for a page. Missing parts are logged as warnings. Raises
+        :class:`~corvid.errors.HistoryUnsupported`, :class:`~corvid.errors.HistoryRefused` or
+        :class:`~corvid.errors.HistoryLost` while it is read.
+        """
+        return Reading(self, question, timeout)
+
+    def select_at(self, moment: Moment, *operations: Mapping[str, Any], timeout: Optional[float] = None) -> List[Dict[str, Any]]:
+        """Executes ``select`` operations of RFC 7047 on the contents at a moment, under the schema
+        that the database had then. Returns their results::
+
+            [result] = db.select_at("-2h", {"op": "select", "table": "Port", "where": [], "columns": ["name"]})
+            print([row["name"] for row in result["rows"]])
+
+        Raises what :meth:`read_history` raises.
+        """
+        query = self.native.select_at(moment_text(moment), operations_json(operations))
+        deadline = Deadline(timeout)
+        try:
+            while True:
+                self.wait_until(query.is_ready, deadline.left())
+                page = query.take()
+                if page is not None:
+                    results: List[Dict[str, Any]] = json.loads(page[0][0])
+                    return results
+        finally:
+            query.cancel()
+
     def changes(self, *tables: str, timeout: Optional[float] = None) -> Iterator["_native.Change"]:
         """The changes of these tables (of all, if none is named) from now on, one by one; waits for
         them.
@@ -163,6 +201,38 @@ class Client(Database):
                     self.wait_until(lambda: self.seqno != before, timeout)
                 except TimedOut:
                     return
+
+
+class Reading(Pages[Line], Iterator[Line]):
+    """A reading of the history: an iterator over its lines, which waits for them.
+    :meth:`Client.read_history` makes one.
+    """
+
+    def __init__(self, client: Client, question: "Question[Line]", timeout: Optional[float]) -> None:
+        super().__init__(client.native, question)
+        self._client = client
+        self._timeout = timeout
+
+    def __enter__(self) -> "Reading[Line]":
+        return self
+
+    def __exit__(self, *_: Any) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Ends the reading, also at the server."""
+        self._cancel()
+
+    def __iter__(self) -> "Reading[Line]":
+        return self
+
+    def __next__(self) -> Line:
+        while not self._lines:
+            if self._has_ended():
+                raise StopIteration
+            self._client.wait_until(self._native.is_ready, self._timeout)
+            self._take()
+        return self._lines.popleft()
 
 
 @overload

@@ -115,3 +115,26 @@ class Refused(TransactionError):
         self.details = details
         #: The place of the operation that failed, from 0; None for the transaction as a whole.
         self.operation = operation
+
+
+class HistoryError(Error):
+    """The past of a database that could not be read."""
+
+
+class HistoryUnsupported(HistoryError):
+    """The server does not read history: it is an older release or another program."""
+
+
+class HistoryRefused(HistoryError):
+    """The server refused: there is no such moment or table, or it has no file of the database."""
+
+    def __init__(self, tag: str | None, details: str) -> None:
+        super().__init__(": ".join(part for part in (tag, details) if part) or "no reason given")
+        #: The kind of error: "invalid parameters", "not supported" and the like.
+        self.tag = tag
+        #: The server's explanation.
+        self.details = details
+
+
+class HistoryLost(HistoryError, ConnectionError):
+    """The connection was lost while history was read. Read again from the beginning."""

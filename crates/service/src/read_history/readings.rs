@@ -440,7 +440,8 @@ mod tests {
     fn a_session_does_not_wait_for_itself() {
         let mut readings = Readings::default();
         for number in 1..=READINGS_MAX as u64 {
-            assert_eq!(started(&readings.request(begin(7))), [number]);
+            let session = if number == 4 { 7 } else { number };
+            assert_eq!(started(&readings.request(begin(session))), [number]);
             assert!(readings.page(ReadingId(number)).is_some());
         }
         let refused = readings.request(begin(7));

@@ -46,6 +46,10 @@ db.changes("Logical_Switch", "Logical_Swich")  # error
 for change in db.changes("Logical_Switch"):
     print(change.row.nmae)  # error
     print(change.knid)  # error
+for event in db.read_history(corvid.history.log()):
+    if event["event"] == "commit":
+        print(event["di"])  # error
+db.read_history(corvid.history.log(form="-2h"))  # error
 db.fetch(switch, "nmae")  # error
 db.fetch_column("Logical_Switch", "nmae")  # error
 db.fetch_table("Logical_Swich")  # error

@@ -3,6 +3,7 @@
 import asyncio
 from typing import List
 
+import corvid
 import northbound
 
 
@@ -13,6 +14,11 @@ async def main() -> List[str]:
         await db.set_condition("Logical_Switch", db.Logical_Switch.c.name == "s")
         await db.fetch_column("Logical_Switch", "name", timeout=5)
         kinds = [await db.transact(lambda txn: txn.insert("Logical_Switch", name="t").name)]
+        async for event in db.read_history(corvid.history.log(table="Logical_Switch", since="-2h")):
+            if event["event"] == "commit":
+                kinds.extend([event["id"], *(change["op"] for change in event["changes"])])
+        [result] = await db.select_at("HEAD~1", {"op": "select", "table": "Logical_Switch", "where": []})
+        kinds.extend(row["name"] for row in result["rows"])
         async for change in db.changes("Logical_Switch", timeout=1):
             kinds.append(change.row.name)
         return kinds
