@@ -22,9 +22,6 @@ pub use request::{HistoryRequest, Query};
 /// Readings of a server that may be under way at a time.
 pub const READINGS_MAX: usize = 4;
 
-/// Readings of them that one session may have, so that no client keeps others from reading.
-pub const SESSION_READINGS_MAX: usize = 2;
-
 /// Requests that may wait until another reading has ended, of all sessions.
 pub const WAITING_MAX: usize = 16;
 

@@ -21,7 +21,7 @@ use corvid_log::cluster::Index;
 use corvid_monitor::SessionId;
 
 use super::request::{HistoryRequest, Query};
-use super::{READINGS_MAX, SESSION_READINGS_MAX, WAITING_MAX};
+use super::{READINGS_MAX, WAITING_MAX};
 use crate::served_databases::DatabaseId;
 
 /// The number of a reading. Numbers are not used again.
@@ -108,7 +108,9 @@ impl Readings {
         } = order;
         match request {
             HistoryRequest::Begin(query) => {
-                if let Some(details) = self.refusal(session, &query, database) {
+                if self.would_wait_for_itself(session, &query, database) {
+                    let details = "another reading of history of this session stands still, so this one cannot wait \
+                                   for room; end that one first, or try again later";
                     let error = WireError::new(Tag::ResourcesExhausted, details);
                     return vec![Action::Answer(session, Err(error))];
                 }
@@ -145,28 +147,6 @@ impl Readings {
                 Err(error) => vec![Action::Answer(session, Err(error))],
             },
         }
-    }
-
-    /// Why a session may not begin a reading.
-    fn refusal(&self, session: SessionId, query: &Query, database: DatabaseId) -> Option<String> {
-        if self.readings_of(session) >= SESSION_READINGS_MAX {
-            return Some(format!(
-                "this session has {SESSION_READINGS_MAX} readings of history already; continue one to its end, or stop it"
-            ));
-        }
-        let waits = self.would_wait_for_itself(session, query, database);
-        waits.then(|| {
-            "another reading of history of this session stands still, so this one cannot wait for room; end that one first, or try again later".to_owned()
-        })
-    }
-
-    /// Readings of a session. One that ends is not the session's any more.
-    fn readings_of(&self, session: SessionId) -> usize {
-        let readings = self.readings.values();
-        let of_session = readings.filter(|reading| reading.session == session);
-        of_session
-            .filter(|reading| reading.stage != Stage::Ending)
-            .count()
     }
 
     /// The reading of this session and database that stands still.
@@ -407,23 +387,6 @@ mod tests {
     }
 
     #[test]
-    fn a_session_has_no_more_readings_than_leave_room_for_others() {
-        let mut readings = Readings::default();
-        for id in [1, 2] {
-            assert_eq!(started(&readings.request(begin(7))), [id]);
-            assert!(readings.page(ReadingId(id)).is_some());
-        }
-        assert!(is_refusal(
-            &readings.request(begin(7)),
-            Tag::ResourcesExhausted
-        ));
-        assert_eq!(started(&readings.request(begin(8))), [3]);
-        let stop = order(7, 1, HistoryRequest::Stop(ReadingId(1)));
-        assert_eq!(readings.request(stop).len(), 2);
-        assert_eq!(started(&readings.request(begin(7))), [4]);
-    }
-
-    #[test]
     fn requests_beyond_the_limit_are_refused() {
         let mut readings = Readings::default();
         for session in 0..(READINGS_MAX + WAITING_MAX) as u64 {
@@ -440,8 +403,7 @@ mod tests {
     fn a_session_does_not_wait_for_itself() {
         let mut readings = Readings::default();
         for number in 1..=READINGS_MAX as u64 {
-            let session = if number == 4 { 7 } else { number };
-            assert_eq!(started(&readings.request(begin(session))), [number]);
+            assert_eq!(started(&readings.request(begin(7))), [number]);
             assert!(readings.page(ReadingId(number)).is_some());
         }
         let refused = readings.request(begin(7));
