@@ -6,7 +6,7 @@ use std::ffi::{CString, c_char, c_int};
 use std::sync::{Arc, MutexGuard};
 
 use corvid::fork::Lock;
-use corvid::{Error, HistoryPage, HistoryQuestion, HistoryReading, HistorySelection, polled};
+use corvid::{Error, HistoryPage, HistoryQuestion, HistoryReading, polled};
 
 use crate::abi::{SizedOut, Versioned, sized_array};
 use crate::client::{Cell, Client, corvid_client, put_text};
@@ -136,13 +136,8 @@ impl Kind for History {
     const NAME: &'static str = "reading of history";
 }
 
-enum Conversation {
-    Reading(HistoryReading),
-    Selection(HistorySelection),
-}
-
 struct State {
-    conversation: Conversation,
+    reading: HistoryReading,
     page: Page,
     /// The error of the server, JSON.
     refusal: Option<String>,
@@ -190,10 +185,10 @@ impl State {
         if let Some(failed) = self.failed {
             return Ok(failed);
         }
-        if self.conversation.is_over() {
+        if self.reading.is_over() {
             return Ok(CORVID_HISTORY_DONE);
         }
-        let failed = match self.conversation.take(client) {
+        let failed = match self.reading.take(client) {
             Ok(None) => return Ok(CORVID_HISTORY_PENDING),
             Ok(Some(page)) => {
                 self.page = Page::of(page);
@@ -209,32 +204,6 @@ impl State {
         };
         self.failed = Some(failed);
         Ok(failed)
-    }
-}
-
-impl Conversation {
-    fn is_over(&self) -> bool {
-        match self {
-            Conversation::Reading(reading) => reading.is_over(),
-            Conversation::Selection(selection) => selection.is_over(),
-        }
-    }
-
-    fn take(&mut self, client: &mut polled::Client) -> Result<Option<HistoryPage>, Error> {
-        match self {
-            Conversation::Reading(reading) => reading.take(client),
-            Conversation::Selection(selection) => {
-                let results = selection.take(client)?;
-                Ok(results.map(HistoryPage::of_results))
-            }
-        }
-    }
-
-    fn cancel(&mut self, client: &mut polled::Client) {
-        match self {
-            Conversation::Reading(reading) => reading.cancel(client),
-            Conversation::Selection(selection) => selection.cancel(client),
-        }
     }
 }
 
@@ -255,15 +224,15 @@ fn failure(error: Error) -> Failure {
 fn begin(
     client: *const corvid_client,
     history: *mut *mut corvid_history,
-    begin: impl FnOnce(&polled::Client) -> Result<Conversation, Error>,
+    begin: impl FnOnce(&polled::Client) -> Result<HistoryReading, Error>,
 ) -> Result<(), Failure> {
     let out = Out::new(history, "history")?;
     let client = handle::get::<Client>(client)?;
-    let conversation = (client.0).with(|client| begin(client).map_err(failure))?;
+    let reading = (client.0).with(|client| begin(client).map_err(failure))?;
     out.set(handle::store(History {
         client: client.0.clone(),
         state: Lock::new(State {
-            conversation,
+            reading,
             page: Page::default(),
             refusal: None,
             failed: None,
@@ -311,9 +280,7 @@ pub extern "C" fn corvid_history_new(
             .next()
             .ok_or_else(|| Failure::null("question"))??;
         let question = question.to_question()?;
-        begin(client, history, |client| {
-            Ok(Conversation::Reading(client.read_history(&question)?))
-        })
+        begin(client, history, |client| client.read_history(&question))
     })
 }
 
@@ -332,8 +299,7 @@ pub extern "C" fn corvid_history_select_new(
         let moment = pointer::text(moment, "moment")?;
         let operations = pointer::text(operations, "operations")?;
         begin(client, history, |client| {
-            let selection = client.select_at(moment, operations)?;
-            Ok(Conversation::Selection(selection))
+            client.select_at(moment, operations)
         })
     })
 }
@@ -451,7 +417,7 @@ pub extern "C" fn corvid_history_free(history: *mut corvid_history) -> corvid_er
         if let Some(history) = handle::take::<History>(history)? {
             // There is nothing to cancel if the client was freed, or belongs to another process.
             let _ = history.client.with(|client| {
-                history.state()?.conversation.cancel(client);
+                history.state()?.reading.cancel(client);
                 client.flush();
                 Ok(())
             });

@@ -1,9 +1,8 @@
 //! The history of the database, and its contents at a moment, from the server: `read_history` and
 //! `select_at` (docs/reference/wire-extensions.md).
 //!
-//! [`HistoryReading`] and [`HistorySelection`] are the conversations, without a way to wait: for
-//! [`polled::Client`] and the bindings. The calls that wait are written over them once for all
-//! fronts, like `calls`.
+//! [`HistoryReading`] is the conversation, without a way to wait: for [`polled::Client`] and the
+//! bindings. The calls that wait are written over it once for all fronts, like `calls`.
 //!
 //! Invariant: a reading belongs to one connection. Its number may name another reading on the next
 //! one, so it is never sent there.
@@ -33,19 +32,6 @@ pub struct HistoryPage {
     pub done: f64,
 }
 
-impl HistoryPage {
-    /// The results of a [`HistorySelection`] as a page of one line, for bindings that treat both
-    /// alike.
-    #[must_use]
-    pub fn of_results(results: Vec<u8>) -> HistoryPage {
-        HistoryPage {
-            lines: vec![results],
-            at_ms: None,
-            done: 1.0,
-        }
-    }
-}
-
 /// One request at a time, on a server that offers the method.
 #[derive(Debug)]
 struct Exchange {
@@ -53,6 +39,8 @@ struct Exchange {
     /// The parameters of the next request.
     params: Vec<u8>,
     sent: Option<RequestId>,
+    /// The connection on which the last request was sent.
+    seqno: u64,
 }
 
 impl Exchange {
@@ -75,6 +63,7 @@ impl Exchange {
             if !id.is_some_and(once::reads_history) {
                 return Err(Error::HistoryUnsupported);
             }
+            self.seqno = client.session_state().session_seqno();
             self.sent = client.idl_mut().ask(self.method, &self.params);
             return Ok(None);
         };
@@ -104,7 +93,8 @@ fn stop_of(idl: &Idl, page: &[u8]) -> Option<(&'static str, Vec<u8>)> {
     Some(("read_history", params))
 }
 
-/// A reading of the history under way: what [`polled::Client::read_history`] has begun.
+/// A reading of the history, or a query of a moment, under way: what
+/// [`polled::Client::read_history`] or [`polled::Client::select_at`] has begun.
 ///
 /// The server does a few readings at a time, and keeps one for a minute that nobody goes on with.
 /// [`HistoryReading::cancel`] the one that is not wanted any more.
@@ -112,23 +102,26 @@ fn stop_of(idl: &Idl, page: &[u8]) -> Option<(&'static str, Vec<u8>)> {
 pub struct HistoryReading {
     exchange: Exchange,
     database: String,
-    /// The server's number of the reading, and the connection on which it has that number.
-    number: Option<(i64, u64)>,
+    /// The server's number of the reading, which it has on the connection of the last request.
+    number: Option<i64>,
     is_over: bool,
 }
 
 impl HistoryReading {
-    fn begin(client: &polled::Client, question: &Question) -> Result<HistoryReading, Error> {
+    fn begin(
+        client: &polled::Client,
+        method: &'static str,
+        params: Vec<u8>,
+    ) -> Result<HistoryReading, Error> {
         client.check_process()?;
-        question.check()?;
-        let database = client.schema().name.to_string();
         Ok(HistoryReading {
             exchange: Exchange {
-                method: "read_history",
-                params: question.params(&database),
+                method,
+                params,
                 sent: None,
+                seqno: 0,
             },
-            database,
+            database: client.schema().name.to_string(),
             number: None,
             is_over: false,
         })
@@ -168,13 +161,21 @@ impl HistoryReading {
         let Some(reply) = self.exchange.take(client)? else {
             return Ok(None);
         };
+        if self.exchange.method == "select_at" {
+            self.is_over = true;
+            return Ok(Some(HistoryPage {
+                lines: vec![reply],
+                at_ms: None,
+                done: 1.0,
+            }));
+        }
         let malformed = || Error::HistoryRefused("\"the reply is malformed\"".to_owned());
         let page = Page::parse(&reply).ok_or_else(malformed)?;
         for warning in &page.warnings {
             let database = &self.database;
             log::warn!(target: logging::TARGET, "history of {database}: {}", Shown(warning));
         }
-        self.number = (page.next).map(|number| (number, client.session_state().session_seqno()));
+        self.number = page.next;
         match page.next {
             None => self.is_over = true,
             Some(number) => {
@@ -190,8 +191,8 @@ impl HistoryReading {
 
     /// Whether the connection has ended on which the next page could be asked for.
     fn is_lost(&self, client: &polled::Client) -> bool {
-        let now = client.session_state().session_seqno();
-        self.exchange.sent.is_none() && self.number.is_some_and(|(_, seqno)| seqno != now)
+        let is_continued = self.number.is_some() && self.exchange.sent.is_none();
+        is_continued && client.session_state().session_seqno() != self.exchange.seqno
     }
 
     /// Ends the reading, also at the server. Nothing is awaited; the next [`polled::Client::run`]
@@ -203,74 +204,13 @@ impl HistoryReading {
         self.is_over = true;
         if self.exchange.sent.is_some() {
             self.exchange.cancel(client);
-        } else if let Some((number, _)) = self.number.filter(|_| !self.is_lost(client)) {
+        } else if let Some(number) = self.number.filter(|_| !self.is_lost(client)) {
             let stop = Question::stop(number).params(&self.database);
             if let Some(request) = client.idl_mut().ask("read_history", &stop) {
                 // The answer says nothing that matters.
                 let _ = client.idl_mut().take_answer(request);
             }
         }
-    }
-}
-
-/// A query of the contents at a moment under way: what [`polled::Client::select_at`] has begun.
-#[derive(Debug)]
-pub struct HistorySelection {
-    exchange: Exchange,
-    is_over: bool,
-}
-
-impl HistorySelection {
-    fn begin(
-        client: &polled::Client,
-        moment: &str,
-        operations: &[u8],
-    ) -> Result<HistorySelection, Error> {
-        client.check_process()?;
-        // The server would end the session because of a malformed message.
-        let params = select_params(&client.schema().name, moment, operations);
-        Ok(HistorySelection {
-            exchange: Exchange {
-                method: "select_at",
-                params: params.ok_or(Error::NotOperations)?,
-                sent: None,
-            },
-            is_over: false,
-        })
-    }
-
-    /// Whether the results were taken, or the query has failed or was canceled.
-    #[must_use]
-    pub fn is_over(&self) -> bool {
-        self.is_over
-    }
-
-    /// Whether [`HistorySelection::take`] has something to do.
-    #[must_use]
-    pub fn is_ready(&self, client: &polled::Client) -> bool {
-        self.is_over || self.exchange.is_ready(client)
-    }
-
-    /// Takes the results, a JSON array. `None`: they are not there yet, or it is over.
-    ///
-    /// # Errors
-    /// Those of [`HistoryReading::take`]. The query is over then.
-    pub fn take(&mut self, client: &mut polled::Client) -> Result<Option<Vec<u8>>, Error> {
-        if self.is_over {
-            return Ok(None);
-        }
-        let results = self.exchange.take(client);
-        self.is_over = !matches!(results, Ok(None));
-        results
-    }
-
-    /// Ends the query, also at the server, as [`HistoryReading::cancel`] does.
-    pub fn cancel(&mut self, client: &mut polled::Client) {
-        if self.is_over {
-            return;
-        }
-        self.is_over = true;
-        self.exchange.cancel(client);
     }
 }
 
@@ -282,82 +222,50 @@ impl polled::Client {
     /// # Errors
     /// [`Error::HistoryQuestion`], or [`Misuse::Forked`](corvid_idl::Misuse::Forked).
     pub fn read_history(&self, question: &Question) -> Result<HistoryReading, Error> {
-        HistoryReading::begin(self, question)
+        question.check()?;
+        let params = question.params(&self.schema().name);
+        HistoryReading::begin(self, "read_history", params)
     }
 
-    /// Begins a query of the contents at a moment: [`HistorySelection::take`] its results after
-    /// each [`polled::Client::run`]. See [`crate::blocking::Client::select_at`].
+    /// Begins a query of the contents at a moment. Its results are the only line of a reading with
+    /// one page. See [`crate::blocking::Client::select_at`].
     ///
     /// # Errors
     /// [`Error::NotOperations`], or [`Misuse::Forked`](corvid_idl::Misuse::Forked).
-    pub fn select_at(&self, moment: &str, operations: &str) -> Result<HistorySelection, Error> {
-        HistorySelection::begin(self, moment, operations.as_bytes())
+    pub fn select_at(&self, moment: &str, operations: &str) -> Result<HistoryReading, Error> {
+        // The server would end the session because of a malformed message.
+        let params = select_params(&self.schema().name, moment, operations.as_bytes());
+        HistoryReading::begin(self, "select_at", params.ok_or(Error::NotOperations)?)
     }
 }
 
-/// A conversation of a call that waits. It is canceled when the call ends early: by a time limit,
-/// by an error, or because its future is dropped.
-struct Call<'f, F: Front, C: Conversation> {
+/// The reading of a call that waits. It is canceled when the call ends early: by a time limit, by
+/// an error, or because its future is dropped.
+struct Call<'f, F: Front> {
     front: &'f mut F,
-    conversation: C,
+    reading: HistoryReading,
 }
 
-/// The parts that both conversations have.
-trait Conversation {
-    type Answer;
-    fn is_ready(&self, client: &polled::Client) -> bool;
-    fn take(&mut self, client: &mut polled::Client) -> Result<Option<Self::Answer>, Error>;
-    fn is_over(&self) -> bool;
-    fn cancel(&mut self, client: &mut polled::Client);
-}
-
-macro_rules! conversation {
-    ($type:ty, $answer:ty) => {
-        impl Conversation for $type {
-            type Answer = $answer;
-
-            fn is_ready(&self, client: &polled::Client) -> bool {
-                <$type>::is_ready(self, client)
-            }
-
-            fn take(&mut self, client: &mut polled::Client) -> Result<Option<$answer>, Error> {
-                <$type>::take(self, client)
-            }
-
-            fn is_over(&self) -> bool {
-                <$type>::is_over(self)
-            }
-
-            fn cancel(&mut self, client: &mut polled::Client) {
-                <$type>::cancel(self, client);
-            }
-        }
-    };
-}
-
-conversation!(HistoryReading, HistoryPage);
-conversation!(HistorySelection, Vec<u8>);
-
-impl<F: Front, C: Conversation> Call<'_, F, C> {
-    async fn answer(&mut self) -> Result<C::Answer, Error> {
+impl<F: Front> Call<'_, F> {
+    /// Waits for the next page.
+    async fn page(&mut self) -> Result<HistoryPage, Error> {
         loop {
-            let conversation = &mut self.conversation;
+            let reading = &mut self.reading;
             // First: the client may not have run since its connection was lost.
-            let is_ready = |client: &polled::Client| conversation.is_ready(client).then_some(());
+            let is_ready = |client: &polled::Client| reading.is_ready(client).then_some(());
             self.front.wait(is_ready).await?;
-            let answer = self.front.change(|client| conversation.take(client))?;
-            if let Some(answer) = answer {
-                return Ok(answer);
+            if let Some(page) = self.front.change(|client| reading.take(client))? {
+                return Ok(page);
             }
         }
     }
 }
 
-impl<F: Front, C: Conversation> Drop for Call<'_, F, C> {
+impl<F: Front> Drop for Call<'_, F> {
     fn drop(&mut self) {
-        let conversation = &mut self.conversation;
-        if !conversation.is_over() {
-            self.front.change(|client| conversation.cancel(client));
+        let reading = &mut self.reading;
+        if !reading.is_over() {
+            self.front.change(|client| reading.cancel(client));
             self.front.flush();
         }
     }
@@ -370,15 +278,12 @@ pub(crate) async fn read(
     question: &Question,
     mut line: impl FnMut(&[u8]) -> ControlFlow<()>,
 ) -> Result<(), Error> {
-    let conversation = front.look(|client| client.read_history(question))?;
-    let mut call = Call {
-        front,
-        conversation,
-    };
+    let reading = front.look(|client| client.read_history(question))?;
+    let mut call = Call { front, reading };
     loop {
-        let page = call.answer().await?;
+        let page = call.page().await?;
         let flow = page.lines.iter().try_for_each(|text| line(text));
-        if flow.is_break() || call.conversation.is_over() {
+        if flow.is_break() || call.reading.is_over() {
             return Ok(());
         }
     }
@@ -390,10 +295,7 @@ pub(crate) async fn select_at(
     moment: &str,
     operations: &str,
 ) -> Result<Vec<u8>, Error> {
-    let conversation = front.look(|client| client.select_at(moment, operations))?;
-    let mut call = Call {
-        front,
-        conversation,
-    };
-    call.answer().await
+    let reading = front.look(|client| client.select_at(moment, operations))?;
+    let page = Call { front, reading }.page().await?;
+    Ok(page.lines.concat())
 }

@@ -69,7 +69,7 @@ pub use corvid_session::history::{Question as HistoryQuestion, WrongQuestion};
 pub use corvid_session::{Failure as ServerFailure, Missing, ServerStatus};
 pub use error::Error;
 pub use failure::{Failure, Reason};
-pub use history::{HistoryPage, HistoryReading, HistorySelection};
+pub use history::{HistoryPage, HistoryReading};
 pub use log_queue::{LogQueue, QueuedMessage};
 pub use logging::{OUTAGE_TARGET, TARGET as LOG_TARGET};
 pub use remotes::RemoteError;

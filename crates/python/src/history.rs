@@ -1,10 +1,10 @@
 //! The past of the database: readings of its history, and queries of its contents at a moment.
 //!
-//! Invariant: a conversation is used under the lock of its client alone.
+//! Invariant: a reading is used under the lock of its client alone.
 
 use std::sync::{Mutex, PoisonError};
 
-use corvid::{Error, HistoryPage, HistoryQuestion, HistoryReading, HistorySelection, polled};
+use corvid::{Error, HistoryQuestion, HistoryReading, polled};
 use pyo3::gc::{PyTraverseError, PyVisit};
 use pyo3::prelude::*;
 
@@ -15,45 +15,7 @@ use crate::error;
 #[pyclass(frozen, weakref, module = "corvid._native")]
 pub(crate) struct History {
     client: Py<Client>,
-    conversation: Mutex<Conversation>,
-}
-
-enum Conversation {
-    Reading(HistoryReading),
-    Selection(HistorySelection),
-}
-
-impl Conversation {
-    fn is_over(&self) -> bool {
-        match self {
-            Conversation::Reading(reading) => reading.is_over(),
-            Conversation::Selection(selection) => selection.is_over(),
-        }
-    }
-
-    fn is_ready(&self, client: &polled::Client) -> bool {
-        match self {
-            Conversation::Reading(reading) => reading.is_ready(client),
-            Conversation::Selection(selection) => selection.is_ready(client),
-        }
-    }
-
-    fn take(&mut self, client: &mut polled::Client) -> Result<Option<HistoryPage>, Error> {
-        match self {
-            Conversation::Reading(reading) => reading.take(client),
-            Conversation::Selection(selection) => {
-                let results = selection.take(client)?;
-                Ok(results.map(HistoryPage::of_results))
-            }
-        }
-    }
-
-    fn cancel(&mut self, client: &mut polled::Client) {
-        match self {
-            Conversation::Reading(reading) => reading.cancel(client),
-            Conversation::Selection(selection) => selection.cancel(client),
-        }
-    }
+    reading: Mutex<HistoryReading>,
 }
 
 /// A page as Python takes it: its lines, the date that it has reached, and the part of the history
@@ -75,9 +37,7 @@ impl History {
         if let Some(newest) = newest {
             question = question.newest(newest);
         }
-        History::begin(client, |client| {
-            Ok(Conversation::Reading(client.read_history(&question)?))
-        })
+        History::begin(client, |client| client.read_history(&question))
     }
 
     /// Begins a query. The operations are JSON.
@@ -86,31 +46,29 @@ impl History {
         moment: &str,
         operations: &str,
     ) -> PyResult<History> {
-        History::begin(client, |client| {
-            let selection = client.select_at(moment, operations)?;
-            Ok(Conversation::Selection(selection))
-        })
+        History::begin(client, |client| client.select_at(moment, operations))
     }
 
     fn begin(
         client: &Bound<'_, Client>,
-        begin: impl FnOnce(&polled::Client) -> Result<Conversation, Error>,
+        begin: impl FnOnce(&polled::Client) -> Result<HistoryReading, Error>,
     ) -> PyResult<History> {
         let py = client.py();
         let begun = client.get().with(py, |state| begin(&state.client));
         Ok(History {
             client: client.clone().unbind(),
-            conversation: Mutex::new(begun.map_err(|error| error::history(py, &error))?),
+            reading: Mutex::new(begun.map_err(|error| error::history(py, &error))?),
         })
     }
 
     /// Does something under the lock of the client.
-    fn act<R>(&self, state: &mut State, act: impl FnOnce(&mut Conversation, &mut State) -> R) -> R {
-        let conversation = self.conversation.lock();
-        act(
-            &mut conversation.unwrap_or_else(PoisonError::into_inner),
-            state,
-        )
+    fn act<R>(
+        &self,
+        state: &mut State,
+        act: impl FnOnce(&mut HistoryReading, &mut State) -> R,
+    ) -> R {
+        let reading = self.reading.lock();
+        act(&mut reading.unwrap_or_else(PoisonError::into_inner), state)
     }
 }
 
@@ -120,26 +78,20 @@ impl History {
     #[getter]
     fn is_over(&self, py: Python<'_>) -> bool {
         let client = self.client.get();
-        client.with(py, |state| {
-            self.act(state, |conversation, _| conversation.is_over())
-        })
+        client.with(py, |state| self.act(state, |reading, _| reading.is_over()))
     }
 
     /// Whether `take` has something to do.
     fn is_ready(&self, py: Python<'_>) -> bool {
         self.client.get().with(py, |state| {
-            self.act(state, |conversation, state| {
-                conversation.is_ready(&state.client)
-            })
+            self.act(state, |reading, state| reading.is_ready(&state.client))
         })
     }
 
     /// Takes the next page, or asks for it: `None` then, and at the end.
     fn take(&self, py: Python<'_>) -> PyResult<Option<Page>> {
         let page = self.client.get().with(py, |state| {
-            self.act(state, |conversation, state| {
-                conversation.take(&mut state.client)
-            })
+            self.act(state, |reading, state| reading.take(&mut state.client))
         });
         let page = page.map_err(|error| error::history(py, &error))?;
         Ok(page.map(|page| {
@@ -153,9 +105,9 @@ impl History {
     fn cancel(&self, py: Python<'_>) {
         // In a forked child there is nothing to end.
         self.client.get().try_with(py, |state| {
-            self.act(state, |conversation, state| {
-                if !conversation.is_over() {
-                    conversation.cancel(&mut state.client);
+            self.act(state, |reading, state| {
+                if !reading.is_over() {
+                    reading.cancel(&mut state.client);
                     state.client.flush();
                 }
             });

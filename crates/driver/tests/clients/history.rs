@@ -168,10 +168,18 @@ fn a_reading_ends_with_its_connection() {
             .len();
     }
     assert!(lines < 3 && !reading.is_over(), "{lines}");
+    // The second page comes, but is not taken before the connection is lost.
+    assert_eq!(reading.take(&mut client).expect("a request"), None);
+    while !reading.is_ready(&client) {
+        client.run().expect("no transaction");
+        thread::sleep(Duration::from_millis(1));
+    }
     let before = client.session().seqno;
     client.reconnect();
     let is_new = |session: &SessionState| session.seqno > before + 1 && session.is_synced;
     client.wait_for_session(TIMEOUT, is_new).expect("again");
+    next_page(&mut client, &mut reading).expect("the second page");
+    assert!(!reading.is_over());
     let lost = next_page(&mut client, &mut reading);
     assert!(matches!(lost, Err(Error::HistoryLost)), "{lost:?}");
     assert!(reading.is_over());
