@@ -9,4 +9,5 @@ mod token;
 mod write;
 
 pub use read::{AtomOrRange, read_atom, read_atom_or_range, read_datum};
+pub use token::read_word;
 pub use write::{write_atom, write_atom_bare, write_datum, write_datum_bare};

@@ -6,12 +6,9 @@
 
 pub(crate) mod commands;
 mod explanations;
-mod failure;
-mod leader;
 mod past;
 mod revert;
 mod selection;
-mod session;
 mod settings;
 mod watch;
 

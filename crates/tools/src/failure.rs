@@ -1,7 +1,7 @@
 //! Why a program ends early: printed as `PROGRAM: MESSAGE` on standard error, with exit status 1. A
 //! suggestion follows on a separate line.
 //!
-//! Messages that only one program has are in `client/failure.rs` and `tool/failure.rs`.
+//! Messages about requests are in `request_failure.rs`, those of `ovsdb-tool` in `tool/failure.rs`.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -15,7 +15,7 @@ use crate::suggestion;
 
 /// A fatal error: its message, and the name that the user may have meant.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Failure {
+pub struct Failure {
     message: String,
     meant: Option<String>,
     status: i32,
@@ -30,7 +30,7 @@ const REFUSED: i32 = 2;
 impl Failure {
     /// A failure with this message, which is kept on one line: servers and files determine parts of
     /// it.
-    pub(crate) fn new(message: impl Into<String>) -> Failure {
+    pub fn new(message: impl Into<String>) -> Failure {
         let message = message.into();
         Failure::of_lines(match shown::line(&message) {
             Cow::Borrowed(_) => message,
@@ -39,7 +39,7 @@ impl Failure {
     }
 
     /// A failure with a message of several lines. The caller escapes newlines in foreign texts.
-    pub(crate) fn of_lines(message: impl Into<String>) -> Failure {
+    pub fn of_lines(message: impl Into<String>) -> Failure {
         Failure {
             message: message.into(),
             meant: None,
@@ -49,7 +49,7 @@ impl Failure {
 
     /// The first error among the results of a transaction, if any: the transaction was rejected.
     /// The exit status is 2.
-    pub(crate) fn refused(results: &Value) -> Option<Failure> {
+    pub fn refused(results: &Value) -> Option<Failure> {
         let mut results = results.as_array().unwrap_or_default().iter();
         let (tag, result) = results.find_map(|it| Some((it.get("error")?.as_str()?, it)))?;
         let mut message = format!("the transaction was refused: {tag}");
@@ -63,17 +63,13 @@ impl Failure {
     }
 
     /// Adds a suggestion: the known name nearest to `name`, if one is near enough.
-    pub(crate) fn suggesting<'a>(
-        self,
-        name: &str,
-        known: impl IntoIterator<Item = &'a str>,
-    ) -> Failure {
+    pub fn suggesting<'a>(self, name: &str, known: impl IntoIterator<Item = &'a str>) -> Failure {
         let meant = suggestion::nearest(name, known).map(str::to_owned);
         Failure { meant, ..self }
     }
 
     /// Prints the message and the suggestion, and ends the process.
-    pub(crate) fn end(&self) -> ! {
+    pub fn end(&self) -> ! {
         let program = program::prefix();
         output::error_line(format_args!("{program}: {self}"));
         if let Some(meant) = &self.meant {
@@ -85,7 +81,7 @@ impl Failure {
 }
 
 /// A path as messages show it.
-pub(crate) fn shown(path: &Path) -> String {
+pub fn shown(path: &Path) -> String {
     corvid_net::os_name::text(path.as_os_str())
 }
 

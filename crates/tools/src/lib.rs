@@ -2,18 +2,23 @@
 //!
 //! Each program is a module with a `main` function and a manual; its binary in `src/bin` adds the
 //! allocator. At the root are the parts that the programs share: the table of commands, the type of
-//! a fatal error, common options, random UUIDs, schema files, suggestions, printed tables, what
-//! is said of a database's history. No program uses another program's module.
+//! a fatal error, common options, random UUIDs, schema files, suggestions, printed tables, the
+//! connection to a server, what is said of a database's history. The public ones serve the program
+//! `corvid` (`crates/cli`) too. No program uses another program's module.
 
 mod command;
-mod failure;
 mod history;
-mod rows;
+mod request_failure;
 mod schema_file;
-mod standard_options;
-mod suggestion;
-mod table;
-mod uuids;
+
+pub mod failure;
+pub mod leader;
+pub mod rows;
+pub mod session;
+pub mod standard_options;
+pub mod suggestion;
+pub mod table;
+pub mod uuids;
 
 pub mod appctl;
 pub mod client;

@@ -8,15 +8,15 @@ use corvid_data::{AtomType, ColumnType, Datum, TableSchema};
 use crate::table::Cell;
 
 /// A column to dump.
-pub(crate) struct Column {
+pub struct Column {
     /// The name.
-    pub(crate) name: String,
+    pub name: String,
     /// The type.
-    pub(crate) column_type: Rc<ColumnType>,
+    pub column_type: Rc<ColumnType>,
 }
 
 /// All columns except `_version`, in name order.
-pub(crate) fn all_columns(table: &TableSchema) -> Vec<Column> {
+pub fn all_columns(table: &TableSchema) -> Vec<Column> {
     let uuid = Column {
         name: "_uuid".to_owned(),
         column_type: Rc::new(ColumnType::scalar(AtomType::Uuid)),
@@ -31,7 +31,7 @@ pub(crate) fn all_columns(table: &TableSchema) -> Vec<Column> {
 }
 
 /// Orders rows first by their columns without UUID keys, in order, then by the other columns.
-pub(crate) fn compare(a: &[Cell], b: &[Cell], columns: &[Column]) -> Ordering {
+pub fn compare(a: &[Cell], b: &[Cell], columns: &[Column]) -> Ordering {
     let by = |uuid_keyed: bool| {
         columns
             .iter()

@@ -6,22 +6,22 @@
 use corvid_shell::args::{Arg, Spec};
 
 /// `-h`, `--help`
-pub(crate) const fn help<I: Copy>(id: I) -> Spec<I> {
+pub const fn help<I: Copy>(id: I) -> Spec<I> {
     Spec::both("help", 'h', Arg::None, id).means("", "print this and exit")
 }
 
 /// `-V`, `--version`
-pub(crate) const fn version<I: Copy>(id: I) -> Spec<I> {
+pub const fn version<I: Copy>(id: I) -> Spec<I> {
     Spec::both("version", 'V', Arg::None, id).means("", "print the version and exit")
 }
 
 /// `-o`, `--option`
-pub(crate) const fn listing<I: Copy>(id: I) -> Spec<I> {
+pub const fn listing<I: Copy>(id: I) -> Spec<I> {
     Spec::both("option", 'o', Arg::None, id).means("", "list the options and exit")
 }
 
 /// `--fail`
-pub(crate) const fn fail<I: Copy>(id: I) -> Spec<I> {
+pub const fn fail<I: Copy>(id: I) -> Spec<I> {
     Spec::long("fail", Arg::None, id)
         .means("", "transact: exit with status 2 if the transaction is refused")
         .more(
@@ -32,7 +32,7 @@ results, with status 0. With it the first error is also printed on standard erro
 }
 
 /// `--timeout`, with the program's short form.
-pub(crate) const fn timeout<I: Copy>(short: char, id: I) -> Spec<I> {
+pub const fn timeout<I: Copy>(short: char, id: I) -> Spec<I> {
     Spec::both("timeout", short, Arg::Required, id)
         .means("SECS", "give up after SECS seconds")
         .more("The program then ends by SIGALRM. The variable `OVS_CTL_TIMEOUT` sets a default.")

@@ -7,7 +7,7 @@ use corvid_json::shown::Shown;
 
 /// The name nearest to `name`, if it is near enough to be a slip: at most one letter in three may
 /// differ. Case is ignored. Of equally near names, the first one wins.
-pub(crate) fn nearest<'a>(name: &str, known: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
+pub fn nearest<'a>(name: &str, known: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
     let wanted: Vec<char> = name.to_lowercase().chars().collect();
     let limit = wanted.len() / 3;
     let distances = known.into_iter().filter_map(|candidate| {
@@ -24,7 +24,7 @@ pub(crate) fn nearest<'a>(name: &str, known: impl IntoIterator<Item = &'a str>) 
 }
 
 /// The question to the user.
-pub(crate) fn question(nearest: &str) -> String {
+pub fn question(nearest: &str) -> String {
     format!("did you mean \"{}\"?", Shown(nearest))
 }
 

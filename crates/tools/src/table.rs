@@ -12,12 +12,12 @@ mod text;
 
 use std::io::{self, Write};
 
-pub(crate) use cell::{Cell, CellStyle};
+pub use cell::{Cell, CellStyle};
 use corvid_json::shown;
 
 /// The layout of tables.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Format {
+pub enum Format {
     /// Aligned columns.
     Table,
     /// One `column: value` line per cell.
@@ -33,7 +33,7 @@ pub(crate) enum Format {
 impl Format {
     /// The format named `name` on the command line.
     #[must_use]
-    pub(crate) fn parse(name: &str) -> Option<Format> {
+    pub fn parse(name: &str) -> Option<Format> {
         Some(match name {
             "table" => Format::Table,
             "list" => Format::List,
@@ -47,7 +47,7 @@ impl Format {
 
 /// Print options.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Style {
+pub struct Style {
     /// Layout.
     pub format: Format,
     /// The form of cells.
@@ -90,7 +90,7 @@ impl Default for Style {
 
 /// A table of cells.
 #[derive(Debug, Default)]
-pub(crate) struct Table {
+pub struct Table {
     /// A line above the table.
     pub caption: Option<String>,
     /// The time printed above the table.
@@ -103,7 +103,7 @@ pub(crate) struct Table {
 
 /// Prints the tables of one run.
 #[derive(Debug)]
-pub(crate) struct Printer {
+pub struct Printer {
     style: Style,
     is_first: bool,
 }
@@ -111,7 +111,7 @@ pub(crate) struct Printer {
 impl Printer {
     /// A printer that has not printed a table yet.
     #[must_use]
-    pub(crate) fn new(style: Style) -> Printer {
+    pub fn new(style: Style) -> Printer {
         Printer {
             style,
             is_first: true,
@@ -122,7 +122,7 @@ impl Printer {
     ///
     /// # Errors
     /// Writing failed.
-    pub(crate) fn print(&mut self, table: &Table, out: &mut dyn Write) -> io::Result<()> {
+    pub fn print(&mut self, table: &Table, out: &mut dyn Write) -> io::Result<()> {
         let separated = matches!(
             self.style.format,
             Format::Table | Format::List | Format::Csv

@@ -9,14 +9,14 @@ use crate::failure::Failure;
 
 /// Fresh version 4 UUIDs.
 #[derive(Debug)]
-pub(crate) struct RandomUuids(Random);
+pub struct RandomUuids(Random);
 
 impl RandomUuids {
     /// Opens the random source.
     ///
     /// # Errors
     /// The system has no random source.
-    pub(crate) fn new() -> Result<RandomUuids, Failure> {
+    pub fn new() -> Result<RandomUuids, Failure> {
         let random = Random::new();
         random.map(RandomUuids).map_err(|error| {
             Failure::new(format!(
@@ -30,7 +30,7 @@ impl RandomUuids {
 impl RandomUuids {
     /// A seed for the hashes of a database. Without a random seed, a file's contents could be
     /// crafted so that hashes collide.
-    pub(crate) fn hash_seed(&mut self) -> HashSeed {
+    pub fn hash_seed(&mut self) -> HashSeed {
         match self.0.bytes() {
             Ok(bytes) => HashSeed::new(u64::from_ne_bytes(bytes)),
             Err(error) => program::fatal_error("cannot read random numbers", &error),

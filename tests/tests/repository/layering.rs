@@ -10,8 +10,9 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 /// The level of each crate. A crate may only import crates of lower levels. The binaries have the
-/// same level as the front of the client library, and only crates for development may import them.
-const LEVELS: [(&str, u32); 24] = [
+/// same level as the front of the client library. Only crates for development may import them, and
+/// `cli`, which shares the parts of `tools`.
+const LEVELS: [(&str, u32); 25] = [
     ("json", 0),
     ("data", 1),
     ("rpc", 2),
@@ -35,6 +36,7 @@ const LEVELS: [(&str, u32); 24] = [
     ("corvid", BINARY),
     ("python", BINDING),
     ("capi", BINDING),
+    ("cli", BINDING),
     ("fuzzing", DEVELOPMENT),
 ];
 

@@ -14,12 +14,13 @@ use std::process::Command;
 use corvid_tests::{binary, limited};
 
 /// The environment variable that names each program under test.
-const PROGRAMS: [(&str, &str); 5] = [
+const PROGRAMS: [(&str, &str); 6] = [
     ("OVSDB_SERVER_UNDER_TEST", "ovsdb-server"),
     ("OVSDB_CLIENT_UNDER_TEST", "ovsdb-client"),
     ("OVSDB_TOOL_UNDER_TEST", "ovsdb-tool"),
     ("OVS_APPCTL_UNDER_TEST", "ovs-appctl"),
     ("OVSDB_IDLC_UNDER_TEST", "ovsdb-idlc"),
+    ("CORVID_UNDER_TEST", "corvid"),
 ];
 
 /// The exit status of a suite whose peer is missing.
@@ -102,6 +103,7 @@ peers! {
     ovn_ctl_with_relays "ovn-relay" &[];
     ovsdb_client_of_the_packages "ovsdb-client" &[];
     our_ovsdb_client "tools" &["client"];
+    our_corvid "database-commands" &[];
     our_ovsdb_tool "tools" &["tool"];
     our_ovs_appctl "tools" &["appctl"];
     files "files" &[];

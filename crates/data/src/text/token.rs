@@ -13,7 +13,7 @@ pub(super) const DELIMITERS: &str = ":=, []{}!<>";
 /// # Errors
 /// `S: backslash at end of argument`, `S: quoted string extends past end of argument`, where S is
 /// the remaining text.
-pub(super) fn read_word(rest: &mut &str) -> Result<String, String> {
+pub fn read_word(rest: &mut &str) -> Result<String, String> {
     skip_blanks(rest);
     let start = *rest;
     let mut word = String::new();

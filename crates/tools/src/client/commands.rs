@@ -20,10 +20,10 @@ use corvid_data::{Schema, TableSchema};
 use corvid_shell::output::Output;
 
 use crate::client::selection::Servers;
-use crate::client::session::Session;
 use crate::client::settings::Settings;
 use crate::command;
 use crate::failure::Failure;
+use crate::session::Session;
 
 /// The input of a command.
 #[derive(Debug)]

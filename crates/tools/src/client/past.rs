@@ -17,9 +17,9 @@ use corvid_shell::output::{self, Output};
 use corvid_shell::program;
 use corvid_shell::progress::{Progress, Spinner};
 
-use crate::client::session::Session;
 use crate::failure::Failure;
 use crate::history::local;
+use crate::session::Session;
 
 /// The steps of a reading's progress.
 const STEPS: u32 = 1 << 20;

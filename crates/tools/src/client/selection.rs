@@ -8,10 +8,10 @@ use corvid_net::dirs;
 use corvid_rpc::remote::RemoteList;
 
 use crate::client::commands::{AT_MOMENTS, Action, Command, Invocation, REVERT, transact};
-use crate::client::leader;
-use crate::client::session::Session;
 use crate::client::settings::Settings;
 use crate::failure::Failure;
+use crate::leader;
+use crate::session::Session;
 
 /// Runs a command on the words that follow it.
 ///
@@ -111,8 +111,16 @@ impl Servers<'_> {
     pub(crate) fn connect(&self, deadline_ms: Option<u64>) -> Result<Session, Failure> {
         match self.only() {
             Some(server) => Session::open_until(server, &self.settings.credentials, deadline_ms),
-            None => leader::connect(&self.list, self.database.as_deref(), self.settings)
-                .map(|session| session.until(deadline_ms)),
+            None => {
+                let Settings {
+                    credentials,
+                    leader_only,
+                    ..
+                } = self.settings;
+                let database = self.database.as_deref();
+                leader::connect(&self.list, database, credentials, *leader_only)
+                    .map(|session| session.until(deadline_ms))
+            }
         }
     }
 }

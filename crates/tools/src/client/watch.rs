@@ -9,9 +9,9 @@ use corvid_shell::daemon::Startup;
 use corvid_shell::output;
 use corvid_shell::unixctl::{Command, Server};
 
-use crate::client::session::{Incoming, Session};
 use crate::client::settings::Settings;
 use crate::failure::Failure;
+use crate::session::{Incoming, Session};
 
 /// The effects of control commands.
 #[derive(Debug, Default)]

@@ -7,7 +7,7 @@ use corvid_json::Value;
 
 /// The form of data (`--data`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum CellStyle {
+pub enum CellStyle {
     /// `[a, "b c"]`
     String,
     /// `a b c`
@@ -19,7 +19,7 @@ pub(crate) enum CellStyle {
 impl CellStyle {
     /// The style named `name` on the command line.
     #[must_use]
-    pub(crate) fn parse(name: &str) -> Option<CellStyle> {
+    pub fn parse(name: &str) -> Option<CellStyle> {
         Some(match name {
             "string" => CellStyle::String,
             "bare" => CellStyle::Bare,
@@ -31,7 +31,7 @@ impl CellStyle {
 
 /// The content of a cell.
 #[derive(Clone, Debug)]
-pub(crate) enum Cell {
+pub enum Cell {
     /// No value.
     Empty,
     /// Unchanged text.
@@ -48,7 +48,7 @@ pub(crate) enum Cell {
 impl Cell {
     /// Parses a value by its column's type, or as any JSON if it does not fit the type.
     #[must_use]
-    pub(crate) fn from_json(value: &Value, column_type: &Rc<ColumnType>) -> Cell {
+    pub fn from_json(value: &Value, column_type: &Rc<ColumnType>) -> Cell {
         let bytes = value.to_bytes();
         match wire::read_datum(&mut corvid_json::Reader::new(&bytes), column_type, None) {
             Ok(datum) => Cell::Datum(datum, column_type.clone()),
@@ -58,7 +58,7 @@ impl Cell {
 
     /// The printed text.
     #[must_use]
-    pub(crate) fn to_text(&self, style: CellStyle) -> String {
+    pub fn to_text(&self, style: CellStyle) -> String {
         match self {
             Cell::Empty => String::new(),
             Cell::Text(text) => text.clone(),
@@ -81,7 +81,7 @@ impl Cell {
 
     /// The JSON value.
     #[must_use]
-    pub(crate) fn to_json(&self) -> Value {
+    pub fn to_json(&self) -> Value {
         match self {
             Cell::Empty => Value::Null,
             Cell::Text(text) => Value::string(&**text),

@@ -12,8 +12,8 @@ use corvid_shell::progress::{Progress, Spinner};
 
 use super::Invocation;
 use crate::client::past::Contents;
-use crate::client::session::Session;
 use crate::failure::Failure;
+use crate::session::Session;
 
 pub(crate) fn backup(session: &mut Session, invocation: &Invocation<'_>) -> Result<(), Failure> {
     if std::io::stdout().is_terminal() {

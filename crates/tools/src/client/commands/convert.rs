@@ -8,10 +8,10 @@ use corvid_net::os_name;
 use corvid_shell::vlog::{self, Module};
 
 use super::{Invocation, print_line};
-use crate::client::leader::{self, DatabaseStatus};
-use crate::client::session::Session;
 use crate::failure::Failure;
+use crate::leader::{self, DatabaseStatus};
 use crate::schema_file;
+use crate::session::Session;
 
 pub(crate) fn convert(session: &mut Session, invocation: &Invocation<'_>) -> Result<(), Failure> {
     let schema = wanted(session, &invocation.args[0])?;

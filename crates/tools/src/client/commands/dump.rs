@@ -11,9 +11,9 @@ use corvid_shell::progress::Spinner;
 
 use super::{Invocation, column_names, table_names};
 use crate::client::past::Contents;
-use crate::client::session::Session;
 use crate::failure::Failure;
 use crate::rows::{Column, all_columns, compare};
+use crate::session::Session;
 use crate::table::{Cell, Printer, Table};
 
 pub(crate) fn dump(session: &mut Session, invocation: &Invocation<'_>) -> Result<(), Failure> {

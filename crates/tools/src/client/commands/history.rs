@@ -5,9 +5,9 @@ use corvid_shell::output::Output;
 
 use super::Invocation;
 use crate::client::past::{Past, moment};
-use crate::client::session::Session;
 use crate::failure::Failure;
 use crate::history::Printer;
+use crate::session::Session;
 
 /// Lists the files.
 pub(crate) fn history(session: &mut Session, invocation: &Invocation<'_>) -> Result<(), Failure> {

@@ -8,8 +8,8 @@ use corvid_shell::output::{self, Output};
 use corvid_shell::program;
 
 use super::{Invocation, print_line, table_names};
-use crate::client::session::Session;
 use crate::failure::Failure;
+use crate::session::Session;
 use crate::suggestion;
 use crate::table::{Cell, Printer, Table};
 

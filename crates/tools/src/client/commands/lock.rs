@@ -9,9 +9,9 @@ use corvid_shell::output::{self, Output};
 use corvid_shell::unixctl::{Command, Outcome};
 
 use super::Invocation;
-use crate::client::session::{Incoming, RequestId, Session};
 use crate::client::watch::{Control, Progress, Watch};
 use crate::failure::Failure;
+use crate::session::{Incoming, RequestId, Session};
 
 pub(crate) fn lock(session: &mut Session, invocation: &Invocation<'_>) -> Result<(), Failure> {
     run("lock", session, invocation)

@@ -16,9 +16,9 @@ use corvid_shell::output::{self, Output};
 use corvid_shell::unixctl::Command;
 
 use super::{Invocation, column_names, table_names};
-use crate::client::session::{Incoming, RequestId, Session};
 use crate::client::watch::{Progress, Watch};
 use crate::failure::Failure;
+use crate::session::{Incoming, RequestId, Session};
 use crate::table::Printer;
 
 use request::{MonitoredTable, Problem};

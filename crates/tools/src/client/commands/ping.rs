@@ -11,11 +11,11 @@ use corvid_net::clock;
 use corvid_rpc::remote::RemoteList;
 use corvid_shell::output::Output;
 
-use crate::client::leader;
 use crate::client::selection;
-use crate::client::session::Session;
 use crate::client::settings::Settings;
 use crate::failure::Failure;
+use crate::leader;
+use crate::session::Session;
 
 /// The time limit for connecting to one server and for all its answers, ms.
 const LIMIT_MS: u64 = 5000;

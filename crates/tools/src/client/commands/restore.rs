@@ -21,8 +21,8 @@ use corvid_shell::vlog::{self, Module};
 use corvid_shell::{output, program};
 
 use super::Invocation;
-use crate::client::session::Session;
 use crate::failure::Failure;
+use crate::session::Session;
 use crate::uuids::RandomUuids;
 
 /// The file's name in messages.

@@ -15,9 +15,9 @@ use super::transact::once;
 use super::{Invocation, table_names};
 use crate::client::past::{Past, moment};
 use crate::client::revert::{Columns, Conflict, Done, RowId, is_row, object, operations, others};
-use crate::client::session::Session;
 use crate::failure::Failure;
 use crate::history::Printer;
+use crate::session::Session;
 
 /// Attempts until the rows stay as they were read.
 const ATTEMPTS: usize = 5;

@@ -7,8 +7,8 @@ use corvid_json::{Object, Value};
 
 use super::{Invocation, print_line};
 use crate::client::past::Contents;
-use crate::client::session::Session;
 use crate::failure::Failure;
+use crate::session::Session;
 
 pub(crate) fn transact(session: &mut Session, invocation: &Invocation<'_>) -> Result<(), Failure> {
     let params = parse(&invocation.args[0])?;

@@ -13,11 +13,11 @@ use corvid_rpc::reconnect::{Action, Reconnect};
 use corvid_rpc::remote::Scheme;
 use corvid_shell::blocking::Connection;
 
-use crate::client::leader;
 use crate::client::selection;
-use crate::client::session::{Incoming, RequestId, Session};
 use crate::client::settings::Settings;
 use crate::failure::Failure;
+use crate::leader;
+use crate::session::{Incoming, RequestId, Session};
 
 pub(crate) fn wait(settings: &Settings, words: &[String]) -> Result<(), Failure> {
     let default = selection::default_server();

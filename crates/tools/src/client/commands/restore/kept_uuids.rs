@@ -13,8 +13,8 @@ use corvid_engine::Database;
 use corvid_json::{Reader, Value};
 
 use super::{content, object};
-use crate::client::session::Session;
 use crate::failure::Failure;
+use crate::session::Session;
 
 /// The rows of a table in the database: the values of each row's immutable columns, in the table's
 /// order.

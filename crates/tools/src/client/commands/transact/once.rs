@@ -16,8 +16,8 @@ use corvid_session::once;
 use corvid_shell::signals;
 
 use crate::client::commands::Invocation;
-use crate::client::session::Session;
 use crate::failure::Failure;
+use crate::session::Session;
 use crate::uuids::RandomUuids;
 
 /// How long the program looks for the outcome, ms.

@@ -16,22 +16,22 @@ use corvid_rpc::remote::RemoteList;
 use corvid_shell::blocking::Connection;
 use corvid_shell::vlog::{self, Module};
 
-use crate::client::session::Session;
-use crate::client::settings::Settings;
 use crate::failure::Failure;
+use crate::session::Session;
 
 /// Opens a session with the first suitable server. With `database: None`, any reachable server is
 /// suitable.
 ///
 /// # Errors
 /// No server is suitable: `no servers were available`.
-pub(crate) fn connect(
+pub fn connect(
     list: &RemoteList,
     database: Option<&str>,
-    settings: &Settings,
+    credentials: &Arc<Credentials>,
+    leader_only: bool,
 ) -> Result<Session, Failure> {
     for remote in &list.remotes {
-        let Some(mut session) = attempt(remote, &settings.credentials) else {
+        let Some(mut session) = attempt(remote, credentials) else {
             continue;
         };
         let refusal = match database {
@@ -40,7 +40,7 @@ pub(crate) fn connect(
                 &mut session,
                 database,
                 list.cluster_id.as_deref(),
-                settings.leader_only,
+                leader_only,
             ),
         };
         match refusal {
@@ -82,7 +82,7 @@ fn attempt(remote: &str, credentials: &Arc<Credentials>) -> Option<Session> {
 }
 
 /// Logs a change of a connection's state.
-pub(crate) fn report(remote: &str, notice: &LogEvent) {
+pub fn report(remote: &str, notice: &LogEvent) {
     let level = match notice.level() {
         Level::Debug => logging::Level::Debug,
         Level::Info => logging::Level::Info,
@@ -94,7 +94,7 @@ pub(crate) fn report(remote: &str, notice: &LogEvent) {
 
 /// The status of a database in a server's `_Server` database.
 #[derive(Debug)]
-pub(crate) enum DatabaseStatus {
+pub enum DatabaseStatus {
     /// The server does not have a `_Server` database: it is an old version.
     Unknown,
     /// The server does not serve the database.
@@ -107,10 +107,7 @@ pub(crate) enum DatabaseStatus {
 ///
 /// # Errors
 /// The connection broke.
-pub(crate) fn database_status(
-    session: &mut Session,
-    database: &str,
-) -> Result<DatabaseStatus, Failure> {
+pub fn database_status(session: &mut Session, database: &str) -> Result<DatabaseStatus, Failure> {
     let clause = ["name", "==", database].map(Value::string).to_vec();
     let select = [
         ("op", Value::string("select")),
@@ -137,7 +134,7 @@ pub(crate) fn database_status(
 }
 
 /// Why a server is not suitable for `database`; `None` if it is suitable.
-pub(crate) fn refusal(
+pub fn refusal(
     session: &mut Session,
     database: &str,
     cluster_id: Option<&str>,

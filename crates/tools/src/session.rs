@@ -27,20 +27,22 @@ use crate::failure::Failure;
 
 /// A connection to a server.
 #[derive(Debug)]
-pub(crate) struct Session {
+pub struct Session {
     connection: Connection,
     next_id: u64,
     /// When requests time out, monotonic ms; `None` waits forever.
     deadline_ms: Option<u64>,
+    /// Notifications dropped by [`Session::call`] since they were last counted.
+    dropped: u64,
 }
 
 /// Identifies a request of this session.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct RequestId(u64);
+pub struct RequestId(u64);
 
 /// A message from the server, other than an echo request. `T` is the form of a reply.
 #[derive(Debug)]
-pub(crate) enum Incoming<T = Value> {
+pub enum Incoming<T = Value> {
     /// The result of a request, or its error.
     Reply(RequestId, Result<T, T>),
     /// A notification: method and parameters.
@@ -54,7 +56,7 @@ impl Session {
     /// # Errors
     /// The connection fails: `failed to connect to "SERVER" (REASON)`. The reason after a missed
     /// deadline is `timed out`.
-    pub(crate) fn open_until(
+    pub fn open_until(
         server: &str,
         credentials: &Arc<Credentials>,
         deadline_ms: Option<u64>,
@@ -88,32 +90,39 @@ impl Session {
 
     /// A session over an open connection.
     #[must_use]
-    pub(crate) fn over(connection: Connection) -> Session {
+    pub fn over(connection: Connection) -> Session {
         Session {
             connection,
             next_id: 0,
             deadline_ms: None,
+            dropped: 0,
         }
     }
 
     /// The same session, whose requests time out at this time (monotonic ms).
     #[must_use]
-    pub(crate) fn until(self, deadline_ms: Option<u64>) -> Session {
+    pub fn until(self, deadline_ms: Option<u64>) -> Session {
         Session {
             deadline_ms,
             ..self
         }
     }
 
+    /// The number of notifications that arrived while a call waited for its reply, since the last
+    /// call of this function.
+    pub fn take_dropped(&mut self) -> u64 {
+        std::mem::take(&mut self.dropped)
+    }
+
     /// The server's name in messages.
     #[must_use]
-    pub(crate) fn name(&self) -> &str {
+    pub fn name(&self) -> &str {
         self.connection.name()
     }
 
     /// The descriptor that becomes readable when input arrives.
     #[must_use]
-    pub(crate) fn fd(&self) -> RawFd {
+    pub fn fd(&self) -> RawFd {
         self.connection.fd()
     }
 
@@ -122,7 +131,7 @@ impl Session {
     ///
     /// # Errors
     /// The connection broke, or the server returned an error.
-    pub(crate) fn call(&mut self, method: &str, params: &Value) -> Result<Value, Failure> {
+    pub fn call(&mut self, method: &str, params: &Value) -> Result<Value, Failure> {
         self.transact(method, params)?
             .map_err(|error| Failure::returned_error(&error))
     }
@@ -131,7 +140,7 @@ impl Session {
     ///
     /// # Errors
     /// The connection broke, or the deadline passed.
-    pub(crate) fn transact(
+    pub fn transact(
         &mut self,
         method: &str,
         params: &Value,
@@ -144,7 +153,7 @@ impl Session {
     ///
     /// # Errors
     /// As for [`Session::transact`].
-    pub(crate) fn transact_text(
+    pub fn transact_text(
         &mut self,
         method: &str,
         params: &[u8],
@@ -164,6 +173,7 @@ impl Session {
             let received = self.try_receive_as(self.deadline_ms, read);
             match received.map_err(broken)? {
                 Some(Incoming::Reply(answered, result)) if answered == id => return Ok(result),
+                Some(Incoming::Notification(..)) => self.dropped += 1,
                 _ => {}
             }
         }
@@ -173,7 +183,7 @@ impl Session {
     ///
     /// # Errors
     /// Sending fails: `SERVER: send failed (REASON)`.
-    pub(crate) fn send(&mut self, method: &str, params: &Value) -> Result<RequestId, Failure> {
+    pub fn send(&mut self, method: &str, params: &Value) -> Result<RequestId, Failure> {
         self.try_send(method, &params.to_bytes())
             .map_err(|error| self.failure("send", &error))
     }
@@ -182,7 +192,7 @@ impl Session {
     ///
     /// # Errors
     /// Receiving fails: `SERVER: receive failed (REASON)`.
-    pub(crate) fn receive(&mut self) -> Result<Incoming, Failure> {
+    pub fn receive(&mut self) -> Result<Incoming, Failure> {
         loop {
             match self.try_receive(None) {
                 Ok(Some(incoming)) => return Ok(incoming),
@@ -196,7 +206,7 @@ impl Session {
     ///
     /// # Errors
     /// As for [`Session::receive`].
-    pub(crate) fn poll(&mut self) -> Result<Option<Incoming>, Failure> {
+    pub fn poll(&mut self) -> Result<Option<Incoming>, Failure> {
         loop {
             match self.try_receive(Some(0)) {
                 Ok(Some(incoming)) => return Ok(Some(incoming)),
@@ -211,7 +221,7 @@ impl Session {
     ///
     /// # Errors
     /// As for [`Session::call`], or the result has another shape.
-    pub(crate) fn list_dbs(&mut self) -> Result<Vec<String>, Failure> {
+    pub fn list_dbs(&mut self) -> Result<Vec<String>, Failure> {
         let result = self.call("list_dbs", &Value::Array(Vec::new()))?;
         let names = result
             .as_array()
@@ -229,7 +239,7 @@ impl Session {
     ///
     /// # Errors
     /// As for [`Session::call`], or the result is not a schema.
-    pub(crate) fn schema(&mut self, database: &str) -> Result<Schema, Failure> {
+    pub fn schema(&mut self, database: &str) -> Result<Schema, Failure> {
         let json = self.call("get_schema", &Value::Array(vec![Value::string(database)]))?;
         Ok(Schema::from_json(&json)?)
     }
@@ -239,7 +249,7 @@ impl Session {
     ///
     /// # Errors
     /// The connection broke, or the deadline passed.
-    pub(crate) fn server_id(&mut self) -> Result<Option<Uuid>, Failure> {
+    pub fn server_id(&mut self) -> Result<Option<Uuid>, Failure> {
         let reply = self.transact("get_server_id", &Value::Array(Vec::new()))?;
         Ok(reply
             .ok()
@@ -252,7 +262,7 @@ impl Session {
     ///
     /// # Errors
     /// The connection broke, or the server refused although success is required.
-    pub(crate) fn set_aware(&mut self, demand: Option<bool>) -> Result<(), Failure> {
+    pub fn set_aware(&mut self, demand: Option<bool>) -> Result<(), Failure> {
         if demand == Some(false) {
             return Ok(());
         }

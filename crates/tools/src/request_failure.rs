@@ -1,4 +1,4 @@
-//! Errors that only `ovsdb-client` has: failed requests.
+//! Errors of programs that send requests to a server.
 
 use corvid_json::Value;
 

@@ -1,0 +1,183 @@
+//! Runs a chain: commands on contents, the transaction of their changes, then their output.
+//!
+//! The commands run again on new contents if others have changed what they rely on, and when
+//! something has changed that `wait-until` waits for. They print only after the commit, so a chain
+//! that fails prints nothing on standard output.
+
+use corvid_data::{Schema, Uuid};
+use corvid_json::Value;
+use corvid_shell::output;
+use corvid_shell::vlog::{self, Module};
+use corvid_tools::table::{Format, Printer, Style};
+use corvid_tools::uuids::RandomUuids;
+
+use crate::commands::{self, Action, Context, Output};
+use crate::contents::Contents;
+use crate::failure::{Failure, Kind};
+use crate::grammar::chain::Invocation;
+use crate::grammar::row_names::RowNames;
+use crate::plain_json;
+use crate::server::Server;
+use crate::settings::{Objects, Settings};
+use crate::transaction::Transaction;
+
+/// A chain to run.
+pub(crate) struct ChainRun<'a> {
+    /// The commands.
+    pub(crate) chain: &'a [Invocation],
+    /// The comment of the transaction.
+    pub(crate) comment: String,
+    /// Prints the transaction instead of sending it.
+    pub(crate) is_explained: bool,
+    /// The options.
+    pub(crate) settings: &'a Settings,
+}
+
+impl ChainRun<'_> {
+    /// Runs the chain until it is committed, and prints its output.
+    ///
+    /// # Errors
+    /// A command failed, the server refused the transaction, or the connection broke.
+    pub(crate) fn run(&self, server: &mut Server) -> Result<(), Failure> {
+        let schema = server.schema()?;
+        for invocation in self.chain {
+            commands::check(&schema, invocation)?;
+        }
+        let outcome = loop {
+            server.forget_changes();
+            match self.attempt(server, &schema) {
+                Ok(Attempt::Done(outcome)) => break outcome,
+                Ok(Attempt::Waits(tables)) => {
+                    output::flush()?;
+                    server.wait_for_change(&schema, &tables)?;
+                }
+                Err(failure) if failure.kind == Kind::Conflict => {}
+                Err(failure) => return Err(failure),
+            }
+        };
+        for warning in &outcome.warnings {
+            vlog::warn(Module::OvsdbClient, format_args!("{warning}"));
+        }
+        if self.is_explained {
+            let database = std::iter::once(Value::string(server.database()));
+            let params = database.chain(outcome.transaction.operations);
+            commands::print_json(&Value::Array(params.collect()), self.settings);
+            return Ok(());
+        }
+        print(outcome, self.settings)
+    }
+    fn attempt(&self, server: &mut Server, schema: &Schema) -> Result<Attempt, Failure> {
+        let random = RandomUuids::new();
+        let mut uuids = random.map_err(|failure| Failure::no_match(failure.to_string()))?;
+        let mut context = Context {
+            contents: Contents::new(schema, server),
+            names: RowNames::new(&mut uuids),
+            number: 0,
+            must_wait: false,
+            warnings: Vec::new(),
+        };
+        let mut outputs = Vec::new();
+        for (number, invocation) in self.chain.iter().enumerate() {
+            context.number = number;
+            if let Action::InChain(run) = invocation.command.action {
+                outputs.push(run(&mut context, invocation)?);
+            }
+            if context.must_wait {
+                return Ok(Attempt::Waits(context.contents.tables_read()));
+            }
+        }
+        let mut warnings = context.names.finish()?;
+        warnings.append(&mut context.warnings);
+        let transaction = Transaction::of(&context.contents, &self.comment);
+        let is_sent =
+            !transaction.operations.is_empty() && !self.settings.dry_run && !self.is_explained;
+        let results = match is_sent {
+            true => server.transact(transaction.operations.clone())?,
+            false => Vec::new(),
+        };
+        Ok(Attempt::Done(Outcome {
+            outputs,
+            warnings,
+            transaction,
+            results,
+        }))
+    }
+}
+
+/// The outcome of one run of the commands.
+enum Attempt {
+    /// The changes are committed.
+    Done(Outcome),
+    /// A condition does not hold: the commands run again when one of these tables has changed.
+    Waits(Vec<corvid_data::TableId>),
+}
+
+/// A committed chain.
+struct Outcome {
+    outputs: Vec<Output>,
+    warnings: Vec<String>,
+    transaction: Transaction,
+    results: Vec<Value>,
+}
+
+impl Outcome {
+    /// The UUID that the server gave to the row of a command.
+    fn uuid(&self, command: usize) -> Option<Uuid> {
+        let result = self.results.get(*self.transaction.inserts.get(&command)?)?;
+        let uuid = result.get("uuid")?.as_array()?.get(1)?.as_str()?;
+        Uuid::parse(uuid.as_bytes())
+    }
+}
+
+fn print(outcome: Outcome, settings: &Settings) -> Result<(), Failure> {
+    let style = settings.style;
+    let mut records = Printer::new(Style {
+        format: settings.format.unwrap_or(Format::List),
+        ..style
+    });
+    let mut listings = Printer::new(Style {
+        format: settings.format.unwrap_or(Format::Table),
+        ..style
+    });
+    let created: Vec<Option<Uuid>> = (0..outcome.outputs.len())
+        .map(|number| outcome.uuid(number))
+        .collect();
+    let mut objects = Vec::new();
+    for (text, created) in outcome.outputs.into_iter().zip(created) {
+        let text = match text {
+            Output::Table(table) | Output::Listing(table) if settings.objects.is_some() => {
+                objects.extend(plain_json::objects(&table));
+                continue;
+            }
+            Output::Table(table) => {
+                records.print(&table, &mut output::Output)?;
+                continue;
+            }
+            Output::Listing(table) => {
+                listings.print(&table, &mut output::Output)?;
+                continue;
+            }
+            Output::Text(text) => text,
+            Output::Created(uuid) => {
+                let uuid = created.unwrap_or(uuid).to_text();
+                format!("{}\n", String::from_utf8_lossy(&uuid))
+            }
+        };
+        match settings.oneline {
+            true => output::line(one_line(&text)),
+            false => output::print(text),
+        }
+    }
+    match settings.objects {
+        Some(Objects::Array) => commands::print_json(&Value::Array(objects), settings),
+        Some(Objects::Lines) => objects.iter().for_each(output::line),
+        None => {}
+    }
+    Ok(())
+}
+
+/// The text of `--oneline`: without the last newline, others and backslashes escaped.
+fn one_line(text: &str) -> String {
+    let text = text.strip_suffix('\n').unwrap_or(text);
+    text.replace('\\', "\\\\").replace('\n', "\\n")
+}

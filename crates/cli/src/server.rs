@@ -1,0 +1,312 @@
+//! The server: its address, the database, and requests over the connection.
+
+use bstr::BString;
+use corvid_data::{ColumnType, Datum, Schema, TableId, TableSchema, Uuid, wire};
+use corvid_json::{Object, Reader, Value};
+use corvid_net::dirs;
+use corvid_rpc::remote::RemoteList;
+use corvid_tools::leader;
+use corvid_tools::session::{Incoming, Session};
+
+use crate::contents::{Clause, Found, Source};
+use crate::failure::{Failure, Kind};
+use crate::settings::Settings;
+use crate::transaction::{datum_json, operation};
+
+/// The environment variables that name the servers of a database.
+const VARIABLES: [(&str, &str); 4] = [
+    ("OVN_Northbound", "OVN_NB_DB"),
+    ("OVN_Southbound", "OVN_SB_DB"),
+    ("OVN_IC_Northbound", "OVN_IC_NB_DB"),
+    ("OVN_IC_Southbound", "OVN_IC_SB_DB"),
+];
+
+/// A connection, for one database.
+pub(crate) struct Server {
+    session: Session,
+    database: String,
+    /// Tables whose changes the server reports.
+    watched: Vec<TableId>,
+}
+
+/// The address: of the command line, of the database's environment variable, or the default.
+fn address(settings: &Settings) -> String {
+    let variable = || {
+        let database = settings.database.as_deref()?;
+        let (_, variable) = VARIABLES.iter().find(|(name, _)| *name == database)?;
+        std::env::var(variable)
+            .ok()
+            .filter(|value| !value.is_empty())
+    };
+    let default = || format!("unix:{}", dirs::run().join("db.sock").display());
+    settings
+        .server
+        .clone()
+        .or_else(variable)
+        .unwrap_or_else(default)
+}
+
+impl Server {
+    /// Connects.
+    ///
+    /// # Errors
+    /// No server can be reached.
+    pub(crate) fn connect(settings: &Settings) -> Result<Server, Failure> {
+        let address = address(settings);
+        let list = RemoteList::parse(&address);
+        let session = match list.remotes.as_slice() {
+            [only] if list.cluster_id.is_none() => {
+                Session::open_until(only, &settings.credentials, None)
+            }
+            _ => {
+                let database = settings.database.as_deref();
+                leader::connect(&list, database, &settings.credentials, settings.leader_only)
+            }
+        };
+        let session = session.map_err(|failure| Failure::connection(failure.to_string()))?;
+        Ok(Server {
+            session,
+            database: String::new(),
+            watched: Vec::new(),
+        })
+    }
+
+    /// Chooses the database: the wanted one, or the only one.
+    ///
+    /// # Errors
+    /// There is no such database.
+    pub(crate) fn choose(&mut self, wanted: Option<&str>) -> Result<(), Failure> {
+        self.database = database(&mut self.session, wanted)?;
+        Ok(())
+    }
+
+    /// The name of the chosen database.
+    #[must_use]
+    pub(crate) fn database(&self) -> &str {
+        &self.database
+    }
+
+    /// The databases that the server serves, sorted.
+    ///
+    /// # Errors
+    /// The connection broke.
+    pub(crate) fn databases(&mut self) -> Result<Vec<String>, Failure> {
+        let names = self.session.list_dbs();
+        names.map_err(|failure| Failure::connection(failure.to_string()))
+    }
+
+    /// The schema of the database.
+    ///
+    /// # Errors
+    /// The connection broke, or the reply is not a schema.
+    pub(crate) fn schema(&mut self) -> Result<Schema, Failure> {
+        self.session
+            .schema(&self.database)
+            .map_err(|failure| Failure::connection(failure.to_string()))
+    }
+
+    /// Executes a transaction, and returns the results of its operations, of which none is an
+    /// error. A `wait` that failed is a [`Kind::Conflict`].
+    ///
+    /// # Errors
+    /// The connection broke, or the server refused.
+    pub(crate) fn transact(&mut self, operations: Vec<Value>) -> Result<Vec<Value>, Failure> {
+        Server::check(self.execute(operations)?)
+    }
+
+    /// Executes a transaction, and returns the results of its operations, errors among them.
+    ///
+    /// # Errors
+    /// The connection broke, or the server refused the request as a whole.
+    pub(crate) fn execute(&mut self, operations: Vec<Value>) -> Result<Vec<Value>, Failure> {
+        let mut params = vec![Value::string(&self.database)];
+        params.extend(operations);
+        let reply = self
+            .session
+            .transact("transact", &Value::Array(params))
+            .map_err(|failure| Failure::connection(failure.to_string()))?;
+        match reply {
+            Ok(Value::Array(results)) => Ok(results),
+            Ok(other) | Err(other) => Err(Failure::new(
+                Kind::Refused,
+                format!("transaction returned error: {other}"),
+            )),
+        }
+    }
+
+    /// The results, if none of them is an error.
+    ///
+    /// # Errors
+    /// One is.
+    pub(crate) fn check(results: Vec<Value>) -> Result<Vec<Value>, Failure> {
+        match results
+            .iter()
+            .find_map(|result| Some((result, result.get("error")?)))
+        {
+            None => Ok(results),
+            Some((result, tag)) => {
+                let kind = match tag.as_str() {
+                    Some("timed out") => Kind::Conflict,
+                    _ => Kind::Refused,
+                };
+                Err(Failure::new(kind, format!("transaction error: {result}")))
+            }
+        }
+    }
+
+    /// Waits until a row of these tables has changed since the last read. The first call for a
+    /// table only asks the server to report its changes, and returns at once.
+    ///
+    /// # Errors
+    /// The connection broke, or the server refused to report.
+    pub(crate) fn wait_for_change(
+        &mut self,
+        schema: &Schema,
+        tables: &[TableId],
+    ) -> Result<(), Failure> {
+        let broken =
+            |failure: corvid_tools::failure::Failure| Failure::connection(failure.to_string());
+        let new: Vec<TableId> = tables
+            .iter()
+            .copied()
+            .filter(|table| !self.watched.contains(table))
+            .collect();
+        if !new.is_empty() {
+            let requests = new.iter().map(|id| {
+                let select = Value::Object(Object::from([(
+                    BString::from("initial"),
+                    Value::Bool(false),
+                )]));
+                let request = Value::Object(Object::from([(BString::from("select"), select)]));
+                (BString::from(schema.table(*id).name.as_bytes()), request)
+            });
+            let params = vec![
+                Value::string(&self.database),
+                Value::Integer(i64::try_from(self.watched.len()).unwrap_or(i64::MAX)),
+                Value::Object(requests.collect::<Object>()),
+            ];
+            self.session
+                .call("monitor", &Value::Array(params))
+                .map_err(broken)?;
+            self.watched.extend(new);
+            return Ok(());
+        }
+        // A notification that arrived between two reads may concern the first of them.
+        if self.session.take_dropped() > 0 {
+            return Ok(());
+        }
+        loop {
+            if let Incoming::Notification(..) = self.session.receive().map_err(broken)? {
+                break;
+            }
+        }
+        // The next read sees the changes of other notifications that have arrived.
+        while self.session.poll().map_err(broken)?.is_some() {}
+        Ok(())
+    }
+
+    /// Forgets the notifications that arrived so far: the next read sees what they announced.
+    pub(crate) fn forget_changes(&mut self) {
+        self.session.take_dropped();
+    }
+}
+
+impl Source for Server {
+    fn select(
+        &mut self,
+        table: &TableSchema,
+        clauses: &[Clause],
+        columns: &[corvid_data::ColumnId],
+    ) -> Result<Vec<Found>, Failure> {
+        let clauses = clauses.iter().map(|clause| {
+            let column = table.column(clause.column);
+            Value::Array(vec![
+                Value::string(&*column.name),
+                Value::string(clause.function.name()),
+                datum_json(&clause.argument, column.column_type.is_map()),
+            ])
+        });
+        let names = columns
+            .iter()
+            .map(|id| Value::string(&*table.column(*id).name));
+        let select = operation(
+            "select",
+            [
+                ("table", Value::string(&*table.name)),
+                ("where", Value::Array(clauses.collect())),
+                (
+                    "columns",
+                    Value::Array(
+                        std::iter::once(Value::string("_uuid"))
+                            .chain(names)
+                            .collect(),
+                    ),
+                ),
+            ],
+        );
+        let results = self.transact(vec![select])?;
+        let rows = results
+            .first()
+            .and_then(|result| result.get("rows")?.as_array());
+        let rows = rows.ok_or_else(|| strange("a `select` without rows"))?;
+        rows.iter().map(|row| found(row, table, columns)).collect()
+    }
+}
+
+/// A row of a result.
+fn found(
+    row: &Value,
+    table: &TableSchema,
+    columns: &[corvid_data::ColumnId],
+) -> Result<Found, Failure> {
+    let value = |name: &str, column_type: &ColumnType| -> Result<Datum, Failure> {
+        let json = row
+            .get(name)
+            .ok_or_else(|| strange("a row that lacks a column"))?;
+        wire::read_datum_unconstrained(&mut Reader::new(&json.to_bytes()), column_type, None)
+            .map_err(|error| strange(&error.to_string()))
+    };
+    let of = |id: &corvid_data::ColumnId| {
+        let column = table.column(*id);
+        value(&column.name, &column.column_type)
+    };
+    let uuid = of(&corvid_data::ColumnId::UUID)?;
+    Ok(Found {
+        uuid: uuid.as_uuid().unwrap_or(Uuid::ZERO),
+        values: columns.iter().map(of).collect::<Result<_, _>>()?,
+    })
+}
+
+fn strange(what: &str) -> Failure {
+    Failure::new(
+        Kind::Refused,
+        format!("the server's reply is not valid: {what}"),
+    )
+}
+
+/// The database: the wanted one, or the only one.
+fn database(session: &mut Session, wanted: Option<&str>) -> Result<String, Failure> {
+    let served = session
+        .list_dbs()
+        .map_err(|failure| Failure::connection(failure.to_string()))?;
+    if let Some(wanted) = wanted {
+        if served.iter().any(|name| name == wanted) {
+            return Ok(wanted.to_owned());
+        }
+        let failure = Failure::usage(format!("server does not have {wanted} database"));
+        return Err(failure.suggesting(wanted, served.iter().map(String::as_str)));
+    }
+    let own: Vec<&str> = served
+        .iter()
+        .map(String::as_str)
+        .filter(|name| !name.starts_with('_'))
+        .collect();
+    match own.as_slice() {
+        [only] => Ok((*only).to_owned()),
+        [] => Err(Failure::usage("the server serves no database")),
+        several => Err(Failure::usage(format!(
+            "the server serves several databases, choose one with --database: {}",
+            several.join(", ")
+        ))),
+    }
+}
