@@ -11,7 +11,9 @@ mod describe;
 mod get;
 mod list;
 mod raw;
+mod show;
 mod wait_until;
+mod watch;
 
 use std::fmt;
 
@@ -292,6 +294,30 @@ record refers to them: there the command only checks that the record exists, and
         synopsis: "describe TABLE",
         meaning: "list the columns of TABLE with their types",
         detail: "`optional` means at most one element. A column that is not mutable is set by `create` only.",
+    },
+    Command {
+        name: "show",
+        args_min: 0,
+        args_max: 2,
+        options: &[],
+        columns: Columns::NoTable,
+        action: Action::InChain(show::show),
+        synopsis: "show [TABLE [RECORD]]",
+        meaning: "print records as a tree, each with the records that it keeps alive",
+        detail: "Without TABLE, the records of all root tables. Columns with their default value are left out. A record that several others \
+refer to is printed in full once.",
+    },
+    Command {
+        name: "watch",
+        args_min: 1,
+        args_max: 1,
+        options: &["--columns=", "--where="],
+        columns: Columns::None,
+        action: Action::Alone(watch::watch),
+        synopsis: "[--columns=COLUMN[,COLUMN]...] [--where=EXPRESSION] watch TABLE",
+        meaning: "print the records of TABLE, then every change, until interrupted",
+        detail: "A line that begins with `+` is a record that exists or appears, with its values other than defaults; `~` is a change, with \
+old and new values; `-` is a record that disappears. With `--where`, a record appears when EXPRESSION begins to hold.",
     },
     Command {
         name: "dbs",

@@ -12,6 +12,8 @@ mod commands;
 mod contents;
 mod failure;
 mod grammar;
+#[cfg(test)]
+mod memory;
 mod plain_json;
 mod server;
 mod settings;

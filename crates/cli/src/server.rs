@@ -1,7 +1,7 @@
 //! The server: its address, the database, and requests over the connection.
 
 use bstr::BString;
-use corvid_data::{ColumnType, Datum, Schema, TableId, TableSchema, Uuid, wire};
+use corvid_data::{ColumnId, ColumnType, Datum, Schema, TableId, TableSchema, Uuid, wire};
 use corvid_json::{Object, Reader, Value};
 use corvid_net::dirs;
 use corvid_rpc::remote::RemoteList;
@@ -154,6 +154,53 @@ impl Server {
         }
     }
 
+    /// Asks the server to report the rows of a table and their changes. Returns the present rows in
+    /// the form of an update.
+    ///
+    /// # Errors
+    /// The connection broke, or the server refused.
+    pub(crate) fn monitor(
+        &mut self,
+        schema: &Schema,
+        table: TableId,
+        columns: &[ColumnId],
+    ) -> Result<Value, Failure> {
+        let table = schema.table(table);
+        let names = columns
+            .iter()
+            .map(|id| Value::string(&*table.column(*id).name));
+        let request = Value::Object(Object::from([(
+            BString::from("columns"),
+            Value::Array(names.collect()),
+        )]));
+        let requests = Object::from([(BString::from(table.name.as_bytes()), request)]);
+        let params = vec![
+            Value::string(&self.database),
+            Value::Null,
+            Value::Object(requests),
+        ];
+        let reply = self.session.call("monitor", &Value::Array(params));
+        reply.map_err(|failure| Failure::connection(failure.to_string()))
+    }
+
+    /// Waits for the next update of [`Server::monitor`].
+    ///
+    /// # Errors
+    /// The connection broke.
+    pub(crate) fn next_update(&mut self) -> Result<Value, Failure> {
+        loop {
+            let incoming = self.session.receive();
+            match incoming.map_err(|failure| Failure::connection(failure.to_string()))? {
+                Incoming::Notification(method, mut params)
+                    if method == "update" && params.len() == 2 =>
+                {
+                    return Ok(params.remove(1));
+                }
+                _ => {}
+            }
+        }
+    }
+
     /// Waits until a row of these tables has changed since the last read. The first call for a
     /// table only asks the server to report its changes, and returns at once.
     ///
@@ -216,7 +263,7 @@ impl Source for Server {
         &mut self,
         table: &TableSchema,
         clauses: &[Clause],
-        columns: &[corvid_data::ColumnId],
+        columns: &[ColumnId],
     ) -> Result<Vec<Found>, Failure> {
         let clauses = clauses.iter().map(|clause| {
             let column = table.column(clause.column);
@@ -254,27 +301,31 @@ impl Source for Server {
 }
 
 /// A row of a result.
-fn found(
-    row: &Value,
-    table: &TableSchema,
-    columns: &[corvid_data::ColumnId],
-) -> Result<Found, Failure> {
+fn found(row: &Value, table: &TableSchema, columns: &[ColumnId]) -> Result<Found, Failure> {
     let value = |name: &str, column_type: &ColumnType| -> Result<Datum, Failure> {
         let json = row
             .get(name)
             .ok_or_else(|| strange("a row that lacks a column"))?;
-        wire::read_datum_unconstrained(&mut Reader::new(&json.to_bytes()), column_type, None)
-            .map_err(|error| strange(&error.to_string()))
+        datum(json, column_type)
     };
-    let of = |id: &corvid_data::ColumnId| {
+    let of = |id: &ColumnId| {
         let column = table.column(*id);
         value(&column.name, &column.column_type)
     };
-    let uuid = of(&corvid_data::ColumnId::UUID)?;
+    let uuid = of(&ColumnId::UUID)?;
     Ok(Found {
         uuid: uuid.as_uuid().unwrap_or(Uuid::ZERO),
         values: columns.iter().map(of).collect::<Result<_, _>>()?,
     })
+}
+
+/// A value that the server sent.
+///
+/// # Errors
+/// It is not one of the type.
+pub(crate) fn datum(json: &Value, column_type: &ColumnType) -> Result<Datum, Failure> {
+    wire::read_datum_unconstrained(&mut Reader::new(&json.to_bytes()), column_type, None)
+        .map_err(|error| strange(&error.to_string()))
 }
 
 fn strange(what: &str) -> Failure {

@@ -63,7 +63,7 @@ class Generator:
         columns = self.columns(table, of) or self.columns(table)
         self.random.shuffle(columns)
         columns += self.columns(table, lambda type: not type["value"])
-        return next((column for column in columns if not self.is_written(table, column)), columns[0])
+        return next((column for column in columns if not self.is_written(table, column)), None)
 
     def record(self, table, names):
         """A record of the table: by uuid, by the beginning of one, by name, or one that does not exist."""
@@ -176,11 +176,14 @@ class Generator:
 
     def set(self, table, names):
         of = lambda type: not is_reference(type) or self.chance(40)  # noqa: E731
-        assignments = [self.assignment(table, self.changed(table, of)) for _ in range(self.one_of([1, 1, 2, 3]))]
+        columns = [self.changed(table, of) for _ in range(self.one_of([1, 1, 2, 3]))]
+        assignments = [self.assignment(table, column) for column in columns if column]
         return self.exists_option() + ["set", self.spelled(table), self.record(table, names)] + assignments
 
     def add(self, table, names):
         column = self.changed(table, lambda type: type["max"] != 1)
+        if column is None:
+            return self.list(table, names)
         type = parts(self.tables[table]["columns"][column]["type"])
         values = [self.value(type) if self.chance(30) else self.element(type) for _ in range(self.one_of([1, 1, 2]))]
         record = self.record(table, names)
@@ -188,12 +191,15 @@ class Generator:
 
     def remove(self, table, names):
         column = self.changed(table, lambda type: type["max"] != 1)
+        if column is None:
+            return self.list(table, names)
         type = parts(self.tables[table]["columns"][column]["type"])
         values = [self.atom(type["key"]) if self.chance(50) else self.element(type) for _ in range(self.one_of([1, 1, 2]))]
         return self.exists_option() + ["remove", self.spelled(table), self.record(table, names), self.spelled(column)] + values
 
     def clear(self, table, names):
-        columns = [self.spelled(self.changed(table, lambda type: type["min"] == 0)) for _ in range(self.one_of([1, 1, 2]))]
+        columns = [self.changed(table, lambda type: type["min"] == 0) for _ in range(self.one_of([1, 1, 2]))]
+        columns = [self.spelled(column) for column in columns if column]
         return self.exists_option() + ["clear", self.spelled(table), self.record(table, names)] + columns
 
     def create(self, table, names):

@@ -1,0 +1,357 @@
+//! Chains on rows in memory, for tests: no server, fixed UUIDs.
+
+use corvid_data::{ColumnId, Datum, Schema, TableSchema, Uuid, UuidSource, text};
+use corvid_json::Value;
+
+use crate::commands::{self, Action, Context, Output};
+use crate::contents::{Clause, Contents, Found, Source};
+use crate::failure::Failure;
+use crate::grammar::chain;
+use crate::grammar::row_names::RowNames;
+use crate::transaction::Transaction;
+
+const SCHEMA: &str = r#"{"name":"Lab","version":"1.0.0","tables":{
+    "Site":{"isRoot":true,"indexes":[["name"]],"columns":{
+        "name":{"type":"string","mutable":false},
+        "devices":{"type":{"key":{"type":"uuid","refTable":"Device"},"min":0,"max":"unlimited"}}}},
+    "Device":{"indexes":[["name"]],"columns":{
+        "name":{"type":"string"},
+        "ports":{"type":{"key":{"type":"integer","minInteger":0,"maxInteger":99},"min":0,"max":4}},
+        "up":{"type":{"key":"boolean","min":0,"max":1}},
+        "labels":{"type":{"key":"string","value":"string","min":0,"max":"unlimited"}}}}}}"#;
+
+/// The UUID with this number.
+fn uuid(number: u8) -> Uuid {
+    let mut bytes = [0; 16];
+    bytes[15] = number;
+    Uuid(bytes)
+}
+
+/// UUIDs of rows that a chain creates.
+struct Numbered(u8);
+
+impl UuidSource for Numbered {
+    fn fresh(&mut self) -> Uuid {
+        self.0 += 1;
+        uuid(self.0)
+    }
+}
+
+/// Rows: a site `berlin` with the devices `web-1` and `web-2`.
+struct Memory {
+    rows: Vec<(&'static str, Uuid, Vec<(&'static str, &'static str)>)>,
+    /// The clauses and columns of each select.
+    asked: Vec<String>,
+}
+
+impl Memory {
+    fn new() -> Memory {
+        Memory {
+            rows: vec![
+                (
+                    "Device",
+                    uuid(1),
+                    vec![("name", "web-1"), ("ports", "1,2"), ("labels", "rack=b11")],
+                ),
+                ("Device", uuid(2), vec![("name", "web-2"), ("up", "true")]),
+                (
+                    "Site",
+                    uuid(3),
+                    vec![
+                        ("name", "berlin"),
+                        (
+                            "devices",
+                            "00000000-0000-0000-0000-000000000001 00000000-0000-0000-0000-000000000002",
+                        ),
+                    ],
+                ),
+            ],
+            asked: Vec::new(),
+        }
+    }
+
+    fn value(table: &TableSchema, row: &[(&str, &str)], uuid: Uuid, column: ColumnId) -> Datum {
+        if column == ColumnId::UUID {
+            return Datum::one(corvid_data::Atom::Uuid(uuid));
+        }
+        let schema = table.column(column);
+        let value = row.iter().find(|(name, _)| *name == &*schema.name);
+        value.map_or_else(
+            || Datum::default_for(&schema.column_type),
+            |(_, value)| text::read_datum(value, &schema.column_type, &mut |_| None).unwrap(),
+        )
+    }
+}
+
+impl Source for Memory {
+    fn select(
+        &mut self,
+        table: &TableSchema,
+        clauses: &[Clause],
+        columns: &[ColumnId],
+    ) -> Result<Vec<Found>, Failure> {
+        let names = clauses
+            .iter()
+            .map(|clause| table.column(clause.column).name.as_str());
+        self.asked.push(format!(
+            "{} by {}",
+            table.name,
+            names.collect::<Vec<_>>().join(",")
+        ));
+        let rows = self.rows.iter().filter(|(name, ..)| *name == &*table.name);
+        let selected = rows.filter(|(_, uuid, row)| {
+            clauses.iter().all(|clause| {
+                let value = Memory::value(table, row, *uuid, clause.column);
+                clause.function.holds(&value, &clause.argument)
+            })
+        });
+        Ok(selected
+            .map(|(_, uuid, row)| Found {
+                uuid: *uuid,
+                values: columns
+                    .iter()
+                    .map(|column| Memory::value(table, row, *uuid, *column))
+                    .collect(),
+            })
+            .collect())
+    }
+}
+
+/// The outcome of a chain.
+#[derive(Debug)]
+struct Outcome {
+    /// The texts that its commands print; tables as one line a row.
+    printed: String,
+    /// The operations, one on a line, without the comment.
+    operations: String,
+    /// The selects, as `TABLE by COLUMN,...`.
+    asked: Vec<String>,
+}
+
+/// Runs a chain, whose words are separated by blanks; `_` in a word stands for a blank.
+fn run(line: &str) -> Result<Outcome, String> {
+    let words: Vec<String> = line.split(' ').map(|word| word.replace('_', " ")).collect();
+    let json = Value::parse(SCHEMA.as_bytes()).unwrap();
+    let schema = Schema::from_json(&json).unwrap();
+    let mut memory = Memory::new();
+    let mut uuids = Numbered(100);
+    let (printed, transaction) =
+        attempt(&schema, &mut memory, &mut uuids, &words).map_err(|failure| failure.to_string())?;
+    let changes = transaction.operations.len().saturating_sub(1);
+    let operations = transaction
+        .operations
+        .iter()
+        .take(changes)
+        .map(ToString::to_string);
+    Ok(Outcome {
+        printed,
+        operations: operations.collect::<Vec<_>>().join("\n"),
+        asked: memory.asked,
+    })
+}
+
+fn attempt(
+    schema: &Schema,
+    memory: &mut Memory,
+    uuids: &mut Numbered,
+    words: &[String],
+) -> Result<(String, Transaction), Failure> {
+    let chain = chain::parse(words)?;
+    let mut context = Context {
+        contents: Contents::new(schema, memory),
+        names: RowNames::new(uuids),
+        number: 0,
+        must_wait: false,
+        warnings: Vec::new(),
+    };
+    let mut printed = String::new();
+    for invocation in &chain {
+        commands::check(schema, invocation)?;
+    }
+    for (number, invocation) in chain.iter().enumerate() {
+        context.number = number;
+        let Action::InChain(run) = invocation.command.action else {
+            continue;
+        };
+        match run(&mut context, invocation)? {
+            Output::Text(text) => printed.push_str(&text),
+            Output::Created(_) => printed.push_str("created\n"),
+            Output::Table(table) | Output::Listing(table) => {
+                for row in table.rows {
+                    let cells = row
+                        .iter()
+                        .map(|cell| cell.to_text(corvid_tools::table::CellStyle::String));
+                    printed.push_str(&cells.collect::<Vec<_>>().join("|"));
+                    printed.push('\n');
+                }
+            }
+        }
+    }
+    context.names.finish()?;
+    Ok((printed, Transaction::of(&context.contents, "test")))
+}
+
+mod tests {
+    use super::*;
+
+    fn printed(line: &str) -> String {
+        run(line)
+            .unwrap_or_else(|error| panic!("{line}: {error}"))
+            .printed
+    }
+
+    #[test]
+    fn a_chain_sees_its_own_changes() {
+        assert_eq!(
+            printed("set Device web-1 labels:rack=c12 ports=7 -- get Device web-1 labels ports"),
+            "{rack=c12}\n[7]\n"
+        );
+        assert_eq!(
+            printed(
+                "add Device web-1 ports 9 -- remove Device web-1 ports 1 -- get Device web-1 ports"
+            ),
+            "[2, 9]\n"
+        );
+        assert_eq!(
+            printed("--if-exists destroy Device web-1 -- count Device"),
+            "1\n"
+        );
+        assert_eq!(
+            printed("create Device name=new -- get Device new name up"),
+            "created\nnew\n[]\n"
+        );
+    }
+
+    #[test]
+    fn a_value_that_is_changed_in_part_must_still_be_the_same() {
+        let outcome = run("set Device web-1 labels:a=b").unwrap();
+        let row = r#""where":[["_uuid","==",["uuid","00000000-0000-0000-0000-000000000001"]]]"#;
+        let wait = format!(
+            r#"{{"columns":["labels"],"op":"wait","rows":[{{"labels":["map",[["rack","b11"]]]}}],"table":"Device","timeout":0,"until":"==",{row}}}"#
+        );
+        let update = format!(
+            r#"{{"op":"update","row":{{"labels":["map",[["a","b"],["rack","b11"]]]}},"table":"Device",{row}}}"#
+        );
+        assert_eq!(outcome.operations, format!("{wait}\n{update}"));
+        // A whole value replaces the old one.
+        let outcome = run("set Device web-1 ports=5").unwrap();
+        assert_eq!(
+            outcome.operations,
+            format!(r#"{{"op":"update","row":{{"ports":5}},"table":"Device",{row}}}"#)
+        );
+    }
+
+    #[test]
+    fn names_refer_to_rows_before_and_after_they_are_created() {
+        for line in [
+            "--id=@x create Device name=d -- add Site berlin devices @x",
+            "add Site berlin devices @x -- --id=@x create Device name=d",
+        ] {
+            let outcome = run(line).unwrap();
+            assert!(
+                outcome.operations.contains(r#""uuid-name":"row0""#),
+                "{}",
+                outcome.operations
+            );
+            assert!(
+                outcome.operations.contains(r#"["named-uuid","row0"]"#),
+                "{}",
+                outcome.operations
+            );
+        }
+        let error = run("add Site berlin devices @x").unwrap_err();
+        assert!(error.contains("referenced but never created"), "{error}");
+    }
+
+    #[test]
+    fn only_rows_with_the_name_are_fetched() {
+        assert_eq!(
+            run("get Device web-1 ports").unwrap().asked,
+            ["Device by name", "Device by _uuid"]
+        );
+        assert_eq!(
+            run("find Device name=web-1").unwrap().asked,
+            ["Device by name"]
+        );
+        assert_eq!(
+            run("--where=name_==_web-1_and_ports_>_1 find Device")
+                .unwrap()
+                .asked,
+            ["Device by name"]
+        );
+    }
+
+    #[test]
+    fn expressions_select_rows() {
+        let names = |expression: &str| {
+            let line = format!(
+                "--columns=name --where={} list Device",
+                expression.replace(' ', "_")
+            );
+            run(&line).map(|outcome| outcome.printed.trim_end().replace('\n', " "))
+        };
+        for (expression, rows) in [
+            ("name == web-1", "web-1"),
+            ("name != web-1", "web-2"),
+            ("name ~ ^web", "web-1 web-2"),
+            ("name !~ 1$", "web-2"),
+            ("name in (web-2, x)", "web-2"),
+            ("name not in (web-2)", "web-1"),
+            ("ports == 2", "web-1"),
+            ("ports > 1", "web-1"),
+            ("ports == []", "web-2"),
+            ("ports", "web-1"),
+            ("up", "web-2"),
+            ("not up", "web-1"),
+            ("up == true or ports == 1", "web-1 web-2"),
+            ("up == true and ports == 1", ""),
+            ("not (up or ports == 7) and name ~ web", "web-1"),
+            ("labels:rack == b11", "web-1"),
+            ("labels:rack != b11", "web-2"),
+            ("labels:rack", "web-1"),
+            ("labels ~ \"rack=b\"", "web-1"),
+            ("name == web-1 or name == web-2 and up", "web-1 web-2"),
+        ] {
+            assert_eq!(names(expression).as_deref(), Ok(rows), "{expression}");
+        }
+        for (expression, error) in [
+            ("", "--where: a column is expected, not the end"),
+            ("name ==", "--where: a value is expected, not the end"),
+            ("(name == x", "--where: \")\" is expected, not the end"),
+            (
+                "name == x y",
+                "--where: \"and\" or \"or\" is expected, not \"y\"",
+            ),
+            (
+                "up == maybe",
+                "\"maybe\" is not a valid boolean (use \"true\" or \"false\")",
+            ),
+            (
+                "name:k == x",
+                "--where: cannot specify key for non-map column name",
+            ),
+        ] {
+            assert_eq!(names(expression).unwrap_err(), error, "{expression}");
+        }
+        let deep = "not ".repeat(1000) + "up";
+        assert!(names(&deep).unwrap_err().contains("too deeply"));
+    }
+
+    #[test]
+    fn a_tree_has_what_the_rows_refer_to() {
+        let tree = "Site berlin\n    Device web-1\n        labels: {rack=b11}\n        ports: [1, 2]\n    Device web-2\n        up: true\n";
+        assert_eq!(printed("show"), tree);
+        assert_eq!(printed("show Site berlin"), tree);
+        assert_eq!(printed("show Device web-2"), "Device web-2\n    up: true\n");
+    }
+
+    #[test]
+    fn rows_are_named_by_the_rows_that_an_expression_refers_to() {
+        assert_eq!(
+            printed("--columns=name --where=devices_==_web-1 list Site"),
+            "berlin\n"
+        );
+        let error = run("--where=devices_==_nosuch list Site").unwrap_err();
+        assert_eq!(error, "no row \"nosuch\" in table Device");
+    }
+}
