@@ -7,7 +7,7 @@
 
 use std::collections::VecDeque;
 
-use corvid_data::{Arc, Schema};
+use corvid_data::{Arc, Schema, Uuid};
 use corvid_json::Value;
 use corvid_log::cluster::{Data, Eid, Header, Index, Kind, Parts, Record, Replay};
 
@@ -30,12 +30,23 @@ pub(crate) enum Limit {
     Index(u64),
 }
 
+/// Which bodies of a plain standalone file are compared with their hashes. Those of other files
+/// always are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Check {
+    /// Those that somebody wants ([`Commit::check`]).
+    Wanted,
+    /// All that are read.
+    All,
+}
+
 /// A pass over the commits of a file.
 #[derive(Debug)]
 pub(crate) struct Commits<'t> {
     file: &'t str,
     schema: Arc<Schema>,
     base: u64,
+    base_id: Option<Uuid>,
     form: Form<'t>,
 }
 
@@ -45,7 +56,7 @@ enum Form<'t> {
         records: Records<'t>,
         /// How many of the next records are not commits; the first has contents.
         contents: u64,
-        is_plain: bool,
+        is_unchecked: bool,
     },
     Clustered(Box<Entries<'t>>),
 }
@@ -82,6 +93,7 @@ impl<'t> Commits<'t> {
     pub(crate) fn open<F: ReadAt>(
         part: &'t Part<F>,
         limit: Limit,
+        check: Check,
     ) -> Result<Commits<'t>, HistoryError> {
         let file = part.name();
         let failed = |error: &dyn ToString| part.error(error.to_string());
@@ -90,8 +102,7 @@ impl<'t> Commits<'t> {
             Limit::Offset(end) => Some(end),
             _ => None,
         };
-        // Of a standalone database only those bodies are checked that somebody wants.
-        let is_checked = beginning.kind == segment::Kind::Clustered;
+        let is_checked = beginning.kind == segment::Kind::Clustered || check == Check::All;
         let mut records = part.all_records(end, is_checked)?;
         let heading = records.next().map_err(|error| failed(&error))?;
         if heading.is_none() {
@@ -106,9 +117,10 @@ impl<'t> Commits<'t> {
                     file,
                     schema: Arc::new(schema),
                     base: contents,
+                    base_id: None,
                     form: Form::Standalone {
                         contents,
-                        is_plain: !part.is_segment(),
+                        is_unchecked: !part.is_segment() && !is_checked,
                         records,
                     },
                 })
@@ -119,6 +131,7 @@ impl<'t> Commits<'t> {
                     let problem = "it has not joined its cluster, so there are no contents";
                     return Err(part.error(problem));
                 };
+                let base_id = Some(snapshot.eid.0);
                 let parts = snapshot.data.parts();
                 let schema = parts.as_ref().and_then(|parts| parts.schema);
                 let schema = schema.ok_or_else(|| part.error("there is no schema in it"))?;
@@ -140,6 +153,7 @@ impl<'t> Commits<'t> {
                     schema: Arc::new(schema),
                     // The log begins after the snapshot.
                     base: entries.log.start().0.saturating_sub(1),
+                    base_id,
                     form: Form::Clustered(Box::new(entries)),
                 })
             }
@@ -154,6 +168,29 @@ impl<'t> Commits<'t> {
     /// The place of the contents: that of the first commit is greater.
     pub(crate) fn base(&self) -> u64 {
         self.base
+    }
+
+    /// The id of the contents, if the head of the file says it.
+    pub(crate) fn base_id(&self) -> Option<Uuid> {
+        self.base_id
+    }
+
+    /// Passes on the text of every record of a standalone file that is not a commit. To be called
+    /// before the first commit, in place of [`Commits::contents`].
+    ///
+    /// # Errors
+    /// The file is damaged.
+    pub(crate) fn each_contents(
+        &mut self,
+        read: &mut dyn FnMut(&[u8]),
+    ) -> Result<(), HistoryError> {
+        if let Form::Clustered(_) = &self.form {
+            return Ok(());
+        }
+        while let Some(text) = self.contents()? {
+            read(text);
+        }
+        Ok(())
     }
 
     /// The text of a transaction that inserts every row that the file begins with; `None` if it
@@ -201,7 +238,7 @@ impl<'t> Commits<'t> {
             Form::Standalone {
                 records,
                 contents,
-                is_plain,
+                is_unchecked,
             } => {
                 let damaged = |error| HistoryError::file(file, error);
                 for _ in 0..std::mem::take(contents) {
@@ -219,7 +256,7 @@ impl<'t> Commits<'t> {
                     schema: None,
                     transaction: Some(body),
                     is_confirmed: true,
-                    sha1: is_plain.then_some(heading.sha1),
+                    sha1: is_unchecked.then_some(heading.sha1),
                 }))
             }
             Form::Clustered(entries) => entries.next(file),

@@ -127,6 +127,25 @@ impl Search {
     }
 }
 
+/// Rows whose contents must be known.
+pub(crate) trait Selection {
+    /// Whether rows of the table may be wanted.
+    fn wants_table(&self, table: TableId) -> bool;
+
+    /// Whether the row may be wanted.
+    fn wants(&self, table: TableId, uuid: Uuid) -> bool;
+}
+
+impl Selection for Wanted<'_> {
+    fn wants_table(&self, table: TableId) -> bool {
+        self.tables.get(usize::from(table.0)) == Some(&true)
+    }
+
+    fn wants(&self, table: TableId, uuid: Uuid) -> bool {
+        self.wants_table(table) && self.filter.row.as_ref().is_none_or(|row| row.matches(uuid))
+    }
+}
+
 /// A filter under one schema.
 #[derive(Debug)]
 pub(crate) struct Wanted<'f> {
@@ -155,16 +174,6 @@ impl<'f> Wanted<'f> {
     /// Whether any table may have what is wanted.
     pub(crate) fn is_possible(&self) -> bool {
         self.tables.contains(&true)
-    }
-
-    /// Whether rows of the table may be wanted.
-    pub(crate) fn wants_table(&self, table: TableId) -> bool {
-        self.tables.get(usize::from(table.0)) == Some(&true)
-    }
-
-    /// Whether the row may be wanted, so that its contents must be known.
-    pub(crate) fn wants(&self, table: TableId, uuid: Uuid) -> bool {
-        self.wants_table(table) && self.filter.row.as_ref().is_none_or(|row| row.matches(uuid))
     }
 
     /// Whether the change of a wanted row is wanted.

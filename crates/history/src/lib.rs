@@ -9,6 +9,7 @@
 //!            commits --> timeline            all files of one database, oldest first
 //!            moment --> locate --> state     the database at a moment
 //!                              --> walk      the changes between two moments (filter, change)
+//!            past --> commits                the rows changed since a transaction, as they were
 //!            diff, json                      two states compared; changes for programs
 //! ```
 //!
@@ -26,6 +27,7 @@ pub mod json;
 mod locate;
 pub mod moment;
 mod part;
+mod past;
 pub mod policy;
 pub mod read_at;
 mod records;
@@ -43,6 +45,7 @@ pub use filter::{Filter, RowPrefix};
 pub use locate::StateAt;
 pub use moment::{Civil, Moment};
 pub use part::Part;
+pub use past::{NoPast, Past, PastLimits, PastRow};
 pub use policy::{Policy, PolicyError};
 pub use read_at::ReadAt;
 pub use segment::{Index, SegmentError, SegmentWriter, Summary, read_index};

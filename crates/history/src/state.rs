@@ -11,7 +11,7 @@ use corvid_log::{Feed, Job, Load, Source};
 
 use crate::ReadAt;
 use crate::commit::Commit;
-use crate::commits::{Commits, Limit, parse_schema};
+use crate::commits::{Check, Commits, Limit, parse_schema};
 use crate::error::HistoryError;
 use crate::part::Part;
 use crate::segment::Kind;
@@ -182,7 +182,7 @@ fn clustered<F: ReadAt>(
     seed: HashSeed,
     uuids: &mut dyn UuidSource,
 ) -> Result<Database, HistoryError> {
-    let mut commits = Commits::open(part, Limit::Index(last))?;
+    let mut commits = Commits::open(part, Limit::Index(last), Check::Wanted)?;
     let mut database = Database::new(commits.schema().clone(), seed);
     let mut reader = TransactionReader::default();
     if let Some(contents) = commits.contents()? {

@@ -18,7 +18,7 @@ use std::cell::OnceCell;
 use corvid_log::{HistoryForm, HistoryName};
 
 use crate::ReadAt;
-use crate::commits::{Commits, Limit};
+use crate::commits::{Check, Commits, Limit};
 use crate::error::HistoryError;
 use crate::part::Part;
 use crate::scan::date_of;
@@ -186,7 +186,7 @@ impl<F: ReadAt> Timeline<F> {
     /// # Errors
     /// The file is damaged.
     pub(crate) fn commits(&self, part: usize) -> Result<Commits<'_>, HistoryError> {
-        Commits::open(&self.parts[part], self.limit(part)?)
+        Commits::open(&self.parts[part], self.limit(part)?, Check::Wanted)
     }
 
     /// Where the commits of a file end.
@@ -200,7 +200,9 @@ impl<F: ReadAt> Timeline<F> {
         let limit = match self.parts.get(part + 1) {
             None => Limit::None,
             Some(next) => match next.identity()?.kind {
-                Kind::Clustered => Limit::Index(Commits::open(next, Limit::None)?.base()),
+                Kind::Clustered => {
+                    Limit::Index(Commits::open(next, Limit::None, Check::Wanted)?.base())
+                }
                 Kind::Standalone => copied_from(&self.parts[part], next)?,
             },
         };

@@ -20,7 +20,7 @@ use crate::change::{Columns, RowChange};
 use crate::commit::{Commit, CommitId};
 use crate::commits::parse_schema;
 use crate::error::HistoryError;
-use crate::filter::{Filter, Search, Wanted, impossible};
+use crate::filter::{Filter, Search, Selection, Wanted, impossible};
 use crate::scan::date_of;
 use crate::timeline::{Position, Timeline};
 
@@ -198,12 +198,12 @@ struct Walk<'f> {
 }
 
 /// The wanted rows after the commits so far.
-struct State {
-    schema: Arc<Schema>,
-    rows: Rows,
+pub(crate) struct State {
+    pub(crate) schema: Arc<Schema>,
+    pub(crate) rows: Rows,
 }
 
-type Rows = BTreeMap<(TableId, Uuid), Columns>;
+pub(crate) type Rows = BTreeMap<(TableId, Uuid), Columns>;
 
 impl Walk<'_> {
     fn file<F: ReadAt>(
@@ -395,10 +395,10 @@ fn report(
 
 impl State {
     /// Applies a commit, and returns the changes of wanted rows.
-    fn apply(
+    pub(crate) fn apply(
         &mut self,
         recorded: Recorded,
-        wanted: &Wanted<'_>,
+        wanted: &impl Selection,
     ) -> Result<Vec<RowChange>, WireError> {
         let is_diff = recorded.is_diff;
         let mut changes = Vec::new();
@@ -471,7 +471,11 @@ fn defaults(table: &corvid_data::TableSchema) -> Vec<Datum> {
 }
 
 /// The wanted rows of a text that inserts every row. The others are skipped.
-fn rows_of(text: &[u8], schema: &Schema, wanted: &Wanted<'_>) -> Result<Rows, WireError> {
+pub(crate) fn rows_of(
+    text: &[u8],
+    schema: &Schema,
+    wanted: &impl Selection,
+) -> Result<Rows, WireError> {
     let malformed = |error: corvid_json::Error| WireError::new(Tag::SyntaxError, error.to_string());
     let mut rows = Rows::new();
     let mut reader = Reader::new(text);
@@ -565,7 +569,7 @@ pub(crate) fn differences(
 
 /// The wanted rows under another schema. A value that does not fit a column any more becomes its
 /// default: only rows that are shown depend on it.
-fn convert(state: &State, schema: &Schema, wanted: &Wanted<'_>) -> Rows {
+pub(crate) fn convert(state: &State, schema: &Schema, wanted: &impl Selection) -> Rows {
     let mut rows = Rows::new();
     for ((table, uuid), columns) in &state.rows {
         let before = state.schema.table(*table);

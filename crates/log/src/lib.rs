@@ -21,6 +21,7 @@
 //!            writer, rewrite --> disk                          appending, syncing, replacing
 //!            rewrite --> history                               keeping the replaced files
 //!            commit_client                                     who made a commit, in its comment
+//!            commit_ids                                        which id a commit has
 //! clusters   cluster                                           records of cluster members
 //! ```
 //!
@@ -32,6 +33,7 @@
 mod buffer;
 pub mod cluster;
 pub mod commit_client;
+pub mod commit_ids;
 pub mod decode;
 pub mod disk;
 pub mod encode;
@@ -56,6 +58,7 @@ pub mod storage;
 pub mod writer;
 
 pub use commit_client::CommitClient;
+pub use commit_ids::CommitIds;
 pub use disk::{Disk, DiskError, DiskFile, Fault};
 pub use encode::{Stamp, is_recorded, write_long_transaction, write_schema, write_transaction};
 pub use ending::{Ending, Rot};

@@ -63,6 +63,11 @@ impl History {
         self.unsent = 0;
     }
 
+    /// Whether a client may have an id of a commit that the history can hold.
+    pub(crate) fn is_sent(&self) -> bool {
+        self.unsent < ENTRIES_MAX
+    }
+
     /// Adds a commit. `database_atoms` is the size of the database after it. `is_sent` tells
     /// whether ids of commits are sent to some client. An all-zero `txn` ends the history, because
     /// later states have no ids.

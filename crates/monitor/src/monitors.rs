@@ -165,6 +165,12 @@ impl Monitors {
         self.are_ids_shared = true;
     }
 
+    /// Whether ids of commits are sent to clients, or the last one that was is still in the history.
+    #[must_use]
+    pub fn sends_ids(&self) -> bool {
+        self.update3_monitors > 0 || self.history.is_sent()
+    }
+
     /// Caches written contents for later requests from the same state.
     pub fn written(&mut self, written: &Written) {
         if let Some(group) = self.groups.find_mut(written.group) {

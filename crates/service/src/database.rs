@@ -116,8 +116,11 @@ impl DatabaseService {
             Some(upstream) => upstream.contents.applied_eid().0,
             None => environment.txn_id(keeps_history),
         };
+        // Clients of an earlier run know the last commit by the id that the file tells.
+        let known = recorded.last().filter(|_| keeps_history && !shares_history);
         let seed = database.hash_seed();
-        let mut monitors = Monitors::new(database.schema().clone(), last_txn, seed);
+        let first = known.unwrap_or(last_txn);
+        let mut monitors = Monitors::new(database.schema().clone(), first, seed);
         if shares_history {
             monitors.share_ids();
         }

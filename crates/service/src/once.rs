@@ -19,7 +19,6 @@
 //! names, a transaction whose key is that of a remembered commit is never executed. Memory is
 //! bounded by `IDS_MAX` and `RESULTS_BYTES_MAX`.
 
-mod numbering;
 pub(crate) mod recorded;
 
 use std::collections::{BTreeMap, HashSet, VecDeque};
@@ -28,12 +27,11 @@ use std::hash::BuildHasher;
 use bytes::Bytes;
 use corvid_data::{TrustedKeys, Uuid};
 use corvid_json::{Kind, Reader};
+use corvid_log::commit_ids::{Numbering, hashed};
 pub(crate) use corvid_session::once::{EXECUTION_AT, judges_clients, params};
 pub use corvid_session::once::{announce, announce_history, is_announced, transaction_id};
-use sha1::{Digest, Sha1};
 
 use crate::relayed_client::RelayedClient;
-use numbering::Numbering;
 use recorded::{COMPACTED_MAX, RecordedCommit};
 pub use recorded::{NamedCommit, RecordedCommits, RecordedIn};
 
@@ -48,14 +46,6 @@ pub(crate) const RESULT_BYTES_MAX: usize = 64 << 10;
 
 /// The error of a transaction of which it is unknown whether it was executed.
 pub(crate) const CANCELED: &[u8] = b"\"canceled\"";
-
-/// The id that is a hash of these bytes, of the version that all ids of commits have.
-fn hashed(bytes: &[u8]) -> Uuid {
-    let hash: [u8; 20] = Sha1::digest(bytes).into();
-    let mut id = [0; 16];
-    id.copy_from_slice(&hash[..16]);
-    Uuid::from_random(id)
-}
 
 /// A transaction as its commits show it: a hash of its id, which cannot be inverted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -211,6 +201,11 @@ pub(crate) struct OnceTable {
     in_generation: usize,
     /// The ids of the next commits, if a record of this run has named a seed.
     numbering: Option<Numbering>,
+    /// A record of the file may number the next one although this run does not: that one must name
+    /// another seed, or end the lines. Otherwise it would get the id of a commit that was lost.
+    is_numbered_before: bool,
+    /// A record of the file names a seed, or did.
+    has_seed: bool,
     outcomes: BTreeMap<Key, Remembered>,
     /// Transactions with outcomes, oldest first; some may have been forgotten.
     results: VecDeque<Key>,
@@ -229,6 +224,8 @@ impl OnceTable {
             generation: u32::from_be_bytes([0, a, b, c]),
             in_generation: 0,
             numbering: None,
+            is_numbered_before: false,
+            has_seed: false,
             outcomes: BTreeMap::new(),
             results: VecDeque::new(),
             bytes: 0,
@@ -242,6 +239,8 @@ impl OnceTable {
             outcomes: std::mem::take(&mut self.outcomes),
             results: std::mem::take(&mut self.results),
             bytes: self.bytes,
+            is_numbered_before: self.is_numbered_before || self.numbering.is_some(),
+            has_seed: self.has_seed,
             ..OnceTable::new(last)
         };
     }
@@ -260,9 +259,11 @@ impl OnceTable {
         while table.commits.len() > IDS_MAX {
             table.commits.pop_front();
         }
-        if table.commits.len() > 1 {
+        if recorded.has_ids() {
             table.make_known();
         }
+        table.is_numbered_before = recorded.last().is_some();
+        table.has_seed = table.is_numbered_before;
         table
     }
 
@@ -273,12 +274,15 @@ impl OnceTable {
     }
 
     /// The last commits, for a new file in place of the records that name them. All of them, not
-    /// only those with ids: a client that sends a transaction again may name any.
+    /// only those with ids: a client that sends a transaction again may name any. If no client does,
+    /// the last commit and the numbering suffice.
     pub(crate) fn recorded(&self) -> RecordedCommits {
-        if !self.has_ids() {
-            return RecordedCommits::default();
-        }
-        let excess = self.commits.len().saturating_sub(COMPACTED_MAX);
+        let kept = match (self.has_ids(), self.numbering) {
+            (true, _) => COMPACTED_MAX,
+            (false, Some(_)) => 1,
+            (false, None) => return RecordedCommits::default(),
+        };
+        let excess = self.commits.len().saturating_sub(kept);
         let commits = self.commits.iter().skip(excess);
         let commits = commits.filter(|id| **id != Uuid::ZERO).map(|id| {
             let outcome = self.outcomes.get(&Key::of_commit(*id));
@@ -318,10 +322,22 @@ impl OnceTable {
     }
 
     /// Whether the record of the next commit must name a seed, so that a restarted server knows the
-    /// ids of this one and of later ones. `has_id`: its transaction has an id. Files of databases
-    /// whose clients send none have no lines.
-    pub(crate) fn needs_seed(&self, has_id: bool) -> bool {
-        self.numbering.is_none() && (has_id || self.has_ids())
+    /// ids of this one and of later ones. `has_id`: its transaction has an id; `are_sent`: clients
+    /// are sent ids of commits. Files of databases without such clients have no lines.
+    pub(crate) fn needs_seed(&self, has_id: bool, are_sent: bool) -> bool {
+        let is_wanted = has_id || are_sent || self.has_ids() || self.is_numbered_before;
+        self.numbering.is_none() && is_wanted
+    }
+
+    /// Whether the next record must end the lines before it, if it names no seed.
+    pub(crate) fn must_end_lines(&self) -> bool {
+        self.is_numbered_before || self.numbering.is_some()
+    }
+
+    /// A record that ends the lines before it goes to the file.
+    pub(crate) fn end_lines(&mut self) {
+        self.numbering = None;
+        self.is_numbered_before = false;
     }
 
     /// A record of a commit goes to the file, with this seed if it names one. Returns the commit's
@@ -330,6 +346,8 @@ impl OnceTable {
         match seed {
             Some(seed) => {
                 self.numbering = Some(Numbering::begin(seed));
+                self.is_numbered_before = false;
+                self.has_seed = true;
                 None
             }
             None => self.numbering.as_mut().map(Numbering::take),
@@ -340,6 +358,8 @@ impl OnceTable {
     /// new seed.
     pub(crate) fn end_numbering(&mut self) {
         self.numbering = None;
+        // The record that ended the lines may be the one that was lost.
+        self.is_numbered_before = self.has_seed;
     }
 
     /// The id of the commit if the transaction is executed now, by the leader of this term or by a

@@ -2,5 +2,6 @@
 //! read back and compared with what the database was.
 
 mod damage;
+mod past;
 mod reading;
 mod world;

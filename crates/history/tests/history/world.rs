@@ -12,6 +12,7 @@ use corvid_log::cluster::{
     append_record, write_data,
 };
 use corvid_log::commit_client::{LAST_COMMITS, TRANSACTION_PREFIX};
+use corvid_log::commit_ids::{NUMBERING_PREFIX, Numbering};
 use corvid_log::{Magic, Stamp, write_schema, write_snapshot, write_transaction};
 
 pub(crate) const START_MS: i64 = 1_700_000_000_000;
@@ -59,6 +60,15 @@ impl LockOwner for NoLocks {
     }
 }
 
+/// What a new file says about the commits before it.
+#[derive(Clone, Copy)]
+struct Mark {
+    index: u64,
+    term: u64,
+    id: Uuid,
+    numbering: Option<Numbering>,
+}
+
 pub(crate) struct World {
     pub(crate) random: Random,
     database: Database,
@@ -67,7 +77,7 @@ pub(crate) struct World {
     pub(crate) files: Vec<Vec<u8>>,
     pub(crate) present: Vec<u8>,
     /// A compaction that is being made: the contents, and the records appended since.
-    rewrite: Option<(Snapshot, (u64, u64), Vec<u8>)>,
+    rewrite: Option<(Snapshot, Mark, Vec<u8>)>,
     /// The state with which the history begins, then the one after each commit.
     pub(crate) states: Vec<State>,
     /// The states that a conversion replaced, by their numbers.
@@ -81,6 +91,15 @@ pub(crate) struct World {
     version: u32,
     /// New files have a record that names the last commits.
     names_commits: bool,
+    /// The id of each state, as clients are told it.
+    pub(crate) ids: Vec<Uuid>,
+    /// The version of the schema of each state.
+    pub(crate) versions: Vec<u32>,
+    /// The states with which a standalone file begins that does not say which one it is.
+    pub(crate) unmarked: Vec<usize>,
+    /// A standalone file tells the ids of its commits.
+    is_numbered: bool,
+    numbering: Option<Numbering>,
 }
 
 pub(crate) fn schema(version: u32) -> Schema {
@@ -125,6 +144,11 @@ impl World {
             term: 1,
             version: 0,
             names_commits: seed % 2 == 1,
+            ids: vec![Uuid([1; 16])],
+            versions: vec![0],
+            unmarked: Vec::new(),
+            is_numbered: false,
+            numbering: None,
         };
         world.present = match magic {
             Magic::Standalone => {
@@ -132,11 +156,33 @@ impl World {
                 write_schema(&mut text, &schema);
                 text
             }
-            Magic::Clustered => {
-                world.beginning(&world.database.snapshot(), (world.index, world.term))
-            }
+            Magic::Clustered => world.beginning(&world.database.snapshot(), world.mark()),
         };
         world
+    }
+
+    /// As [`World::of`], with ids that a standalone file tells.
+    pub(crate) fn numbered(seed: u64, magic: Magic, commits: usize) -> World {
+        let mut world = World::new(seed, magic);
+        world.is_numbered = true;
+        world.names_commits = false;
+        while world.dates_ms.len() < commits {
+            world.step();
+            // A restart ends the numbering. The next commit begins another.
+            if world.rewrite.is_none() && world.random.below(20) == 0 {
+                world.numbering = None;
+            }
+        }
+        world
+    }
+
+    fn mark(&self) -> Mark {
+        Mark {
+            index: self.index,
+            term: self.term,
+            id: self.ids[self.ids.len() - 1],
+            numbering: self.numbering,
+        }
     }
 
     /// Makes a history of `commits` commits.
@@ -151,11 +197,8 @@ impl World {
     pub(crate) fn step(&mut self) {
         match self.random.below(40) {
             0 if self.rewrite.is_none() => {
-                self.rewrite = Some((
-                    self.database.snapshot(),
-                    (self.index, self.term),
-                    Vec::new(),
-                ));
+                self.rewrite = Some((self.database.snapshot(), self.mark(), Vec::new()));
+                self.note_unmarked();
             }
             1 | 2 => self.swap(),
             3 if self.random.below(3) == 0 && self.rewrite.is_none() => self.convert(),
@@ -235,6 +278,20 @@ impl World {
     }
 
     fn record(&mut self, delta: &Arc<Delta>) {
+        let mut delta = delta.clone();
+        let mut id = self.random.fresh();
+        if self.is_numbered && self.magic == Magic::Standalone {
+            if let Some(numbering) = &mut self.numbering {
+                id = numbering.take();
+            } else {
+                // Only a run that has made no commit yet knows its last one by an id of its own.
+                let seed = self.ids[self.ids.len() - 1];
+                self.numbering = Some(Numbering::begin(seed));
+                let comment = &mut Arc::make_mut(&mut delta).comment;
+                comment.push_str(&format!("\n{TRANSACTION_PREFIX}{id} ids={seed}"));
+            }
+        }
+        let delta = &delta;
         let mut record = Vec::new();
         let is_diff = self.random.below(10) > 0;
         let schema = self.database.schema().clone();
@@ -252,7 +309,7 @@ impl World {
                 }
                 let mut data = Vec::new();
                 write_data(&mut data, &schema, delta, self.now_ms, is_diff);
-                self.entry(&mut record, Some(&data));
+                id = self.entry(&mut record, Some(&data));
                 self.index += 1;
                 if self.random.below(3) == 0 {
                     Record::new(Kind::CommitIndex(Index(self.index))).append(&mut record);
@@ -260,13 +317,21 @@ impl World {
             }
         }
         self.append(&record);
-        self.states.push(state(&self.database));
-        self.dates_ms.push(self.now_ms);
+        self.push_state(id);
         self.comments.push(delta.comment.clone());
     }
 
-    /// Appends the next entry of a member's log; without data it is one that is superseded.
-    fn entry(&mut self, record: &mut Vec<u8>, data: Option<&[u8]>) {
+    fn push_state(&mut self, id: Uuid) {
+        self.states.push(state(&self.database));
+        self.dates_ms.push(self.now_ms);
+        self.ids.push(id);
+        self.versions.push(self.version);
+    }
+
+    /// Appends the next entry of a member's log, and returns its id; without data it is one that is
+    /// superseded.
+    fn entry(&mut self, record: &mut Vec<u8>, data: Option<&[u8]>) -> Uuid {
+        let eid = self.random.fresh();
         let superseded =
             br#"[null,{"_date":1,"Other":{"00000000-0000-4000-8000-00000000dead":{}}}]"#;
         Record::new(Kind::Entry(Entry {
@@ -275,11 +340,12 @@ impl World {
             servers: None,
             election_timer_ms: None,
             payload: Some(Payload {
-                eid: Eid(self.random.fresh()),
+                eid: Eid(eid),
                 data: Data::from_valid(data.unwrap_or(superseded)),
             }),
         }))
         .append(record);
+        eid
     }
 
     fn append(&mut self, record: &[u8]) {
@@ -291,22 +357,25 @@ impl World {
 
     /// Puts the new file in place.
     pub(crate) fn swap(&mut self) {
-        let Some((snapshot, last, appended)) = self.rewrite.take() else {
+        let Some((snapshot, mark, appended)) = self.rewrite.take() else {
             return;
         };
-        let mut new = self.beginning(&snapshot, last);
+        let mut new = self.beginning(&snapshot, mark);
         new.extend_from_slice(&appended);
         self.files.push(std::mem::replace(&mut self.present, new));
     }
 
     /// Compacts at once.
     pub(crate) fn compact(&mut self) {
-        self.rewrite = Some((
-            self.database.snapshot(),
-            (self.index, self.term),
-            Vec::new(),
-        ));
+        self.rewrite = Some((self.database.snapshot(), self.mark(), Vec::new()));
+        self.note_unmarked();
         self.swap();
+    }
+
+    fn note_unmarked(&mut self) {
+        if self.magic == Magic::Standalone && self.numbering.is_none() {
+            self.unmarked.push(self.states.len() - 1);
+        }
     }
 
     /// Converts to another schema. A cluster has an entry for that.
@@ -318,27 +387,30 @@ impl World {
         self.now_ms += 1;
         match self.magic {
             Magic::Standalone => {
+                self.numbering = None;
                 self.compact();
                 let at = self.states.len() - 1;
                 let before = std::mem::replace(&mut self.states[at], state(&self.database));
                 self.replaced.entry(at).or_insert(before);
+                self.ids[at] = self.random.fresh();
+                self.versions[at] = self.version;
             }
             Magic::Clustered => {
                 let text = schema.to_json().to_bytes();
                 let data = [b"[", &text[..], b",null]"].concat();
                 let mut record = Vec::new();
-                self.entry(&mut record, Some(&data));
+                let id = self.entry(&mut record, Some(&data));
                 self.index += 1;
                 self.append(&record);
-                self.states.push(state(&self.database));
-                self.dates_ms.push(self.now_ms);
+                self.push_state(id);
                 self.comments.push(String::new());
             }
         }
     }
 
     /// The text of a new file with these contents.
-    fn beginning(&self, snapshot: &Snapshot, (index, term): (u64, u64)) -> Vec<u8> {
+    fn beginning(&self, snapshot: &Snapshot, mark: Mark) -> Vec<u8> {
+        let (index, term) = (mark.index, mark.term);
         let mut text = Vec::new();
         let schema = snapshot.schema();
         let stamp = Stamp {
@@ -360,10 +432,13 @@ impl World {
                     },
                 );
                 written.expect("memory");
-                if self.names_commits {
+                if self.names_commits || mark.numbering.is_some() {
                     // As servers do whose clients send transactions with ids.
-                    let id = "6731fef6-0000-4a00-9c66-2f0d8e5b7a11";
-                    let comment = format!("{LAST_COMMITS}\\n{TRANSACTION_PREFIX}{id}");
+                    let id = mark.id;
+                    let mut comment = format!("{LAST_COMMITS}\\n{TRANSACTION_PREFIX}{id}");
+                    if let Some(Numbering { seed, next }) = mark.numbering {
+                        comment.push_str(&format!("\\n{NUMBERING_PREFIX}{seed} next={next}"));
+                    }
                     let mut record = corvid_log::Record::begin(&mut text, Magic::Standalone);
                     let body = format!(r#"{{"_comment":"{comment}","_date":{}}}"#, self.now_ms);
                     record.body().extend_from_slice(body.as_bytes());
@@ -388,7 +463,7 @@ impl World {
                         snapshot: Some(corvid_log::cluster::Snapshot {
                             index: Index(index),
                             term: Term(term),
-                            eid: Eid(sid.0),
+                            eid: Eid(mark.id),
                             data,
                             election_timer_ms: None,
                         }),

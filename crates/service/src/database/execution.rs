@@ -200,9 +200,16 @@ impl Execution<'_> {
             let is_own = matches!(origin, Origin::Client(_) | Origin::Server(_));
             let is_in_file = matches!(self.model.stored_by(self.file.exists()), StoredBy::Log);
             let is_numbered = is_own && is_in_file && self.subscriptions.keeps_history();
-            let seed = (is_numbered && self.executor.once.needs_seed(once.is_some()))
-                .then(|| self.environment.txn_id(true));
-            if is_own && is_in_file {
+            let are_sent = self.subscriptions.sends_ids();
+            let once_state = &mut self.executor.once;
+            // The seed is the id before this commit, so the record tells that one, too.
+            let seed = (is_numbered && once_state.needs_seed(once.is_some(), are_sent))
+                .then(|| once_state.last())
+                .flatten();
+            let ends_lines = is_in_file && !is_numbered && once_state.must_end_lines();
+            if is_own && ends_lines && once.is_none() {
+                once::recorded::end_lines(&mut Arc::make_mut(&mut delta).comment);
+            } else if is_own && is_in_file {
                 // The id and the result that are remembered below are those that a restarted server
                 // reads from the record.
                 let is_named = once.is_some() || seed.is_some();
@@ -220,6 +227,8 @@ impl Execution<'_> {
                 if let (None, Some(id)) = (once, numbered) {
                     txn = id;
                 }
+            } else if recorded.is_some() && ends_lines {
+                self.executor.once.end_lines();
             }
             self.subscriptions.execute(&delta, txn);
             match once {

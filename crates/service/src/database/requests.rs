@@ -43,6 +43,7 @@ use crate::message::{
     Completion, Control, ControlAnswer, DatabaseMethod, Event, Request, ToDatabase,
 };
 use crate::observers::AuditEntries;
+use crate::once::recorded::{END_LINE, end_lines};
 use crate::replies::{Answer, Commit, Origin, Pending, Reason};
 
 /// The server itself holds no locks.
@@ -289,7 +290,12 @@ impl DatabaseService {
     /// # Errors
     /// It does not fit the present rows; nothing changes then.
     pub(super) fn replicate(&mut self, now: Now, mut recorded: Recorded) -> Result<(), WireError> {
-        recorded.comment = self.executor.once.replicated_comment().or(recorded.comment);
+        let once = &mut self.executor.once;
+        recorded.comment = once.replicated_comment().or(recorded.comment);
+        // Its records are not numbered, and must not pass for those that a seed numbers.
+        if once.must_end_lines() && recorded.comment.as_deref() != Some(END_LINE) {
+            end_lines(recorded.comment.get_or_insert_default());
+        }
         let delta = Arc::new(
             self.database
                 .apply_recorded(recorded, self.environment.uuids())?,

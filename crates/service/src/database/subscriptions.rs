@@ -85,6 +85,11 @@ impl Subscriptions {
         self.keeps_history
     }
 
+    /// Whether a client may have an id of a commit since which the history could be complete.
+    pub(super) fn sends_ids(&self) -> bool {
+        self.monitors.sends_ids()
+    }
+
     /// Begins a new history with `last_txn`, or ends it.
     pub(super) fn restart_history(&mut self, is_kept: bool, last_txn: Uuid) {
         self.keeps_history = is_kept;

@@ -85,8 +85,18 @@ impl OnceState {
     }
 
     /// Whether the record of the next commit must name a seed for the ids of later ones.
-    pub(crate) fn needs_seed(&self, has_id: bool) -> bool {
-        self.table.needs_seed(has_id)
+    pub(crate) fn needs_seed(&self, has_id: bool, are_sent: bool) -> bool {
+        self.table.needs_seed(has_id, are_sent)
+    }
+
+    /// Whether the next record must end the lines before it, if it names no seed.
+    pub(crate) fn must_end_lines(&self) -> bool {
+        self.table.must_end_lines()
+    }
+
+    /// A record that ends the lines before it goes to the file.
+    pub(crate) fn end_lines(&mut self) {
+        self.table.end_lines();
     }
 
     /// A record of a commit goes to the file, with this seed if it names one. Returns the commit's

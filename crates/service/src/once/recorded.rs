@@ -30,18 +30,15 @@ use bytes::Bytes;
 use corvid_data::{Recorded, Uuid};
 use corvid_json::{Kind, Reader};
 use corvid_log::commit_client::{LAST_COMMITS as HEADING, TRANSACTION_PREFIX as PREFIX, last_line};
+use corvid_log::commit_ids::{CommitLine, NUMBERING_PREFIX, Numbering};
 
 use super::IDS_MAX;
-use super::numbering::Numbering;
 
 /// The longest result in a line, bytes.
 const RESULT_BYTES_MAX: usize = 4096;
 /// Commits of which a compaction writes lines.
 pub(super) const COMPACTED_MAX: usize = 10_000;
-/// The comment of a record after which the lines before it prove nothing.
-pub(crate) const END_LINE: &str = "corvid: txn=none";
-/// The beginning of the last line of that record, if the commits after it are numbered.
-const NUMBERING_PREFIX: &str = "corvid: ids=";
+pub(crate) use corvid_log::commit_ids::END_LINE;
 
 /// A commit as a record names it.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -56,15 +53,8 @@ impl RecordedCommit {
     /// Reads a line, with the seed of the numbering that it begins; `None` if it is not one of
     /// ours.
     fn parse(line: &str) -> Option<(RecordedCommit, Option<Uuid>)> {
-        let rest = line.strip_prefix(PREFIX)?;
-        let (id, mut result) = rest.split_once(' ').unwrap_or((rest, ""));
-        let id = Uuid::parse(id.as_bytes())?;
-        let mut seed = None;
-        if let Some(rest) = result.strip_prefix("ids=") {
-            let (text, rest) = rest.split_once(' ').unwrap_or((rest, ""));
-            (seed, result) = (Some(Uuid::parse(text.as_bytes())?), rest);
-        }
-        let result = match result.split_once('=') {
+        let CommitLine { id, seed, rest } = CommitLine::parse(line)?;
+        let result = match rest.split_once('=') {
             Some(("results", items)) => Some(expand(items)?),
             Some(("result", json)) => {
                 Reader::new(json.as_bytes()).value().ok()?;
@@ -191,6 +181,20 @@ pub(crate) fn complete_comment(comment: &mut String, line: Option<Line<'_>>) {
     }
 }
 
+/// Whether a compaction has written these lines because clients send transactions with ids. For
+/// the ids of later commits alone it writes one line, which has no result.
+fn are_of_clients(commits: &VecDeque<RecordedCommit>) -> bool {
+    commits.len() > 1 || commits.iter().any(|commit| commit.result.is_some())
+}
+
+/// Makes the last line of a comment the one after which the lines before it prove nothing.
+pub(crate) fn end_lines(comment: &mut String) {
+    if !comment.is_empty() {
+        comment.push('\n');
+    }
+    comment.push_str(END_LINE);
+}
+
 /// The statement of one record of a file about commits.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum RecordedIn {
@@ -224,7 +228,7 @@ impl RecordedIn {
 
     /// `has_rows`: it is the record of a commit.
     fn of_comment(comment: &str, has_rows: bool) -> RecordedIn {
-        if comment == END_LINE {
+        if last_line(comment) == END_LINE {
             return RecordedIn::End;
         }
         if has_rows {
@@ -246,6 +250,8 @@ impl RecordedIn {
 pub struct RecordedCommits {
     commits: VecDeque<RecordedCommit>,
     numbering: Option<Numbering>,
+    /// A record shows that a client has sent a transaction with an id.
+    has_ids: bool,
 }
 
 impl RecordedCommits {
@@ -254,24 +260,30 @@ impl RecordedCommits {
         commits: VecDeque<RecordedCommit>,
         numbering: Option<Numbering>,
     ) -> RecordedCommits {
-        RecordedCommits { commits, numbering }
+        let has_ids = are_of_clients(&commits);
+        RecordedCommits {
+            commits,
+            numbering,
+            has_ids,
+        }
+    }
+
+    /// Whether a record shows that a client has sent a transaction with an id. The one that names
+    /// the first seed may have been written for the ids alone.
+    pub(crate) fn has_ids(&self) -> bool {
+        self.has_ids
+    }
+
+    /// The id of the file's last commit, if the file tells the ids of all up to its end.
+    pub(crate) fn last(&self) -> Option<Uuid> {
+        self.numbering?;
+        self.commits.back().map(|commit| commit.id)
     }
 
     fn parse(lines: &str) -> RecordedCommits {
         let commits = lines.lines().filter_map(RecordedCommit::parse);
         let commits = commits.map(|(commit, _)| commit).collect();
-        let numbering = || {
-            let text = last_line(lines).strip_prefix(NUMBERING_PREFIX)?;
-            let (seed, next) = text.split_once(" next=")?;
-            Some(Numbering {
-                seed: Uuid::parse(seed.as_bytes())?,
-                next: next.parse().ok()?,
-            })
-        };
-        RecordedCommits {
-            commits,
-            numbering: numbering(),
-        }
+        RecordedCommits::new(commits, Numbering::parse(last_line(lines)))
     }
 
     /// Adds what the next record of the file says.
@@ -287,6 +299,7 @@ impl RecordedCommits {
                 self.commits.extend(commit);
             }
             RecordedIn::Named(named) => {
+                self.has_ids |= named.seed.is_none() || named.commit.result.is_some();
                 self.commits.push_back(named.commit);
                 if let Some(seed) = named.seed {
                     self.numbering = Some(Numbering::begin(seed));
@@ -295,6 +308,7 @@ impl RecordedCommits {
             RecordedIn::Last(last) => {
                 self.commits.extend(last.commits);
                 self.numbering = last.numbering;
+                self.has_ids |= last.has_ids;
             }
             RecordedIn::End => *self = RecordedCommits::default(),
         }
