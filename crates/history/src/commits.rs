@@ -175,22 +175,24 @@ impl<'t> Commits<'t> {
         self.base_id
     }
 
-    /// Passes on the text of every record of a standalone file that is not a commit. To be called
-    /// before the first commit, in place of [`Commits::contents`].
+    /// The text of the record of a standalone file that names the commits before it. To be called
+    /// before the first commit, in place of [`Commits::contents`], which are not read.
     ///
     /// # Errors
     /// The file is damaged.
-    pub(crate) fn each_contents(
-        &mut self,
-        read: &mut dyn FnMut(&[u8]),
-    ) -> Result<(), HistoryError> {
-        if let Form::Clustered(_) = &self.form {
-            return Ok(());
+    pub(crate) fn last_commits(&mut self) -> Result<Option<&[u8]>, HistoryError> {
+        if let Form::Standalone {
+            records, contents, ..
+        } = &mut self.form
+            && *contents > 1
+        {
+            *contents -= 1;
+            let file = self.file;
+            let next = records.next();
+            next.map_err(|error| HistoryError::file(file, error))?;
+            return self.contents();
         }
-        while let Some(text) = self.contents()? {
-            read(text);
-        }
-        Ok(())
+        Ok(None)
     }
 
     /// The text of a transaction that inserts every row that the file begins with; `None` if it

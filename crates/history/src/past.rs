@@ -9,7 +9,7 @@
 //!
 //! Invariant: an answer is complete, or there is none. Every file from the named commit on must
 //! begin where the one before it ends ([`Mark`]), under the same schema. Memory is bounded by
-//! [`PastLimits`] and by one record.
+//! [`PastLimits`] and by the longest record of a commit.
 
 use std::collections::BTreeSet;
 
@@ -26,6 +26,7 @@ use crate::commit::{Commit, CommitId};
 use crate::commits::{Check, Commits, parse_schema};
 use crate::error::HistoryError;
 use crate::filter::Selection;
+use crate::segment;
 use crate::timeline::Timeline;
 use crate::walk::{State, convert, rows_of};
 
@@ -41,6 +42,8 @@ pub struct PastLimits {
     pub rows_max: usize,
     /// Bytes of their contents, estimated.
     pub bytes_max: u64,
+    /// Bytes of the record that has the contents with which a file begins: it is read whole.
+    pub record_max: u64,
 }
 
 /// Why there is no answer.
@@ -185,6 +188,10 @@ impl<F: ReadAt> Timeline<F> {
     pub fn past(&self, txn: Uuid, tables: &[String], limits: PastLimits) -> Result<Past, NoPast> {
         let mut later: Option<Pass<'_>> = None;
         for part in (0..self.parts().len()).rev() {
+            let kind = self.parts()[part].beginning()?.kind;
+            if kind == segment::Kind::Clustered {
+                self.check_contents(part, 0, limits)?;
+            }
             let mut pass = self.pass(part, txn, tables, limits.rows_max)?;
             if let Some(later) = later.take() {
                 if !pass.last_schema.same_as(&later.first_schema) {
@@ -210,6 +217,9 @@ impl<F: ReadAt> Timeline<F> {
                 later = Some(pass);
                 continue;
             };
+            if kind == segment::Kind::Standalone {
+                self.check_contents(part, 1, limits)?;
+            }
             let rows = self.rows_at(part, place, &pass.changed, limits.bytes_max)?;
             return Ok(Past {
                 schema: pass.last_schema,
@@ -218,6 +228,22 @@ impl<F: ReadAt> Timeline<F> {
             });
         }
         Err(NoPast::Unknown)
+    }
+
+    /// Checks that the record with the contents of a file is not too long.
+    fn check_contents(&self, part: usize, number: u64, limits: PastLimits) -> Result<(), NoPast> {
+        let file = &self.parts()[part];
+        let mut records = file.all_records(None, false)?;
+        while let Some(heading) = records.next().map_err(|error| file.error(error))? {
+            if heading.number < number {
+                continue;
+            }
+            return match heading.end - heading.start <= limits.record_max {
+                true => Ok(()),
+                false => Err(NoPast::TooMuch),
+            };
+        }
+        Ok(())
     }
 
     /// Pass 1.
@@ -231,9 +257,9 @@ impl<F: ReadAt> Timeline<F> {
         let name = self.parts()[part].name();
         let mut commits = Commits::open(&self.parts()[part], self.limit(part)?, Check::All)?;
         let mut ids = CommitIds::default();
-        commits.each_contents(&mut |text| {
+        if let Some(text) = commits.last_commits()? {
             ids.append(&comment(text).unwrap_or_default(), has_rows(text));
-        })?;
+        }
         // The contents are no commit. If no record says which one came last, none is known.
         let base = commits.base_id();
         let first = base.or(ids.last());

@@ -111,6 +111,7 @@ fn grown_condition(clauses: usize) {
         SessionId(0),
         params.as_bytes(),
         corvid_monitor::RequestContext {
+            past: &corvid_monitor::no_past,
             id_in_use: &|_| false,
             admit: &|_| Ok(std::sync::Arc::new(())),
         },

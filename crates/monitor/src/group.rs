@@ -14,7 +14,7 @@ use std::sync::{Arc as StdArc, Weak};
 use corvid_data::{Arc, Delta, HashSeed, Schema, TableId, TrustedKeys, Uuid};
 use corvid_engine::{Database, Resumable};
 
-use crate::change_set::Entry;
+use crate::change_set::{ChangeSet, Entry};
 use crate::contents::{self, ContentsId, Written};
 use crate::deferred_body::{self, DeferredBody, LongUpdate, UpdateWriter};
 use crate::frame::{Guard, SharedBody};
@@ -489,7 +489,34 @@ impl Group {
             return body;
         }
         let changes = view::of_commits(schema, &self.subscription, commits, self.seed);
-        let body = deferred_body::encode(schema, &self.subscription, self.encoding, &changes, None);
+        self.write_since(schema, txn, &changes, as_of)
+    }
+
+    /// As [`Group::since`], with the net change of all commits after `txn`.
+    pub(crate) fn since_rows(
+        &mut self,
+        schema: &Schema,
+        txn: Uuid,
+        changes: &ChangeSet,
+        as_of: AsOf,
+    ) -> StdArc<[u8]> {
+        if let Some((known, shared)) = &self.since
+            && *known == txn
+            && let Some(body) = shared.at(self.version, as_of)
+        {
+            return body;
+        }
+        self.write_since(schema, txn, changes, as_of)
+    }
+
+    fn write_since(
+        &mut self,
+        schema: &Schema,
+        txn: Uuid,
+        changes: &ChangeSet,
+        as_of: AsOf,
+    ) -> StdArc<[u8]> {
+        let body = deferred_body::encode(schema, &self.subscription, self.encoding, changes, None);
         let body = match &body[..] {
             [only] => only.clone(),
             pieces => pieces.concat().into(),

@@ -9,7 +9,7 @@
 //! ```text
 //! requests   params --> request, change_request --> subscription, condition
 //!                monitors/start     joins a group; initial contents (contents)
-//!                                   or the changes since a transaction (history)
+//!                                   or the changes since a transaction (history, past)
 //!                monitors/change    moves to another group; rows that enter or leave (effect)
 //! commits    monitors --> speculation     executed, not stored yet
 //!            monitors --> history         stored, for clients that reconnect
@@ -36,6 +36,7 @@ mod groups;
 mod history;
 pub mod monitors;
 mod params;
+mod past;
 mod precomputed;
 mod request;
 mod segments;
@@ -52,3 +53,4 @@ pub use monitors::{
     Admit, ConditionChange, ConditionChanged, Monitors, PendingStart, RequestContext, SessionId,
     StartOutcome, Started, Version,
 };
+pub use past::{PastAnswer, PastRows, no_past};

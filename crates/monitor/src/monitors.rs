@@ -21,7 +21,7 @@ mod start;
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc as StdArc;
 
-use corvid_data::{Arc, Delta, HashSeed, Schema, TrustedKeys, Uuid, WireError};
+use corvid_data::{Arc, Delta, HashSeed, Schema, TableId, TrustedKeys, Uuid, WireError};
 use slab::Slab;
 
 use crate::contents::{Contents, ContentsId, Written};
@@ -30,6 +30,7 @@ use crate::frame::{Guard, ResultHead};
 use crate::group::{Commit, Group, GroupId, MemberState, MonitorKey, UpdateLimits};
 use crate::groups::Groups;
 use crate::history::History;
+use crate::past::PastAnswer;
 use crate::segments::SegmentId;
 use crate::session::{Monitor, Session};
 use crate::speculation::Speculation;
@@ -55,6 +56,9 @@ pub struct RequestContext<'a> {
     pub id_in_use: &'a dyn Fn(&[u8]) -> bool,
     /// Admits the memory of a subscription.
     pub admit: Admit<'a>,
+    /// The rows of these tables, sorted, as they were after this transaction, which is too old for
+    /// the history.
+    pub past: &'a dyn Fn(Uuid, &[TableId]) -> PastAnswer<'a>,
 }
 
 /// The kind of notifications that a monitor gets.
@@ -109,7 +113,7 @@ pub struct Started {
     pub result: MonitorResult,
 }
 
-/// The outcome of a valid monitor request. Except for `Retry`, the monitor exists from now on, and
+/// The outcome of a valid monitor request. Except for `Retry` and `AwaitsPast`, the monitor exists from now on, and
 /// nothing is sent to it before [`Monitors::mark_replied`].
 #[derive(Debug)]
 pub enum StartOutcome {
@@ -120,6 +124,9 @@ pub enum StartOutcome {
     /// Equal contents of an earlier state are being written. No monitor was created: repeat the
     /// request once they are written.
     Retry(ContentsId),
+    /// The rows as they were after a transaction are being looked for ([`PastAnswer::Wait`]). No
+    /// monitor was created: repeat the request once they are found, or are not.
+    AwaitsPast(Uuid, Vec<TableId>),
 }
 
 /// A monitor whose initial contents are being written.
@@ -163,6 +170,17 @@ impl Monitors {
     /// its id: other servers send the same transaction ids.
     pub fn share_ids(&mut self) {
         self.are_ids_shared = true;
+    }
+
+    /// The commits that are executed and not stored, oldest first.
+    pub fn unstored(&self) -> impl Iterator<Item = &Arc<Delta>> {
+        self.speculation.deltas()
+    }
+
+    /// The id of the newest stored commit; all zeros without a history.
+    #[must_use]
+    pub fn last_stored(&self) -> Uuid {
+        self.history.last_txn()
     }
 
     /// Whether ids of commits are sent to clients, or the last one that was is still in the history.

@@ -18,6 +18,7 @@ use corvid_monitor::{Contents, DeferredBody, SessionId, Written};
 use self::body_scheduler::BodyScheduler;
 use self::garbage::Garbage;
 use crate::client_memory::Charge;
+use crate::read_history::{PastOrder, PastRead};
 use crate::replication::difference::{self, Contents as SourceContents};
 
 /// Distinguishes the result of the current job from results that are no longer needed.
@@ -88,6 +89,9 @@ pub enum Job {
         /// The rows to install.
         installed: Snapshot,
     },
+    /// Read from the files which rows have changed since a transaction. Answered by
+    /// [`JobResult::PastRead`]. A holder without files carries it out as it is: nothing is found.
+    ReadPast(JobNumber, Box<PastOrder>),
     /// Free this memory: freeing many rows takes long. Not answered, and not ordered with other
     /// jobs.
     Free(Garbage),
@@ -110,6 +114,8 @@ pub enum JobResult {
     DeferredBody(SessionId),
     /// The result of [`Job::CompareSnapshots`].
     SnapshotsCompared(Recorded),
+    /// The result of [`Job::ReadPast`]; `None`: there is no answer.
+    PastRead(Option<Box<PastRead>>),
     /// The result of [`Job::Compare`].
     Compared(Result<Recorded, WireError>),
 }
@@ -194,6 +200,7 @@ impl Job {
                 let found = snapshot_difference::difference(&present, &installed);
                 Some(JobDone(number, JobResult::SnapshotsCompared(found)))
             }
+            Job::ReadPast(number, _) => Some(JobDone(number, JobResult::PastRead(None))),
             Job::Free(_) => None,
         }
     }
@@ -219,6 +226,7 @@ impl JobKey {
             Job::DeferredBody(session, _) => (3, session.0),
             Job::Compare { number, .. } => (4, number.0),
             Job::CompareSnapshots { number, .. } => (5, number.0),
+            Job::ReadPast(number, _) => (6, number.0),
             Job::PrecomputedUpdate(_) | Job::Free(_) => return None,
         };
         Some(JobKey { kind, number })
@@ -234,6 +242,7 @@ impl JobKey {
             JobResult::DeferredBody(session) => (3, session.0),
             JobResult::Compared(_) => (4, number.0),
             JobResult::SnapshotsCompared(_) => (5, number.0),
+            JobResult::PastRead(_) => (6, number.0),
         };
         JobKey { kind, number }
     }

@@ -11,11 +11,13 @@
 
 pub mod newest;
 pub mod page;
+mod past;
 mod readings;
 pub mod request;
 
 pub use newest::Newest;
 pub use page::Page;
+pub use past::{AppliedEntry, PastOrder, PastRead, PastVersion};
 pub use readings::{Action, Order, ReadingId, Readings, Start};
 pub use request::{HistoryRequest, Query};
 

@@ -36,6 +36,7 @@ mod hostile;
 mod interop;
 mod kept_history;
 mod logging;
+mod long_absence;
 mod metrics;
 mod once;
 mod opening;

@@ -9,6 +9,7 @@ use crate::world::{State, World};
 const MANY: PastLimits = PastLimits {
     rows_max: 10_000,
     bytes_max: 1 << 30,
+    record_max: 1 << 30,
 };
 
 fn past(timeline: &Timeline<Vec<u8>>, txn: Uuid, limits: PastLimits) -> Result<Past, NoPast> {
@@ -98,12 +99,19 @@ fn an_answer_beyond_a_limit_is_none() {
         let answer = past(&timeline, world.ids[1], limits);
         assert_eq!(answer.is_ok(), is_answered, "{answer:?}");
     }
-    let limits = PastLimits {
-        bytes_max: 100,
-        ..MANY
-    };
-    let answer = past(&timeline, world.ids[20], limits);
-    assert!(matches!(answer, Err(NoPast::TooMuch)), "{answer:?}");
+    for limits in [
+        PastLimits {
+            bytes_max: 100,
+            ..MANY
+        },
+        PastLimits {
+            record_max: 20,
+            ..MANY
+        },
+    ] {
+        let answer = past(&timeline, world.ids[20], limits);
+        assert!(matches!(answer, Err(NoPast::TooMuch)), "{answer:?}");
+    }
 }
 
 #[test]

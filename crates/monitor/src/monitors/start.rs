@@ -6,7 +6,7 @@
 
 use std::sync::Arc as StdArc;
 
-use corvid_data::{Uuid, WireError};
+use corvid_data::{TableId, Uuid, WireError};
 use corvid_engine::Database;
 
 use super::{Monitors, PendingStart, RequestContext, SessionId, StartOutcome, Started, Version};
@@ -14,8 +14,19 @@ use crate::MonitorResult;
 use crate::contents::{self, Contents, ContentsId};
 use crate::frame::{Guard, ResultHead, SharedBody};
 use crate::group::{ContentsState, Encoding, GroupId, MonitorKey};
+use crate::past::{self, PastAnswer};
 use crate::request::MonitorRequest;
 use crate::session::{Monitor, Session};
+
+/// A difference since a transaction that is too old for the history.
+enum Difference {
+    /// There is none. The guard of the subscription is returned.
+    None(Guard),
+    /// It is being looked for, in these tables.
+    Awaited(Vec<TableId>),
+    /// The monitor has started with it.
+    Started(Started),
+}
 
 impl Monitors {
     /// Handles a monitor request while every commit is stored, for contents of any length. `params`
@@ -61,6 +72,13 @@ impl Monitors {
         let request = self.parse(session, version, params, context.id_in_use)?;
         let guard = (context.admit)(request.subscription.bytes())?;
         let is_known = version == Version::V3 && self.has_commits_after(request.last_txn);
+        let guard = match self.difference(database, (session, version), &request, guard, context) {
+            Difference::Started(started) => return Ok(StartOutcome::Started(started)),
+            Difference::Awaited(tables) => {
+                return Ok(StartOutcome::AwaitsPast(request.last_txn, tables));
+            }
+            Difference::None(guard) => guard,
+        };
         let rows = contents::rows_visited(&request.subscription, database, rows_max + 1);
         // A client whose transaction is known gets only the changes since, however large the tables
         // are.
@@ -104,6 +122,56 @@ impl Monitors {
             head,
             order,
         }))
+    }
+
+    /// Starts a monitor with the difference since a transaction that is too old for the history, if
+    /// that is known and has no more rows than the contents.
+    fn difference(
+        &mut self,
+        database: &mut Database,
+        (session, version): (SessionId, Version),
+        request: &MonitorRequest,
+        guard: Guard,
+        context: RequestContext<'_>,
+    ) -> Difference {
+        let (txn, subscription) = (request.last_txn, &request.subscription);
+        let is_named = version == Version::V3 && txn != Uuid::ZERO && self.last_txn() != Uuid::ZERO;
+        if !is_named
+            || self.has_commits_after(txn)
+            || !past::is_in_files(&self.schema, subscription)
+        {
+            return Difference::None(guard);
+        }
+        // Nothing is smaller than empty contents.
+        if contents::rows_visited(subscription, database, 1) == 0 {
+            return Difference::None(guard);
+        }
+        let tables = subscription.tables().iter().map(|asked| asked.table);
+        let tables: Vec<_> = tables.collect();
+        let rows = match (context.past)(txn, &tables) {
+            PastAnswer::None => return Difference::None(guard),
+            PastAnswer::Wait => return Difference::Awaited(tables),
+            PastAnswer::Rows(rows) => rows,
+        };
+        let changes = rows.changes(&self.schema, subscription, database, self.seed);
+        let count = changes.len();
+        if count > contents::rows_visited(subscription, database, count) {
+            return Difference::None(guard);
+        }
+        let encoding = Encoding::from(version);
+        let subscription = subscription.clone();
+        let group = self
+            .groups
+            .find_or_add(&self.schema, encoding, subscription, guard);
+        let head = self.head(version, true);
+        let owned = self.groups.get_mut(group);
+        let as_of = self.speculation.as_of(owned.subscription());
+        let body = owned.since_rows(&self.schema, txn, &changes, as_of);
+        self.join(session, version, group, &request.id);
+        Difference::Started(Started {
+            id: request.id.clone(),
+            result: head.with(SharedBody::Whole(body)),
+        })
     }
 
     fn parse(

@@ -1,10 +1,12 @@
 //! A database with monitors. Row UUIDs count up, so tests can write them down.
 
 use corvid_data::uuid::UuidSource;
-use corvid_data::{Arc, Delta, HashSeed, Schema, Uuid};
+use corvid_data::{Arc, Delta, HashSeed, Schema, TableId, Uuid};
 use corvid_engine::{Context, Database, LockOwner, Outcome};
 use corvid_json::Value;
-use corvid_monitor::{ConditionChange, Frame, Monitors, SessionId, StartOutcome, Version};
+use corvid_monitor::{
+    ConditionChange, Frame, Monitors, PastAnswer, SessionId, StartOutcome, Version,
+};
 
 /// The schema of the worked examples (docs/spec/protocol.md 10), with every table in the root set.
 pub(crate) const ZOO: &str = r#"{"name":"Zoo","version":"1.0.0","tables":{
@@ -206,12 +208,39 @@ impl Fixture {
             version,
             params,
             corvid_monitor::RequestContext {
+                past: &corvid_monitor::no_past,
                 id_in_use: &|_| false,
                 admit: &|_| Ok(std::sync::Arc::new(())),
             },
             rows_max,
         );
         outcome.expect("a valid request")
+    }
+
+    /// Starts a monitor of version 3 with what is known of the past, and returns its result.
+    pub(crate) fn begin_from<'a>(
+        &mut self,
+        session: SessionId,
+        params: &str,
+        past: &'a dyn Fn(Uuid, &[TableId]) -> PastAnswer<'a>,
+    ) -> String {
+        let params = format!(r#"["Zoo",{params}]"#);
+        let outcome = self.monitors.begin(
+            &mut self.database,
+            session,
+            Version::V3,
+            params.as_bytes(),
+            corvid_monitor::RequestContext {
+                past,
+                id_in_use: &|_| false,
+                admit: &|_| Ok(std::sync::Arc::new(())),
+            },
+            1000,
+        );
+        match outcome.expect("a valid request") {
+            StartOutcome::Started(started) => shown(&started.result.to_bytes()),
+            other => panic!("{other:?}"),
+        }
     }
 
     /// Marks the commits before the request of the monitor `id` as stored, and its reply as sent.
@@ -228,6 +257,7 @@ impl Fixture {
             session,
             params,
             corvid_monitor::RequestContext {
+                past: &corvid_monitor::no_past,
                 id_in_use: &|_| false,
                 admit: &|_| Ok(std::sync::Arc::new(())),
             },
@@ -248,6 +278,7 @@ impl Fixture {
             SESSION,
             params.as_bytes(),
             corvid_monitor::RequestContext {
+                past: &corvid_monitor::no_past,
                 id_in_use: &|_| false,
                 admit: &|_| Ok(std::sync::Arc::new(())),
             },

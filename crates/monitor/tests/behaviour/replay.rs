@@ -480,7 +480,9 @@ impl Run {
                 self.fixture.monitors.written(&written);
                 pending.head.with(written.text.expect("there is room"))
             }
-            StartOutcome::Retry(_) => panic!("no contents are being written"),
+            StartOutcome::Retry(_) | StartOutcome::AwaitsPast(..) => {
+                panic!("no contents are being written")
+            }
         };
         let text = Value::parse(&result.to_bytes()).expect("result");
         self.shared.push(result);

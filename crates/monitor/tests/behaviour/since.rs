@@ -1,7 +1,7 @@
 //! `monitor_cond_since` (docs/spec/protocol.md 4.9).
 
-use corvid_data::Uuid;
-use corvid_monitor::{SessionId, Version};
+use corvid_data::{TableId, Uuid};
+use corvid_monitor::{PastAnswer, PastRows, SessionId, Version};
 
 use crate::fixture::{Fixture, ZOO, txn};
 
@@ -154,4 +154,50 @@ fn clients_with_the_same_transaction_share_one_body() {
     };
     let first = ask(1);
     assert!(first.ptr_eq(&ask(2)));
+}
+
+#[test]
+fn rows_as_they_were_give_the_net_change_unless_it_is_larger_than_the_contents() {
+    let mut fixture = Fixture::new(ZOO);
+    add_update3_monitor(&mut fixture);
+    let owl = fixture.insert("Pet", r#"{"kind":"owl"}"#);
+    let ape = fixture.insert("Pet", r#"{"kind":"ape"}"#);
+    let gnu = fixture.insert("Pet", r#"{"kind":"gnu"}"#);
+    let table = fixture.database.schema().table_id("Pet").expect("a table");
+    let rows = |fixture: &Fixture| -> Vec<_> {
+        let rows = fixture.database.rows(table);
+        rows.map(|row| (table, row.uuid, Some(row.clone())))
+            .collect()
+    };
+    let then = rows(&fixture);
+    fixture.update("Pet", &owl, r#"{"kind":"emu"}"#);
+    fixture.update("Pet", &ape, r#"{"size":7}"#);
+    fixture.delete("Pet", &gnu);
+    fixture.insert("Pet", r#"{"kind":"elk"}"#);
+    let is_new = |row: &&(_, Uuid, _)| !then.iter().any(|(_, uuid, _)| *uuid == row.1);
+    let now = rows(&fixture);
+    let elk = now.iter().find(is_new).expect("the elk");
+    let mut past = PastRows::new(vec![table], 100);
+    let absent = (table, elk.1, None);
+    assert!(past.complete(then.iter().cloned().chain([absent])));
+
+    let found = |fixture: &mut Fixture, session, rows: &PastRows, request: &str| {
+        let answer = |id: Uuid, _: &[TableId]| match id == txn(77) {
+            true => PastAnswer::Rows(rows),
+            false => PastAnswer::Wait,
+        };
+        fixture.begin_from(SessionId(session), &since(txn(77), request), &answer)
+    };
+    assert_eq!(
+        found(&mut fixture, 1, &past, KIND),
+        r##"[true,"t7",{"Pet":{"#1":{"modify":{"kind":"emu"}},"#3":{"delete":null},"#4":{"insert":{"kind":"elk"}}}}]"##
+    );
+    // Only the row that was an owl leaves this view, which is empty now.
+    let owls = r#"{"columns":["kind"],"where":[["kind","==","owl"]]}"#;
+    let text = found(&mut fixture, 2, &past, owls);
+    assert!(text.starts_with("[false"), "nothing is smaller: {text}");
+    // Versions are not known.
+    let versions = r#"{"columns":["kind","_version"]}"#;
+    let text = found(&mut fixture, 3, &past, versions);
+    assert!(text.starts_with("[false"), "{text}");
 }

@@ -142,7 +142,7 @@ pub(crate) mod tests {
             storage: None,
             upstream: None,
             shown_index: None,
-            job_threads: JobThreads::new(ReplySender(Weak::new()), Arc::default()).unwrap(),
+            job_threads: JobThreads::new(ReplySender(Weak::new()), Arc::default(), None).unwrap(),
             shards: shards.handles().to_vec(),
             main,
             audit: AuditSlot::default(),

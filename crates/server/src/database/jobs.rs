@@ -2,7 +2,8 @@
 //!
 //! The `jobs` thread carries out jobs in order, at low priority. The `contents` thread writes
 //! bodies that clients wait for (initial contents of monitors, long results, long updates) in
-//! slices, in the order of [`BodyScheduler`]. Garbage goes to the reaper. The threads end with
+//! slices, in the order of [`BodyScheduler`]. Garbage goes to the reaper, and the files of the
+//! database are read by threads of their own. The threads end with
 //! their database, after the current job or slice.
 
 use std::sync::Arc;
@@ -15,6 +16,7 @@ use crossbeam_channel::{Receiver, Sender, TryRecvError};
 
 use crate::database::reaper::Reaper;
 use crate::database::storage::ReplySender;
+use crate::read_history::PastReader;
 
 /// The job threads of one database.
 #[derive(Debug)]
@@ -24,6 +26,8 @@ pub(crate) struct JobThreads {
     /// The queue of the `contents` thread. The first body starts the thread.
     contents: Option<Sender<Job>>,
     reaper: Reaper,
+    /// Reads the files of the database, if it has any.
+    past: Option<PastReader>,
 }
 
 impl JobThreads {
@@ -35,6 +39,7 @@ impl JobThreads {
     pub(crate) fn new(
         replies: ReplySender,
         freeing: Arc<AtomicUsize>,
+        past: Option<PastReader>,
     ) -> std::io::Result<JobThreads> {
         let answers = replies.clone();
         let run = move |jobs: Receiver<Job>| carry_out(&jobs, &answers);
@@ -44,6 +49,7 @@ impl JobThreads {
             replies,
             contents: None,
             reaper: Reaper::new(freeing),
+            past,
         })
     }
 
@@ -51,6 +57,12 @@ impl JobThreads {
     pub(crate) fn order(&mut self, job: Job) {
         let thread = match job {
             Job::Free(garbage) => return self.reaper.free(garbage),
+            Job::ReadPast(number, order) => {
+                return match &self.past {
+                    Some(past) => past.start(number, order, &self.replies),
+                    None => self.send(Job::ReadPast(number, order)),
+                };
+            }
             Job::InitialContents(..) | Job::DeferredBody(..) | Job::PrecomputedUpdate(_) => {
                 self.contents()
             }
@@ -61,6 +73,11 @@ impl JobThreads {
         };
         // Sending cannot fail: the threads live as long as these senders.
         let _ = thread.send(job);
+    }
+
+    /// Sends a job to the `jobs` thread.
+    fn send(&self, job: Job) {
+        let _ = self.jobs.send(job);
     }
 
     /// The queue of the `contents` thread. If that thread cannot be created, the queue of the

@@ -14,8 +14,6 @@ use corvid_history::{Files, Opened, ReadAt};
 use corvid_log::storage::FileStatus;
 use corvid_net::os_name;
 
-use super::pager::Pager;
-
 /// How long opening waits for a swap of the file to end. A swap may include two syncs of a slow
 /// disk.
 const SWAP_MAX: Duration = Duration::from_secs(20);
@@ -31,25 +29,27 @@ pub(crate) struct HistorySource {
     pub(crate) status: Arc<FileStatus>,
 }
 
+/// Called before each read of a file. May take long; an error ends the reading.
+pub(super) type Pause = Rc<dyn Fn() -> Result<(), String>>;
+
 /// The files for one reading.
 pub(super) struct ReadingFiles {
     files: HistoryFiles,
     status: Arc<FileStatus>,
-    pager: Rc<Pager>,
+    pause: Pause,
     end: Cell<u64>,
 }
 
 /// A file whose reader pauses between pages.
 pub(super) struct ReadingFile {
     file: HistoryFile,
-    pager: Rc<Pager>,
+    pause: Pause,
 }
 
 impl ReadAt for ReadingFile {
     fn read_at(&self, room: &mut [u8], offset: u64) -> Result<usize, String> {
         // A reading that finds nothing still tells how far it is, and ends when nobody waits.
-        let paused = self.pager.pause();
-        paused.map_err(|_| "the reading has ended".to_owned())?;
+        (self.pause)()?;
         self.file.read_at(room, offset)
     }
 
@@ -59,14 +59,14 @@ impl ReadAt for ReadingFile {
 }
 
 impl ReadingFiles {
-    pub(super) fn new(source: HistorySource, pager: Rc<Pager>) -> ReadingFiles {
+    pub(super) fn new(source: HistorySource, pause: Pause) -> ReadingFiles {
         // Clients need not know the server's folders.
         let name = source.path.file_name();
         let shown = os_name::text(name.unwrap_or(source.path.as_os_str()));
         ReadingFiles {
             files: HistoryFiles::of(&source.path, shown).closing_in_steps(),
             status: source.status,
-            pager,
+            pause,
             end: Cell::new(0),
         }
     }
@@ -79,7 +79,7 @@ impl ReadingFiles {
     fn of(&self, file: HistoryFile) -> ReadingFile {
         ReadingFile {
             file,
-            pager: self.pager.clone(),
+            pause: self.pause.clone(),
         }
     }
 }
@@ -97,6 +97,7 @@ impl Files for ReadingFiles {
             if began.elapsed() > SWAP_MAX {
                 return Err("it is being replaced; try again".to_owned());
             }
+            (self.pause)()?;
             std::thread::sleep(SWAP_PAUSE);
         }
     }

@@ -95,7 +95,12 @@ pub(super) fn run(
 
 /// Opens the files, up to what the server had promised when it was asked.
 fn open(start: &Start, source: HistorySource, pager: &Rc<Pager>) -> Result<History, Stopped> {
-    let files = ReadingFiles::new(source, pager.clone());
+    let pages = pager.clone();
+    let pause = move || {
+        let paused = pages.pause();
+        paused.map_err(|_| "the reading has ended".to_owned())
+    };
+    let files = ReadingFiles::new(source, Rc::new(pause));
     let mut history = Timeline::open(&files)?;
     history.end_at(match start.applied {
         Some(index) => Bound::Index(index.0),

@@ -41,6 +41,7 @@ use crate::database::upstream::UpstreamHandle;
 use crate::member::prepared::PreparedMember;
 use crate::metrics::database::DatabaseFigures;
 use crate::metrics::switch::Switched;
+use crate::read_history::PastReader;
 use crate::shard::ShardMessage;
 
 /// Where the commits of a database are kept.
@@ -176,7 +177,8 @@ impl Server {
                 Storage::new(file, &schema.name, owner, figures, histories)
             })
             .transpose()?;
-        let jobs = JobThreads::new(replies, figures.state().freeing.clone())?;
+        let past = PastReader::new(self.config.histories.clone(), &schema.name);
+        let jobs = JobThreads::new(replies, figures.state().freeing.clone(), Some(past))?;
         let uuids = Box::new(RandomUuids::new()?);
         let (locks, epochs) = (self.locks.clone(), self.epochs.clone());
         let now = read_clock();

@@ -494,6 +494,7 @@ impl Conversion {
             JobResult::InitialContents(_)
             | JobResult::DeferredBody(_)
             | JobResult::Compared(_)
+            | JobResult::PastRead(_)
             | JobResult::SnapshotsCompared(_) => {}
         }
         Ok(())

@@ -71,6 +71,9 @@ impl DatabaseService {
             ToDatabase::JobDone(_, JobResult::DeferredBody(session)) => {
                 self.replying().deliver_written_body(now, session);
             }
+            ToDatabase::JobDone(number, JobResult::PastRead(read)) => {
+                self.replying().answer_past(now, number, read);
+            }
             ToDatabase::JobDone(number, JobResult::Compared(found)) => {
                 self.apply_compared(now, number, found);
             }

@@ -16,8 +16,10 @@ use super::subscriptions::{ReplyParts, Subscriptions, WrittenContents};
 use crate::barrier::BarrierQueue;
 use crate::environment::Environment;
 use crate::executor::Trigger;
+use crate::job::JobNumber;
 use crate::message::{Completion, Request, ToDatabase};
 use crate::observers::SlowLog;
+use crate::read_history::PastRead;
 use crate::replies::{Answer, Outputs, Reason, WrittenBodies};
 
 /// The parts that a reply uses.
@@ -137,6 +139,16 @@ impl Replying<'_> {
             inputs.extend(self.take_unblocked(session));
         }
         self.requeue(later, &mut inputs);
+        self.barrier_queue.push_first(inputs);
+    }
+
+    /// A search for what a client has missed has ended: the requests that wait for it are executed
+    /// anew.
+    pub(super) fn answer_past(&mut self, now: Now, number: JobNumber, read: Option<Box<PastRead>>) {
+        let (read, schema) = (read.map(|read| *read), self.database.schema());
+        let requests = self.subscriptions.end_past(now, number, read, schema);
+        let mut inputs = Vec::new();
+        self.requeue(requests, &mut inputs);
         self.barrier_queue.push_first(inputs);
     }
 

@@ -33,7 +33,7 @@ use corvid_monitor::{SessionId, Version};
 
 use super::clustered::Clustered;
 use super::conversion::{Step, is_conversion_of, schema_of};
-use super::subscriptions::Begun;
+use super::subscriptions::{Begun, PastSource};
 use super::{DatabaseService, Now};
 use crate::client_memory;
 use crate::executor::Resolved;
@@ -44,6 +44,7 @@ use crate::message::{
 };
 use crate::observers::AuditEntries;
 use crate::once::recorded::{END_LINE, end_lines};
+use crate::read_history::AppliedEntry;
 use crate::replies::{Answer, Commit, Origin, Pending, Reason};
 
 /// The server itself holds no locks.
@@ -81,15 +82,30 @@ impl DatabaseService {
     }
 
     fn begin_monitor(&mut self, request: Box<Request>, version: Version) {
+        let source = self.past_source();
         let (outputs, environment) = (&mut self.outputs, &self.environment);
         let database = &mut self.database;
         let subscriptions = &mut self.subscriptions;
-        match subscriptions.begin(request, version, database, outputs, environment) {
+        match subscriptions.begin(request, version, database, source, (outputs, environment)) {
             Begun::Joined(request, answer) => {
                 self.answer_when_stored(answer, Origin::Client(request));
             }
             Begun::Refused(request, error) => self.refuse(request, error),
             Begun::Waits => {}
+        }
+    }
+
+    /// Where the past of the database can be read.
+    fn past_source(&self) -> PastSource {
+        if let Some(member) = self.model.member() {
+            return PastSource::Member(AppliedEntry {
+                index: member.upstream.contents.applied(),
+                id: self.subscriptions.last_stored(),
+            });
+        }
+        match self.file.exists() {
+            true => PastSource::File,
+            false => PastSource::None,
         }
     }
 

@@ -6,6 +6,7 @@
 //! | `answers.rs` | replies to clients, each after the updates of its session |
 //! | `monitor_requests.rs` | requests about monitors: the part done at once, and the part done when the commits before them are stored |
 //! | `initial_contents.rs` | initial contents that jobs write, and the requests that wait for them |
+//! | `absences.rs` | searches of the files for clients that come back after a long time |
 //! | `monitor_quota.rs` | how much each session may have the database keep |
 //! | `flush_pacing.rs` | updates: before each reply of their session, and by flushes |
 //!
@@ -14,6 +15,7 @@
 //! tables when a monitor begins, and never otherwise; they know no transaction and no file. Replies
 //! are composed in the outputs that they are given, with what they read of the environment.
 
+mod absences;
 mod answers;
 mod flush_pacing;
 mod initial_contents;
@@ -32,10 +34,12 @@ use crate::job::Job;
 use crate::job::garbage::Garbage;
 use crate::message::SessionInfo;
 use crate::replies::{Answer, Origin, Outputs, Pending, WrittenBodies};
+use absences::Absences;
 use flush_pacing::FlushPacing;
 use initial_contents::InitialContents;
 use monitor_quota::MonitorQuota;
 
+pub(super) use absences::PastSource;
 pub(super) use answers::ReplyParts;
 pub(super) use initial_contents::WrittenContents;
 pub(super) use monitor_requests::Begun;
@@ -44,6 +48,7 @@ pub(super) use monitor_requests::Begun;
 pub(super) struct Subscriptions {
     monitors: Monitors,
     contents: InitialContents,
+    absences: Absences,
     quota: MonitorQuota,
     pacing: FlushPacing,
     /// The sessions that have had a monitor.
@@ -57,6 +62,7 @@ impl Subscriptions {
         Subscriptions {
             monitors,
             contents: InitialContents::default(),
+            absences: Absences::default(),
             quota: MonitorQuota::default(),
             pacing: FlushPacing::default(),
             sessions: HashMap::default(),
@@ -69,14 +75,18 @@ impl Subscriptions {
         let Subscriptions {
             monitors,
             contents,
+            absences,
             quota,
             // A flush that is due is for a monitor.
             pacing: _,
             sessions,
             keeps_history: _,
         } = self;
-        let is_idle =
-            contents.is_idle() && quota.is_empty() && sessions.is_empty() && monitors.is_empty();
+        let is_idle = contents.is_idle()
+            && absences.is_idle()
+            && quota.is_empty()
+            && sessions.is_empty()
+            && monitors.is_empty();
         activity.report(UnderWay::Subscriptions, !is_idle);
     }
 
@@ -90,10 +100,16 @@ impl Subscriptions {
         self.monitors.sends_ids()
     }
 
+    /// The id of the newest stored commit.
+    pub(super) fn last_stored(&self) -> Uuid {
+        self.monitors.last_stored()
+    }
+
     /// Begins a new history with `last_txn`, or ends it.
     pub(super) fn restart_history(&mut self, is_kept: bool, last_txn: Uuid) {
         self.keeps_history = is_kept;
         self.monitors.restart_history(last_txn);
+        self.absences.abandon();
     }
 
     /// A commit is released: sessions may see it. The database has `atoms` atoms.
@@ -107,6 +123,7 @@ impl Subscriptions {
 
     /// A commit is executed: requests from now on see it. `txn` is its id.
     pub(super) fn execute(&mut self, delta: &Arc<Delta>, txn: Uuid) {
+        self.absences.observe(delta);
         self.monitors.execute(delta, txn);
     }
 
@@ -181,6 +198,7 @@ impl Subscriptions {
     pub(super) fn remove_session(&mut self, session: SessionId) {
         self.sessions.remove(&session);
         self.quota.remove_session(session);
+        self.absences.remove_session(session);
         self.monitors.remove_session(session);
     }
 

@@ -274,6 +274,11 @@ impl RecordedCommits {
         self.has_ids
     }
 
+    /// Has it say so, or not.
+    pub(crate) fn set_has_ids(&mut self, has_ids: bool) {
+        self.has_ids = has_ids;
+    }
+
     /// The id of the file's last commit, if the file tells the ids of all up to its end.
     pub(crate) fn last(&self) -> Option<Uuid> {
         self.numbering?;

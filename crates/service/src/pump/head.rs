@@ -99,6 +99,7 @@ fn write(out: &mut Writer<'_>, now: Now, options: &Options, limits: &Limits, dat
     // At the end, and only if there is something: recordings of earlier builds lack it.
     if let Some(recorded) = options.recorded.to_comment() {
         out.text(&recorded);
+        out.flag(options.recorded.has_ids());
     }
 }
 
@@ -131,6 +132,9 @@ pub(crate) fn read(payload: &[u8]) -> Result<Head, Damage> {
     }
     if !from.is_empty() {
         options.recorded = RecordedCommits::of_comment(&from.text()?);
+        if !from.is_empty() {
+            options.recorded.set_has_ids(from.flag()?);
+        }
     }
     let database = Database::restore(Arc::new(schema), HashSeed::FIXED, rows, &row_slots);
     Ok(Head {

@@ -11,7 +11,7 @@ use corvid_engine::WorkBudget;
 
 use super::MAGIC;
 use crate::codec::{Checksum, Damage, Reader};
-use crate::job::{Job, JobKey};
+use crate::job::{Job, JobKey, JobResult};
 use crate::message::ToDatabase;
 use crate::pump::{Holder, Output, Pump, head};
 use crate::schema_epoch::SchemaEpochs;
@@ -218,6 +218,11 @@ impl<'r> Replay<'r> {
 fn real(tape: &Tape, jobs: &mut Vec<Job>, input: Input) -> ToDatabase {
     match input {
         Input::Plain(input) => input,
+        Input::PastRead(number, read) => {
+            let key = JobKey::of_done(number, &JobResult::PastRead(None));
+            jobs.retain(|job| JobKey::of_job(job) != Some(key));
+            ToDatabase::JobDone(number, JobResult::PastRead(read))
+        }
         Input::Done(key, is_refused) => {
             let found = jobs.iter().position(|job| JobKey::of_job(job) == Some(key));
             let job = found.map(|at| jobs.remove(at));

@@ -1,7 +1,7 @@
 //! Inputs of a database as bytes: the table of their numbers and fields.
 //!
 //! Omitted are only parts that the database does not read: the stamp of a request, and the result
-//! of a job, which the replay executes again. A session is described with its first request.
+//! of a job, which the replay executes again, unless it came from files. A session is described with its first request.
 //! `message/control.rs` has the form of control messages.
 
 use std::collections::HashMap;
@@ -15,9 +15,10 @@ use corvid_log::storage::{
 use corvid_monitor::SessionId;
 
 use crate::codec::{Damage, Reader, Recordable, Writer, recorded};
-use crate::job::{JobKey, JobResult};
+use crate::job::{JobKey, JobNumber, JobResult};
 use crate::message::{Completion, DatabaseMethod, Request, SessionInfo, ToDatabase};
 use crate::once::Once;
+use crate::read_history::PastRead;
 use crate::relayed_client::RelayedClient;
 use crate::replication::SourceEvent;
 use crate::schema_epoch::SchemaEpoch;
@@ -30,10 +31,13 @@ pub(crate) enum Input {
     Plain(ToDatabase),
     /// The result of this job; the flag says that it was refused because memory was exhausted.
     Done(JobKey, bool),
+    /// The outcome of a search in files, which a replay does not have.
+    PastRead(JobNumber, Option<Box<PastRead>>),
 }
 
 const REQUEST: u64 = 0;
 const DONE: u64 = 7;
+const PAST_READ: u64 = 10;
 
 /// A transaction that is executed once; stands in place of the method's number.
 const TRANSACT_ONCE: u64 = DatabaseMethod::ALL.len() as u64;
@@ -147,6 +151,11 @@ pub(super) fn write(out: &mut Writer<'_>, input: &ToDatabase, sessions: &mut Ses
             out.number(REQUEST);
             write_request(out, request, sessions);
         }
+        ToDatabase::JobDone(number, JobResult::PastRead(read)) => {
+            out.number(PAST_READ);
+            number.0.write(out);
+            out.option(read.as_ref(), |out, read| read.write(out));
+        }
         ToDatabase::JobDone(number, done) => {
             out.number(DONE);
             JobKey::of_done(*number, done).write(out);
@@ -164,6 +173,12 @@ pub(super) fn read(from: &mut Reader<'_>, sessions: &mut Sessions) -> Result<Inp
     let input = match from.number()? {
         REQUEST => ToDatabase::Request(Box::new(read_request(from, sessions)?)),
         DONE => return Ok(Input::Done(JobKey::read(from)?, from.flag()?)),
+        PAST_READ => {
+            let number = JobNumber(from.number()?);
+            let text = from.option(|from| Ok(from.bytes()?.to_vec()))?;
+            let read = text.map(|text| Box::new(PastRead::Recorded(text)));
+            return Ok(Input::PastRead(number, read));
+        }
         number => read_plain(number, from)?,
     };
     forget_closed(&input, sessions);

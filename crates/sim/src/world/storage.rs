@@ -13,6 +13,7 @@ use std::sync::Arc;
 use corvid_log::history::{KeptFile, recover};
 use corvid_log::writer::Replaced;
 use corvid_log::{Disk as _, LogWriter};
+use corvid_service::read_history::{PastOrder, PastRead};
 use corvid_service::storage::Keeper;
 
 use super::disk::{Caller, SimDisk};
@@ -213,6 +214,13 @@ impl Storage {
     /// Whether a failed sync blocks every append until a new file is in place.
     pub(crate) fn is_poisoned(&self) -> bool {
         self.file.is_poisoned()
+    }
+
+    /// What a thread that reads the files finds for a client that was away.
+    pub(crate) fn read_past(&self, order: &PastOrder) -> Option<PastRead> {
+        let status = self.file.status();
+        let (files, end) = status.open_with_end(|| self.disk.timeline()).ok()??;
+        order.read(files, end).ok()
     }
 
     /// Where the present file ends.

@@ -104,6 +104,7 @@ impl Side {
             session,
             params,
             corvid_monitor::RequestContext {
+                past: &corvid_monitor::no_past,
                 id_in_use: &|_| false,
                 admit: &|_| Ok(std::sync::Arc::new(())),
             },

@@ -229,6 +229,7 @@ impl Stage {
             session,
             &params.to_bytes(),
             corvid_monitor::RequestContext {
+                past: &corvid_monitor::no_past,
                 id_in_use: &|_| false,
                 admit: &|_| Ok(std::sync::Arc::new(())),
             },

@@ -122,9 +122,10 @@ impl Subscriptions {
         self.contents.rows_max = rows;
     }
 
-    /// When kept contents are due to be dropped, monotonic ms.
+    /// When kept contents, or outcomes of searches, are due to be dropped, monotonic ms.
     pub(in super::super) fn contents_expire_at_ms(&self) -> Option<u64> {
-        self.contents.expire_at_ms
+        let absences = self.absences.expire_at_ms();
+        self.contents.expire_at_ms.into_iter().chain(absences).min()
     }
 
     /// A monitor has joined whose reply must wait for its contents.
@@ -170,7 +171,7 @@ impl Subscriptions {
             .push(request);
     }
 
-    /// Takes the requests that are executed anew when contents are written: they are executed in
+    /// Takes the requests that are executed anew when contents are written or a search ends: they are executed in
     /// another way. In order of sessions.
     pub(in super::super) fn take_waiting_for_contents(
         &mut self,
@@ -180,6 +181,7 @@ impl Subscriptions {
         for pending_contents in self.contents.pending_contents.values_mut() {
             taken.append(&mut pending_contents.later);
         }
+        taken.extend(self.absences.take_waiting());
         // A closed session waits for nothing.
         let outboxes = &mut outputs.outboxes;
         taken.retain(|request| outboxes.is_blocked_by(request.session, Reason::InitialContents));
@@ -321,11 +323,14 @@ impl Subscriptions {
             requests.extend(answers.map(|reply| *reply.request));
             requests.extend(pending_contents.later);
         }
+        requests.extend(self.absences.take_waiting());
+        self.absences.abandon();
         requests
     }
 
     /// Drops contents that were kept for long enough.
     pub(in super::super) fn expire_contents(&mut self, now: Now) {
+        self.absences.expire(now);
         let contents = &mut self.contents;
         if contents.expire_at_ms.is_some_and(|at| at <= now.mono_ms) {
             contents.expire_at_ms = None;

@@ -8,11 +8,11 @@ use corvid_engine::Database;
 use corvid_json::Reader;
 use corvid_monitor::{
     ConditionChange, ConditionChanged, Frame, Guard, RequestContext, SessionId, SharedBody,
-    StartOutcome, Version,
+    StartOutcome, Version, no_past,
 };
 use corvid_rpc::message;
 
-use super::{MonitorQuota, Subscriptions};
+use super::{MonitorQuota, PastSource, Subscriptions};
 use crate::client_memory::{self, COUNTED_BYTES, Retained};
 use crate::environment::Environment;
 use crate::message::{Completion, Request};
@@ -25,7 +25,8 @@ pub(in super::super) enum Begun {
     Joined(Box<Request>, Answer),
     /// The request fails with this error.
     Refused(Box<Request>, WireError),
-    /// The request is executed anew when contents of an earlier moment are written.
+    /// The request is executed anew when contents of an earlier moment are written, or a search
+    /// has ended.
     Waits,
 }
 
@@ -36,8 +37,8 @@ impl Subscriptions {
         request: Box<Request>,
         version: Version,
         database: &mut Database,
-        outputs: &mut Outputs,
-        environment: &Environment,
+        source: PastSource,
+        (outputs, environment): (&mut Outputs, &Environment),
     ) -> Begun {
         let (session, bytes) = (request.session, request.frame.len());
         if !self.quota.admits(session, bytes) {
@@ -50,6 +51,7 @@ impl Subscriptions {
         if !admission.admits_text(bytes) {
             return Begun::Refused(request, client_memory::exhausted_kept());
         }
+        let absences = &self.absences;
         let begun = self.monitors.begin(
             database,
             session,
@@ -58,6 +60,7 @@ impl Subscriptions {
             RequestContext {
                 id_in_use: &|id| is_foreign(&request, id),
                 admit: &|bytes| admission.admit(bytes),
+                past: &|txn, tables| absences.answer(source, txn, tables),
             },
             self.contents.rows_max,
         );
@@ -69,6 +72,11 @@ impl Subscriptions {
             }
             Ok(StartOutcome::Retry(contents)) => {
                 self.retry_after_contents(*request, contents, outputs);
+                return Begun::Waits;
+            }
+            Ok(StartOutcome::AwaitsPast(txn, tables)) => {
+                let schema = database.schema();
+                self.await_past(*request, (txn, tables), source, schema, outputs);
                 return Begun::Waits;
             }
             Err(error) => return Begun::Refused(request, error),
@@ -112,6 +120,7 @@ impl Subscriptions {
             RequestContext {
                 id_in_use: &|id| is_foreign(request, id),
                 admit: &|bytes| admission.admit(bytes),
+                past: &no_past,
             },
         )?;
         // Rows that come into view are as many as those of a monitor that starts, and have its

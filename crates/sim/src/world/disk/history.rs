@@ -7,8 +7,8 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use corvid_history::Policy;
 use corvid_history::segment::Segment;
+use corvid_history::{HistoryError, Part, Policy, Timeline};
 use corvid_log::header::LINE_BYTES_MAX;
 use corvid_log::history::{HistoryFolder, HistoryForm, HistoryName, Removal};
 use corvid_log::{Fault, Magic, RecordReader};
@@ -117,6 +117,35 @@ impl SimDisk {
         let names = platter.folder.present.keys();
         let segments = names.filter(|name| name.form == HistoryForm::Segment);
         segments.count()
+    }
+
+    /// The database's files as a reader finds them, which fails no read.
+    pub(crate) fn timeline(&self) -> Result<Timeline<Vec<u8>>, HistoryError> {
+        let platter = self.lock();
+        let present = platter.names.database;
+        let text_of = |inode: u64| {
+            let inode = platter.inodes.get(&inode);
+            inode.map_or_else(Vec::new, |inode| inode.bytes().to_vec())
+        };
+        let mut kept: BTreeMap<u64, Part<Vec<u8>>> = BTreeMap::new();
+        for (name, inode) in &platter.folder.present {
+            let (shown, number) = (name.to_string(), name.number);
+            match name.form {
+                HistoryForm::Segment => {
+                    let part = Part::segment(&shown, number, text_of(*inode))?;
+                    kept.insert(number, part);
+                }
+                // Both names may be there while a file is compressed, or is put in place.
+                HistoryForm::Plain if *inode != present => {
+                    let part = || Part::plain(&shown, Some(number), text_of(*inode));
+                    kept.entry(number).or_insert_with(part);
+                }
+                HistoryForm::Plain | HistoryForm::Partial => {}
+            }
+        }
+        let mut parts: Vec<_> = kept.into_values().collect();
+        parts.push(Part::present("the file", text_of(present))?);
+        Timeline::of(parts)
     }
 
     /// A file was replaced without being kept.
