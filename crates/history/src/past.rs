@@ -260,7 +260,7 @@ impl<F: ReadAt> Timeline<F> {
         if let Some(text) = commits.last_commits()? {
             ids.append(&comment(text).unwrap_or_default(), has_rows(text));
         }
-        // The contents are no commit. If no record says which one came last, none is known.
+        // The contents are those after a commit, which a record may name.
         let base = commits.base_id();
         let first = base.or(ids.last());
         let mark = base.map_or(Mark::of(&ids), Mark::Entry);

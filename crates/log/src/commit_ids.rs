@@ -2,9 +2,9 @@
 //! (docs/reference/files.md, "Transaction ids").
 //!
 //! The last line of a record's comment names its commit, and may name the *seed* of a
-//! [`Numbering`]: the id of a later commit is a hash of the seed and of the number of records since.
-//! So a seed in one record of a run makes the ids of all later commits known to whoever reads the
-//! file.
+//! [`Numbering`]: the id of a later commit is a hash of the seed and of the number of records
+//! since. So a seed in one record of a run makes the ids of all later commits known to every reader
+//! of the file.
 //!
 //! ```text
 //! corvid: txn=ID ids=SEED ...       the record of commit ID; the state before it is that of SEED
@@ -12,9 +12,9 @@
 //! (no line)                         hash(SEED, 2)
 //! ```
 //!
-//! Invariants: no number of a seed is used twice. Each run begins a new seed, and so does a run that
-//! has undone a commit, because commits of the old seed may be missing in the file. A seed is the id
-//! of the commit before the record that names it, and no other record names it.
+//! Invariants: no number of a seed is used twice. Each run begins a new seed, and so does a run
+//! that has undone a commit, because commits of the old seed may be missing in the file. A seed is
+//! the id of the commit before the record that names it, and no other record names it.
 
 use corvid_data::Uuid;
 use sha1::{Digest, Sha1};

@@ -113,8 +113,8 @@ pub struct Started {
     pub result: MonitorResult,
 }
 
-/// The outcome of a valid monitor request. Except for `Retry` and `AwaitsPast`, the monitor exists from now on, and
-/// nothing is sent to it before [`Monitors::mark_replied`].
+/// The outcome of a valid monitor request. Except for `Retry` and `AwaitsPast`, the monitor exists
+/// from now on, and nothing is sent to it before [`Monitors::mark_replied`].
 #[derive(Debug)]
 pub enum StartOutcome {
     /// The reply is complete.
@@ -183,7 +183,7 @@ impl Monitors {
         self.history.last_txn()
     }
 
-    /// Whether ids of commits are sent to clients, or the last one that was is still in the history.
+    /// Whether ids of commits are sent to clients, or the last one that was is in the history.
     #[must_use]
     pub fn sends_ids(&self) -> bool {
         self.update3_monitors > 0 || self.history.is_sent()

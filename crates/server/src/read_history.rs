@@ -2,9 +2,9 @@
 //! ([`past`]): a thread for each reading (`history-read`). It opens the files of a database itself.
 //!
 //! [`Readings`](corvid_service::read_history::Readings) decides which readings there are; shards
-//! and the threads call it under a lock ([`readers`]). No database thread takes part in those. A reading
-//! shows a standalone file up to its published end, and a member's file up to the last entry that
-//! its database had applied.
+//! and the threads call it under a lock ([`readers`]). No database thread takes part in those. A
+//! reading shows a standalone file up to its published end, and a member's file up to the last
+//! entry that its database had applied.
 
 mod files;
 mod pager;

@@ -274,8 +274,8 @@ impl OnceTable {
     }
 
     /// The last commits, for a new file in place of the records that name them. All of them, not
-    /// only those with ids: a client that sends a transaction again may name any. If no client does,
-    /// the last commit and the numbering suffice.
+    /// only those with ids: a client that sends a transaction again may name any. If no client
+    /// does, the last commit and the numbering suffice.
     pub(crate) fn recorded(&self) -> RecordedCommits {
         let kept = match (self.has_ids(), self.numbering) {
             (true, _) => COMPACTED_MAX,

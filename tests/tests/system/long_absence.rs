@@ -1,5 +1,5 @@
 //! Clients that come back with a transaction that is older than the server's transaction history:
-//! `monitor_cond_since` finds it in the files, and sends the difference. Whatever stands against
+//! `monitor_cond_since` finds it in the files, and sends the difference. If anything stands against
 //! that, the client gets the contents.
 
 #![allow(clippy::unwrap_used, reason = "a failing case may end the program")]
@@ -103,7 +103,7 @@ fn monitor(last: &str, columns: &[&str]) -> Value {
     json!([DATABASE, "m", {"T": [request]}, last])
 }
 
-/// What `monitor_cond_since` returns: whether the transaction was found, the last one, the rows.
+/// The result of `monitor_cond_since`: whether the transaction was found, the last one, the rows.
 struct Since {
     is_found: bool,
     last: String,

@@ -60,7 +60,7 @@ impl LockOwner for NoLocks {
     }
 }
 
-/// What a new file says about the commits before it.
+/// The statement of a new file about the commits before it.
 #[derive(Clone, Copy)]
 struct Mark {
     index: u64,

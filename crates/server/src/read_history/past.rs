@@ -1,5 +1,6 @@
 //! Readings for clients that come back after a long time: the rows that have changed since their
-//! last transaction ([`PastOrder`]). Each has a thread of its own (`history-read`), of low priority.
+//! last transaction ([`PastOrder`]). Each has a thread of its own (`history-read`), of low
+//! priority.
 //!
 //! A reading that takes longer than [`READ_MAX`] ends without an answer: its clients wait, and get
 //! the contents then.

@@ -33,7 +33,9 @@ use corvid_monitor::{SessionId, Version};
 
 use super::clustered::Clustered;
 use super::conversion::{Step, is_conversion_of, schema_of};
-use super::subscriptions::{Begun, PastSource};
+use super::file::DatabaseFile;
+use super::model::Model;
+use super::subscriptions::{Begun, PastSource, Subscriptions};
 use super::{DatabaseService, Now};
 use crate::client_memory;
 use crate::executor::Resolved;
@@ -82,7 +84,7 @@ impl DatabaseService {
     }
 
     fn begin_monitor(&mut self, request: Box<Request>, version: Version) {
-        let source = self.past_source();
+        let source = past_source(&self.model, &self.file, &self.subscriptions);
         let (outputs, environment) = (&mut self.outputs, &self.environment);
         let database = &mut self.database;
         let subscriptions = &mut self.subscriptions;
@@ -92,20 +94,6 @@ impl DatabaseService {
             }
             Begun::Refused(request, error) => self.refuse(request, error),
             Begun::Waits => {}
-        }
-    }
-
-    /// Where the past of the database can be read.
-    fn past_source(&self) -> PastSource {
-        if let Some(member) = self.model.member() {
-            return PastSource::Member(AppliedEntry {
-                index: member.upstream.contents.applied(),
-                id: self.subscriptions.last_stored(),
-            });
-        }
-        match self.file.exists() {
-            true => PastSource::File,
-            false => PastSource::None,
         }
     }
 
@@ -416,6 +404,20 @@ impl DatabaseService {
             _ => unreachable!("only these are pending"),
         }
         None
+    }
+}
+
+/// Where the past of a database can be read.
+fn past_source(model: &Model, file: &DatabaseFile, subscriptions: &Subscriptions) -> PastSource {
+    if let Some(member) = model.member() {
+        return PastSource::Member(AppliedEntry {
+            index: member.upstream.contents.applied(),
+            id: subscriptions.last_stored(),
+        });
+    }
+    match file.exists() {
+        true => PastSource::Standalone,
+        false => PastSource::None,
     }
 }
 

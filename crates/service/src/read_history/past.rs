@@ -1,9 +1,9 @@
-//! What a database asks of its files for a client that was away: the rows that changed since the
-//! client's last transaction, as they were then (docs/internals/monitors.md, "Long absences").
+//! The question of a database to its files for a client that was away: which rows have changed
+//! since the client's last transaction, and how were they then (docs/internals/monitors.md, "Long
+//! absences").
 //!
 //! The database orders a reading as a job; a thread of its own opens the files and calls
-//! [`PastOrder::read`]. Whatever goes wrong, the answer is that nothing is known: the client gets
-//! the contents.
+//! [`PastOrder::read`]. If anything goes wrong, nothing is known, and the client gets the contents.
 
 use std::sync::Arc as StdArc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -104,7 +104,7 @@ impl PastRead {
         }
     }
 
-    /// Writes them into a recording. Those of another schema are of no use.
+    /// Writes them into a recording. Those of another schema are unusable.
     pub(crate) fn write(&self, out: &mut Writer<'_>) {
         let PastRead::Rows(schema, rows) = self else {
             return;

@@ -1,8 +1,8 @@
 //! Inputs of a database as bytes: the table of their numbers and fields.
 //!
 //! Omitted are only parts that the database does not read: the stamp of a request, and the result
-//! of a job, which the replay executes again, unless it came from files. A session is described with its first request.
-//! `message/control.rs` has the form of control messages.
+//! of a job, which the replay executes again, unless it came from files. A session is described
+//! with its first request. `message/control.rs` has the form of control messages.
 
 use std::collections::HashMap;
 use std::sync::Arc;

@@ -24,6 +24,7 @@ mod endings;
 mod initial_contents;
 mod limits;
 mod locks;
+mod long_absence;
 mod long_requests;
 mod member_file;
 mod member_pump;

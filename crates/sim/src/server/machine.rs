@@ -21,8 +21,8 @@ use corvid_log::LogWriter;
 use corvid_monitor::SessionId;
 use corvid_service::applied_index::AppliedIndex;
 use corvid_service::frontend::{Close, InboundFrame, session_id, shard_of};
+use corvid_service::job::Job;
 use corvid_service::job::body_scheduler::BodyScheduler;
-use corvid_service::job::{Job, JobDone, JobResult};
 use corvid_service::locks::Locks;
 use corvid_service::message::{
     Control, ControlAnswer, DatabaseId, Event, Piece, SessionInfo, SourceRequest, ToDatabase,
@@ -542,11 +542,8 @@ impl Machine {
 
     /// Gives a job to a thread: the thread for bodies begins it, any other thread executes it.
     fn begin(&mut self, id: DatabaseId, job: Job) {
-        if let Job::ReadPast(number, order) = &job {
-            let storage = self.storage.as_ref().filter(|_| id == STORED);
-            let read = storage.and_then(|storage| storage.read_past(order));
-            let done = JobResult::PastRead(read.map(Box::new));
-            return self.post(id, JobDone(*number, done).into());
+        if let (Job::ReadPast(number, order), STORED, Some(storage)) = (&job, id, &self.storage) {
+            return self.post(id, storage.read_past(*number, order).into());
         }
         let found = self.turns.iter_mut().find(|(of, _)| *of == id);
         let other = match found {

@@ -13,7 +13,8 @@ use std::sync::Arc;
 use corvid_log::history::{KeptFile, recover};
 use corvid_log::writer::Replaced;
 use corvid_log::{Disk as _, LogWriter};
-use corvid_service::read_history::{PastOrder, PastRead};
+use corvid_service::job::{JobDone, JobNumber, JobResult};
+use corvid_service::read_history::PastOrder;
 use corvid_service::storage::Keeper;
 
 use super::disk::{Caller, SimDisk};
@@ -216,11 +217,17 @@ impl Storage {
         self.file.is_poisoned()
     }
 
-    /// What a thread that reads the files finds for a client that was away.
-    pub(crate) fn read_past(&self, order: &PastOrder) -> Option<PastRead> {
-        let status = self.file.status();
-        let (files, end) = status.open_with_end(|| self.disk.timeline()).ok()??;
-        order.read(files, end).ok()
+    /// Searches the files for what a client has missed that was away.
+    pub(crate) fn read_past(&self, number: JobNumber, order: &PastOrder) -> JobDone {
+        let opened = self
+            .file
+            .status()
+            .open_with_end(|| self.disk.timeline())
+            .ok();
+        let read = opened
+            .flatten()
+            .and_then(|(files, end)| order.read(files, end).ok());
+        JobDone(number, JobResult::PastRead(read.map(Box::new)))
     }
 
     /// Where the present file ends.

@@ -52,7 +52,7 @@ pub(in super::super) enum PastSource {
     /// Nowhere: there is no file.
     None,
     /// In the files of a standalone database.
-    File,
+    Standalone,
     /// In the files of a member whose database has applied this.
     Member(AppliedEntry),
 }
@@ -60,7 +60,7 @@ pub(in super::super) enum PastSource {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Stage {
     Running,
-    /// It runs, and its outcome is of no use any more.
+    /// It runs, and its outcome is unusable.
     Abandoned,
     Found,
     Failed,
@@ -108,7 +108,7 @@ impl Absences {
         !self.searches.iter().any(Search::is_running)
     }
 
-    /// What is known about the rows of these tables after a transaction.
+    /// Returns the knowledge about the rows of these tables after a transaction.
     pub(super) fn answer(
         &self,
         source: PastSource,
@@ -216,7 +216,7 @@ impl Absences {
             .retain(|search| search.is_running() || search.expires_at_ms > now.mono_ms);
     }
 
-    /// The contents are replaced, or ids begin anew: no outcome is of use.
+    /// The contents are replaced, or ids begin anew: every outcome is unusable.
     pub(super) fn abandon(&mut self) {
         self.searches.iter_mut().for_each(Search::abandon);
     }
@@ -266,7 +266,7 @@ impl Subscriptions {
             limits: LIMITS,
             applied: match source {
                 PastSource::Member(applied) => Some(applied),
-                PastSource::None | PastSource::File => None,
+                PastSource::None | PastSource::Standalone => None,
             },
             is_wanted: search.is_wanted.clone(),
         };
@@ -371,7 +371,7 @@ mod tests {
     fn equal_requests_share_a_search_and_others_are_few() {
         let mut absences = Absences::default();
         let answer = |absences: &Absences, txn, table| match absences.answer(
-            PastSource::File,
+            PastSource::Standalone,
             txn,
             &[table],
         ) {
@@ -399,11 +399,11 @@ mod tests {
     }
 
     #[test]
-    fn an_outcome_that_is_of_no_use_is_not_given() {
+    fn an_unusable_outcome_is_not_given() {
         let mut absences = Absences::default();
         let is_none = |absences: &Absences, txn| {
             matches!(
-                absences.answer(PastSource::File, txn, &[T]),
+                absences.answer(PastSource::Standalone, txn, &[T]),
                 PastAnswer::None
             )
         };

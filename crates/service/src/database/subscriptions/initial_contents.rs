@@ -171,8 +171,8 @@ impl Subscriptions {
             .push(request);
     }
 
-    /// Takes the requests that are executed anew when contents are written or a search ends: they are executed in
-    /// another way. In order of sessions.
+    /// Takes the requests that are executed anew when contents are written or a search ends: they
+    /// are executed in another way. In order of sessions.
     pub(in super::super) fn take_waiting_for_contents(
         &mut self,
         outputs: &mut Outputs,
