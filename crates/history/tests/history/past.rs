@@ -1,6 +1,6 @@
 //! The rows that changed since a transaction, compared with the states that were remembered.
 
-use corvid_data::Uuid;
+use corvid_data::{Datum, Uuid};
 use corvid_history::{NoPast, Past, PastLimits, Timeline};
 use corvid_log::Magic;
 
@@ -25,8 +25,11 @@ fn bounded(world: &mut World) -> Timeline<Vec<u8>> {
     timeline
 }
 
+/// A table and a row.
+type Key = (String, Uuid);
+
 /// The rows of an answer, by name.
-fn rows(past: &Past) -> Vec<((String, Uuid), Option<Vec<corvid_data::Datum>>)> {
+fn rows(past: &Past) -> Vec<(Key, Option<Vec<Datum>>)> {
     let rows = past.rows.iter().map(|row| {
         let table = past.schema.table(row.table).name.to_string();
         let columns = row.columns.as_ref().map(|columns| columns.to_vec());

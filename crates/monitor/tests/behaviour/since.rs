@@ -192,10 +192,18 @@ fn rows_as_they_were_give_the_net_change_unless_it_is_larger_than_the_contents()
         found(&mut fixture, 1, &past, KIND),
         r##"[true,"t7",{"Pet":{"#1":{"modify":{"kind":"emu"}},"#3":{"delete":null},"#4":{"insert":{"kind":"elk"}}}}]"##
     );
-    // Only the row that was an owl leaves this view, which is empty now.
+    // Only the row that was an owl leaves this view.
     let owls = r#"{"columns":["kind"],"where":[["kind","==","owl"]]}"#;
     let text = found(&mut fixture, 2, &past, owls);
-    assert!(text.starts_with("[false"), "nothing is smaller: {text}");
+    assert_eq!(text, r##"[true,"t7",{"Pet":{"#1":{"delete":null}}}]"##);
+    // Four rows differ, and there are three.
+    let (_, _, row) = &then[0];
+    let gone = row.clone().expect("a row");
+    let gone = (1..=4).map(|number| (table, Uuid([number; 16]), Some(gone.clone())));
+    let mut large = PastRows::new(vec![table], 100);
+    assert!(large.complete(gone));
+    let text = found(&mut fixture, 4, &large, KIND);
+    assert!(text.starts_with("[false"), "{text}");
     // Versions are not known.
     let versions = r#"{"columns":["kind","_version"]}"#;
     let text = found(&mut fixture, 3, &past, versions);

@@ -1,6 +1,7 @@
 //! Requests that wait until the files are searched for what their client has missed.
 
 use corvid_data::{Arc, Datum, Row, Uuid};
+use corvid_service::Setting;
 use corvid_service::job::{Job, JobDone, JobNumber, JobResult};
 use corvid_service::read_history::{PastOrder, PastRead, PastVersion};
 use expect_test::expect;
@@ -14,6 +15,8 @@ const SINCE: &str = r#"["A","m",{"T":[{"columns":["k"]}]},"11111111-1111-4111-81
 const OLD: Uuid = Uuid([0x22; 16]);
 
 fn prepare(world: &mut World) {
+    // Updates need no jobs.
+    world.service("A").set(Setting::UpdateRowsMax, 1000);
     world.served("A").is_worker_held = true;
     let writer = world.connect();
     world.insert(writer, "1", "A", "a");
@@ -75,6 +78,7 @@ fn the_difference_has_what_was_read_and_what_changed_meanwhile() {
         let mut jobs = world.served("A").jobs.iter();
         assert!(!jobs.any(|job| matches!(job, Job::ReadPast(..))));
         world.served("A").is_worker_held = false;
+        world.run();
         world.take(watcher) + "\n" + &world.take(late)
     });
     expect![[r#"
