@@ -23,7 +23,7 @@ use crate::open_file::OpenFile;
 /// database file.
 const FOLDER_MODE: u32 = 0o770;
 
-/// What the name of the folder has after that of the database file.
+/// The end of the folder's name, after that of the database file.
 pub(crate) const SUFFIX: &str = ".history";
 
 /// The folder with the history of a database file. It need not exist. Symbolic links are followed,

@@ -26,7 +26,6 @@ mod subscriptions;
 
 use std::sync::{Arc, Mutex};
 
-use corvid_data::Schema;
 use corvid_data::uuid::UuidSource;
 use corvid_engine::Database;
 use corvid_monitor::{Monitors, SessionId};
@@ -140,12 +139,6 @@ impl DatabaseService {
             is_removed: false,
             outputs: Outputs::new(id),
         }
-    }
-
-    /// The present schema.
-    #[must_use]
-    pub fn schema(&self) -> &corvid_data::Arc<Schema> {
-        self.database.schema()
     }
 
     /// The service model.

@@ -154,25 +154,25 @@ fn spin(random: &mut Random) {
 
 /// The threads and descriptors that a server has.
 #[derive(Debug)]
-struct Held {
+struct Resources {
     /// The names of the threads with their numbers, without the allocator's threads, which may
     /// start at any time.
     threads: BTreeMap<String, usize>,
     descriptors: usize,
 }
 
-impl Held {
+impl Resources {
     /// Whether this is no more than the server had at another time. It may be less: when the server
     /// was first looked at, it may not have noticed yet that the connection on which the test found
     /// out that it listens was closed.
-    fn is_within(&self, other: &Held) -> bool {
+    fn is_within(&self, other: &Resources) -> bool {
         let mut threads = self.threads.iter();
         threads.all(|(name, number)| other.threads.get(name).is_some_and(|most| number <= most))
             && self.descriptors <= other.descriptors
     }
 }
 
-fn held(server: &Server) -> io::Result<Held> {
+fn held(server: &Server) -> io::Result<Resources> {
     let process = format!("/proc/{}", server.pid());
     let mut threads = BTreeMap::new();
     for task in fs::read_dir(format!("{process}/task"))? {
@@ -183,7 +183,7 @@ fn held(server: &Server) -> io::Result<Held> {
         }
     }
     let descriptors = fs::read_dir(format!("{process}/fd"))?.count();
-    Ok(Held {
+    Ok(Resources {
         threads,
         descriptors,
     })
@@ -191,7 +191,7 @@ fn held(server: &Server) -> io::Result<Held> {
 
 /// Returns the result of [`held`] once every thread has its name. A new thread has the name of the
 /// process until it sets its own.
-fn held_at_rest(server: &Server) -> Held {
+fn held_at_rest(server: &Server) -> Resources {
     let deadline = Instant::now() + LIMIT;
     loop {
         let now = held(server).expect("a process");

@@ -1,9 +1,9 @@
 //! The table of a segment's ids: how the id of each transaction begins, in the order of the text.
 //! With it the file that has a commit is found among many without decompressing them.
 //!
-//! Four bytes a transaction are enough to rule out almost every other one; whoever finds an entry
-//! looks at the record itself. The table is read in pieces and never held, because it is only
-//! needed for commits that are asked for by their ids.
+//! Four bytes a transaction are enough to rule out almost every other one; the record itself
+//! decides. The table is read in pieces and never held, because it is only needed for commits that
+//! are asked for by their ids.
 
 use sha1::{Digest, Sha1};
 
@@ -50,7 +50,7 @@ impl Ids {
         }
     }
 
-    /// What the index says about them.
+    /// The statement of the index about them.
     pub(super) fn table(&self) -> IdTable {
         let entries = self.entries.as_deref().unwrap_or_default();
         if entries.is_empty() {

@@ -38,7 +38,12 @@ fn monitor(cluster: &mut Cluster, session: SessionId) {
 }
 
 fn version(cluster: &Cluster, node: usize) -> String {
-    let schema = cluster.nodes[node].pump.service().schema().clone();
+    let schema = cluster.nodes[node]
+        .pump
+        .service()
+        .database()
+        .schema()
+        .clone();
     schema.version.to_string()
 }
 
@@ -487,5 +492,13 @@ fn an_entry_with_schema_and_rows_replaces_everything() {
     check_version(&cluster, "2.0.0");
     assert_eq!(cluster.contents(0).len(), 1);
     let schema = cluster_schema(WIDER).to_json();
-    assert_eq!(cluster.nodes[0].pump.service().schema().to_json(), schema);
+    assert_eq!(
+        cluster.nodes[0]
+            .pump
+            .service()
+            .database()
+            .schema()
+            .to_json(),
+        schema
+    );
 }

@@ -341,7 +341,7 @@ fn a_conversion_can_be_canceled() {
         let told = world.take(asker);
         world.served("A").is_worker_held = false;
         world.run();
-        assert_eq!(world.service("A").schema().version, "1.0.0");
+        assert_eq!(world.service("A").database().schema().version, "1.0.0");
         told
     });
     expect![[r#"
@@ -368,7 +368,11 @@ fn a_conversion_ends_with_its_session() {
         world.served("A").is_worker_held = false;
         world.run();
         assert_eq!(world.contents("A").len(), 1, "the transaction had arrived");
-        assert_eq!(world.service("A").schema().version, "2.0.0", "the other's");
+        assert_eq!(
+            world.service("A").database().schema().version,
+            "2.0.0",
+            "the other's"
+        );
         world.take(other)
     });
 }
@@ -401,7 +405,7 @@ fn a_new_file_that_cannot_be_written_changes_nothing() {
         world.run();
         world.insert(other, "1", "A", "a");
         world.run();
-        assert_eq!(world.service("A").schema().version, "1.0.0");
+        assert_eq!(world.service("A").database().schema().version, "1.0.0");
         world.take(asker) + &world.take(other)
     });
     expect![[r#"

@@ -32,7 +32,7 @@ fn search(world: &mut World) -> (JobNumber, Box<PastOrder>) {
 }
 
 fn answer(world: &mut World, number: JobNumber, rows: Option<Vec<PastVersion>>) {
-    let schema = world.service("A").schema().clone();
+    let schema = world.service("A").database().schema().clone();
     let read = rows.map(|rows| Box::new(PastRead::Rows(schema, rows)));
     let id = world.id("A");
     world.post(id, JobDone(number, JobResult::PastRead(read)).into());
@@ -40,7 +40,7 @@ fn answer(world: &mut World, number: JobNumber, rows: Option<Vec<PastVersion>>) 
 
 /// The row that has been deleted since.
 fn deleted(world: &mut World) -> PastVersion {
-    let schema = world.service("A").schema().clone();
+    let schema = world.service("A").database().schema().clone();
     let table = schema.table_id("T").expect("a table");
     let columns = schema.table(table).columns().iter();
     let row = Row {

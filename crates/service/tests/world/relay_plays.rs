@@ -438,7 +438,7 @@ fn a_conversion_is_made_at_the_source() {
         );
         assert!(tree.is_closed(2, other) && !tree.is_closed(2, aware));
         for world in 0..3 {
-            let schema = tree.worlds[world].service("A").schema().clone();
+            let schema = tree.worlds[world].service("A").database().schema().clone();
             assert_eq!(schema.version, "2.0.0", "world {world}");
             assert!(tree.server_row(world).contains("extra"), "world {world}");
         }

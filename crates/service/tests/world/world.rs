@@ -335,7 +335,12 @@ impl World {
         let id = self.open(&corvid_data::Arc::new(schema));
         let epoch = self.epochs.advance();
         self.tell_shards(|| ToShard::DisconnectUnaware(Arc::from("added"), epoch));
-        let schema = self.databases[&id].pump.service().schema().clone();
+        let schema = self.databases[&id]
+            .pump
+            .service()
+            .database()
+            .schema()
+            .clone();
         self.tell_server_db(server_db::insert(&schema, Model::standalone().server_row()));
     }
 
@@ -690,7 +695,13 @@ impl World {
             Event::Removed(id) => {
                 self.removed.insert(id);
                 if !self.is_exiting {
-                    let name = self.databases[&id].pump.service().schema().name.to_string();
+                    let name = self.databases[&id]
+                        .pump
+                        .service()
+                        .database()
+                        .schema()
+                        .name
+                        .to_string();
                     let epoch = self.epochs.advance();
                     self.tell_shards(|| ToShard::DisconnectUnaware(Arc::from("removed"), epoch));
                     self.tell_server_db(server_db::delete(&name));

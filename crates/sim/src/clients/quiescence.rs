@@ -87,7 +87,7 @@ impl ClientRun {
     fn are_schemas_apart(&self) -> bool {
         let [one, two] = [0, 1].map(|host| {
             let machine = self.hosts[host].machine();
-            machine.map(|machine| machine.database().schema().version.clone())
+            machine.map(|machine| machine.service().database().schema().version.clone())
         });
         one != two
     }
@@ -108,7 +108,7 @@ impl ClientRun {
 
     fn check(&mut self) -> Result<(), String> {
         let [one, two] = [0, 1].map(|host| self.hosts[host].machine().ok_or("a host is down"));
-        let (one, two) = (one?.database(), two?.database());
+        let (one, two) = (one?.service().database(), two?.service().database());
         for (number, client) in self.clients.iter().enumerate() {
             let problem = |problem: String| format!("client {number}: {problem}");
             let conn = client.conn().and_then(|conn| self.network.get(conn));

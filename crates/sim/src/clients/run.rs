@@ -393,7 +393,7 @@ impl ClientRun {
     /// lost.
     fn taken_over(&mut self, host: usize) {
         let machine = self.hosts[host].machine();
-        let held = machine.and_then(|machine| content::transactions(machine.database()));
+        let held = machine.and_then(|machine| content::transactions(machine.service().database()));
         self.trace
             .line(format_args!("host {host} has taken over with {held:?}"));
         self.ledger.taken_over(&held.unwrap_or_default());

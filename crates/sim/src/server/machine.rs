@@ -363,14 +363,9 @@ impl Machine {
         self.databases.insert(id, served);
     }
 
-    /// Returns the content of the database that has a file.
-    pub(crate) fn database(&self) -> &Database {
-        self.databases[&STORED].pump.service().database()
-    }
-
-    /// Checks what the database's file says about its commits against what the database knows.
-    pub(crate) fn check_recorded(&self, file: &RecordedCommits) -> Result<(), String> {
-        self.databases[&STORED].pump.service().check_recorded(file)
+    /// Returns the database that has a file.
+    pub(crate) fn service(&self) -> &DatabaseService {
+        self.databases[&STORED].pump.service()
     }
 
     /// Whether the lock table says that a session owns a lock.

@@ -47,7 +47,7 @@ impl Machine {
 
     /// Shows the newest state of the member in `_Server`, as the main thread does.
     pub(crate) fn show_member(&mut self, row: &ServerRow) {
-        let name = self.database().schema().name.to_string();
+        let name = self.service().database().schema().name.to_string();
         self.update_server_db(member_row::update(&name, row));
     }
 

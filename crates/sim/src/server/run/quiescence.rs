@@ -85,11 +85,11 @@ impl CrashRun {
 
     fn check_rest(&mut self) -> Result<(), String> {
         let machine = self.machine.as_ref().expect("it is up");
-        let database = machine.database();
+        let database = machine.service().database();
         database.check_invariants()?;
         let mut uuids = SeededUuids(Dice::new(1));
         if let Ok(file) = opening::open(&self.disk.open(), self.hash_seed, &mut uuids) {
-            machine.check_recorded(&file.recorded)?;
+            machine.service().check_recorded(&file.recorded)?;
         }
         self.history
             .check(&Content::of(database), Observation::Alive)?;

@@ -157,8 +157,8 @@ impl ClusterRun {
             return Err(format!("has applied {} of {commit}", status.applied));
         }
         self.witness
-            .check_content(commit, machine.database(), false)?;
-        machine.database().check_invariants()?;
+            .check_content(commit, machine.service().database(), false)?;
+        machine.service().database().check_invariants()?;
         let row = process.row.as_ref().ok_or("has no row")?;
         // The last member cannot leave, and reports forever that it is about to.
         let may_leave = self.faults.hosts.has_changes && status.servers.len() == 1;

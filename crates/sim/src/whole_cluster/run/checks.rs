@@ -194,7 +194,7 @@ impl ClusterRun {
             return Ok(());
         };
         self.witness
-            .check_content(index, machine.database(), may_be_ahead)
+            .check_content(index, machine.service().database(), may_be_ahead)
             .map_err(|problem| format!("host {number}: {problem}"))
     }
 

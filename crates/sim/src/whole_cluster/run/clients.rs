@@ -346,7 +346,7 @@ impl ClusterRun {
                 continue;
             };
             session
-                .check_replica(&self.view, machine.database())
+                .check_replica(&self.view, machine.service().database())
                 .map_err(|problem| format!("client {number} of {host}: {problem}"))?;
             for lock in LOCKS {
                 let owns = machine.owns(session.session, lock);

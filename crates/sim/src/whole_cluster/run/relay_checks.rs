@@ -42,7 +42,7 @@ impl ClusterRun {
         }
         self.relays.tally.downloads += std::mem::take(&mut process.downloads);
         if std::mem::take(&mut process.has_applied) {
-            let content = Content::of(process.machine.database());
+            let content = Content::of(process.machine.service().database());
             self.witness.check_prefix(&content)?;
             let (seq, since_ms) = process.shown;
             let is_too_soon = self.now_ms < since_ms + KEPT_BACK_MS;
@@ -132,7 +132,7 @@ impl ClusterRun {
             return Err(format!("waits: {:?}", process.source.counts()));
         }
         let commit = self.witness.commit();
-        let database = process.machine.database();
+        let database = process.machine.service().database();
         self.witness.check_content(commit, database, false)?;
         database.check_invariants()
     }
