@@ -37,9 +37,12 @@ impl UuidSource for Numbered {
     }
 }
 
+/// A column and the text of its value.
+type Cell = (&'static str, &'static str);
+
 /// Rows: a site `berlin` with the devices `web-1` and `web-2`.
 struct Memory {
-    rows: Vec<(&'static str, Uuid, Vec<(&'static str, &'static str)>)>,
+    rows: Vec<(&'static str, Uuid, Vec<Cell>)>,
     /// The clauses and columns of each select.
     asked: Vec<String>,
 }

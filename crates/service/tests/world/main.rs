@@ -16,6 +16,7 @@ mod cluster_random;
 mod cluster_requests;
 mod cluster_search;
 mod conversion;
+mod counter;
 mod database_removal;
 mod databases;
 mod deferred_replies;

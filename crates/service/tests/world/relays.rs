@@ -18,8 +18,9 @@ use corvid_service::relay::{RelayEvent, RelayOptions, RelaySource};
 use corvid_service::server_db::{self, ServerRow};
 use corvid_session::{Input, Output};
 
+use crate::counter::Counter;
 use crate::databases::schema;
-use crate::world::{Counter, Dice, World};
+use crate::world::{Dice, World};
 
 /// A tree of servers.
 pub(crate) struct Tree {

@@ -9,7 +9,6 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::{Arc, Mutex};
 
 use corvid_consensus::member::Absence;
-use corvid_data::uuid::UuidSource;
 use corvid_data::{HashSeed, Schema, Uuid};
 use corvid_engine::Database;
 use corvid_json::Value;
@@ -33,6 +32,7 @@ use corvid_service::{
 
 use crate::batches;
 use crate::client::{Client, shorten};
+use crate::counter::Counter;
 use crate::databases::{contents, insert, schema};
 use crate::disk::Disk;
 
@@ -58,16 +58,6 @@ pub(crate) fn play(act: impl Fn(&mut World) -> String) -> String {
 
 /// Orders of events per play.
 const SEEDS: u64 = 40;
-
-/// Counts instead of drawing random UUIDs, so transcripts are reproducible.
-pub(crate) struct Counter(pub(crate) u64);
-
-impl UuidSource for Counter {
-    fn fresh(&mut self) -> Uuid {
-        self.0 += 1;
-        Uuid((0x4000_u128 << 64 | u128::from(self.0)).to_be_bytes())
-    }
-}
 
 /// A small generator: the order of events must depend only on the seed.
 #[derive(Debug)]
@@ -139,6 +129,12 @@ enum Choice {
     Worker(DatabaseId),
     /// The main thread handles an event.
     Main,
+}
+
+impl Served {
+    fn schema(&self) -> &corvid_data::Arc<Schema> {
+        self.pump.service().database().schema()
+    }
 }
 
 pub(crate) struct World {
@@ -335,12 +331,7 @@ impl World {
         let id = self.open(&corvid_data::Arc::new(schema));
         let epoch = self.epochs.advance();
         self.tell_shards(|| ToShard::DisconnectUnaware(Arc::from("added"), epoch));
-        let schema = self.databases[&id]
-            .pump
-            .service()
-            .database()
-            .schema()
-            .clone();
+        let schema = self.databases[&id].schema().clone();
         self.tell_server_db(server_db::insert(&schema, Model::standalone().server_row()));
     }
 
@@ -695,13 +686,7 @@ impl World {
             Event::Removed(id) => {
                 self.removed.insert(id);
                 if !self.is_exiting {
-                    let name = self.databases[&id]
-                        .pump
-                        .service()
-                        .database()
-                        .schema()
-                        .name
-                        .to_string();
+                    let name = self.databases[&id].schema().name.to_string();
                     let epoch = self.epochs.advance();
                     self.tell_shards(|| ToShard::DisconnectUnaware(Arc::from("removed"), epoch));
                     self.tell_server_db(server_db::delete(&name));
