@@ -28,8 +28,18 @@ pub(crate) fn serve(
             Connection::open(&method, deadline()).expect("the program connects"),
         ));
     });
-    wait_until("the listener", || path.exists() || thread.is_finished());
+    // A socket has its name before it listens, and a program that connects in between is refused.
+    wait_until("the listener", || listens(&path) || thread.is_finished());
     thread
+}
+
+/// Whether somebody listens on a socket, by the flag that the kernel shows.
+fn listens(path: &Path) -> bool {
+    const ACCEPTS: &str = " 00010000 ";
+    let path = path.display().to_string();
+    let sockets = std::fs::read_to_string("/proc/net/unix").unwrap_or_default();
+    let mut sockets = sockets.lines();
+    sockets.any(|socket| socket.contains(ACCEPTS) && socket.ends_with(&path))
 }
 
 /// Connects to `DIR/NAME`, where the program listens.
