@@ -14,6 +14,7 @@ use std::sync::{Arc as StdArc, Weak};
 use corvid_data::{Arc, Delta, HashSeed, Schema, TableId, TrustedKeys, Uuid};
 use corvid_engine::{Database, Resumable};
 
+use crate::Version;
 use crate::change_set::{ChangeSet, Entry};
 use crate::contents::{self, ContentsId, Written};
 use crate::deferred_body::{self, DeferredBody, LongUpdate, UpdateWriter};
@@ -22,7 +23,6 @@ use crate::precomputed::PrecomputedUpdate;
 use crate::segments::{SegmentId, Segments, Unsent};
 use crate::speculation::AsOf;
 use crate::subscription::Subscription;
-use crate::{Version, view};
 
 /// The body of an update without changes. Never sent.
 pub const NOTHING: &[u8] = b"{}";
@@ -473,56 +473,32 @@ impl Group {
         }
     }
 
-    /// The net change of `commits`, which are all commits after `txn`. Encoded once for all clients
-    /// that reconnect with this `txn` before the next change.
-    pub(crate) fn since<'a>(
+    /// The net change since `txn`, which `changes` tells. Encoded once for all clients that
+    /// reconnect with this `txn` before the next change.
+    pub(crate) fn since(
         &mut self,
         schema: &Schema,
         txn: Uuid,
-        commits: impl Iterator<Item = &'a Arc<Delta>>,
         as_of: AsOf,
+        changes: impl FnOnce(&Subscription, HashSeed) -> ChangeSet,
     ) -> StdArc<[u8]> {
-        if let Some((known, shared)) = &self.since
-            && *known == txn
-            && let Some(body) = shared.at(self.version, as_of)
-        {
+        if let Some(body) = self.known_since(txn, as_of) {
             return body;
         }
-        let changes = view::of_commits(schema, &self.subscription, commits, self.seed);
-        self.write_since(schema, txn, &changes, as_of)
-    }
-
-    /// As [`Group::since`], with the net change of all commits after `txn`.
-    pub(crate) fn since_rows(
-        &mut self,
-        schema: &Schema,
-        txn: Uuid,
-        changes: &ChangeSet,
-        as_of: AsOf,
-    ) -> StdArc<[u8]> {
-        if let Some((known, shared)) = &self.since
-            && *known == txn
-            && let Some(body) = shared.at(self.version, as_of)
-        {
-            return body;
-        }
-        self.write_since(schema, txn, changes, as_of)
-    }
-
-    fn write_since(
-        &mut self,
-        schema: &Schema,
-        txn: Uuid,
-        changes: &ChangeSet,
-        as_of: AsOf,
-    ) -> StdArc<[u8]> {
-        let body = deferred_body::encode(schema, &self.subscription, self.encoding, changes, None);
+        let changes = changes(&self.subscription, self.seed);
+        let body = deferred_body::encode(schema, &self.subscription, self.encoding, &changes, None);
         let body = match &body[..] {
             [only] => only.clone(),
             pieces => pieces.concat().into(),
         };
         self.since = Some((txn, Shared::new(self.state(as_of), &body)));
         body
+    }
+
+    /// The net change since `txn`, if an equal request has had it encoded for this state.
+    pub(crate) fn known_since(&self, txn: Uuid, as_of: AsOf) -> Option<StdArc<[u8]>> {
+        let (known, shared) = self.since.as_ref()?;
+        (*known == txn).then(|| shared.at(self.version, as_of))?
     }
 
     /// Notes that the commit with that number is visible here. Texts that include it get the new

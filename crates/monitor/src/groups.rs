@@ -61,15 +61,9 @@ impl Groups {
         subscription: Subscription,
         guard: Guard,
     ) -> GroupId {
-        let hash = self.seed.hash_one((encoding, &subscription));
-        let slab = &self.slab;
-        let is_same =
-            |group: &Group| group.encoding() == encoding && **group.subscription() == subscription;
-        let found = self
-            .by_subscription
-            .find(hash, |(other, id)| *other == hash && is_same(&slab[id.0]));
-        if let Some((_, id)) = found {
-            return *id;
+        let (hash, found) = self.look_up(encoding, &subscription);
+        if let Some(id) = found {
+            return id;
         }
         let subscription = StdArc::new(subscription);
         let group = Group::new(encoding, subscription.clone(), guard, self.seed);
@@ -78,6 +72,23 @@ impl Groups {
             .insert_unique(hash, (hash, id), |(hash, _)| *hash);
         self.dispatch.add(schema, &subscription, id);
         id
+    }
+
+    /// The group for a subscription, if there is one.
+    pub(crate) fn find(&self, encoding: Encoding, subscription: &Subscription) -> Option<&Group> {
+        let (_, found) = self.look_up(encoding, subscription);
+        found.map(|id| self.get(id))
+    }
+
+    /// The hash of a subscription, and its group.
+    fn look_up(&self, encoding: Encoding, subscription: &Subscription) -> (u64, Option<GroupId>) {
+        let hash = self.seed.hash_one((encoding, subscription));
+        let is_same =
+            |group: &Group| group.encoding() == encoding && **group.subscription() == *subscription;
+        let found = self.by_subscription.find(hash, |(other, id)| {
+            *other == hash && is_same(&self.slab[id.0])
+        });
+        (hash, found.map(|(_, id)| *id))
     }
 
     /// Checks that every group is found exactly once. `members` has the members of all groups.
