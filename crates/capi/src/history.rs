@@ -105,7 +105,7 @@ pub enum corvid_history_status {
     CORVID_HISTORY_PENDING = 0,
     /// A page is there: corvid_history_lines.
     CORVID_HISTORY_PAGE = 1,
-    /// It has ended; there are no more pages.
+    /// It has ended: the page before was the last one.
     CORVID_HISTORY_DONE = 2,
     /// The server does not read history: it is an older release or another program.
     CORVID_HISTORY_UNSUPPORTED = 3,

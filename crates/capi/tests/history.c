@@ -1,4 +1,5 @@
-/* The past of the database: readings of its history and queries of a moment. Arguments: the schema, the remote, and for a server that does not read history a third one. */
+/* The past of the database: readings of its history and queries of a moment. Arguments: the schema,
+ * the remote, and for a server that does not read history a third one. */
 #include "check.h"
 
 static corvid_table keepers;

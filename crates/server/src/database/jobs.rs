@@ -75,7 +75,7 @@ impl JobThreads {
         let _ = thread.send(job);
     }
 
-    /// Sends a job to the `jobs` thread.
+    /// Sends a job to the `jobs` thread, which lives as long as this sender.
     fn send(&self, job: Job) {
         let _ = self.jobs.send(job);
     }

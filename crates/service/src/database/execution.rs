@@ -206,8 +206,11 @@ impl Execution<'_> {
             let seed = (is_numbered && once_state.needs_seed(once.is_some(), are_sent))
                 .then(|| once_state.last())
                 .flatten();
-            let ends_lines = is_in_file && !is_numbered && once_state.must_end_lines();
-            if is_own && ends_lines && once.is_none() {
+            // A record that names its commit needs no end before it: the next one that does not
+            // name its commit ends the lines.
+            let must_end = is_in_file && !is_numbered && once_state.must_end_lines();
+            let ends_lines = must_end && once.is_none();
+            if is_own && ends_lines {
                 once::recorded::end_lines(&mut Arc::make_mut(&mut delta).comment);
             } else if is_own && is_in_file {
                 // The id and the result that are remembered below are those that a restarted server

@@ -184,7 +184,7 @@ impl Disk {
     /// The database has made a snapshot, with which a new file is written. `servers` is the list as
     /// of its last entry. `refusal` is a reason not to compact a file that still accepts records.
     /// `is_installing`: a snapshot of the leader is about to replace the file, and a second new
-    /// file beside it would lack what the first one has.
+    /// file beside it would lack the entries of the first one.
     pub(crate) fn compact(
         &mut self,
         cx: &mut Context,
