@@ -267,9 +267,9 @@ fn locks_pass_to_the_next_owner() {
         has(&second, "{\"locked\":false}\n");
         let third = start(&format!("{name}3"), &["steal", &lock]);
         has(&third, "{\"locked\":true}\n");
-        has(&first, "stolen\n");
+        has(&first, &format!("stolen\n[\"{lock}\"]\n"));
         third.terminate();
-        has(&first, "locked\n");
+        has(&first, &format!("locked\n[\"{lock}\"]\n"));
         let outputs = [first.output(), second.output()].map(|text| text.replace(&lock, "LOCK"));
         (outputs, first.terminate(), second.terminate())
     });
