@@ -5,7 +5,7 @@
 #![allow(clippy::unwrap_used, reason = "a failing case may end the program")]
 
 use std::collections::BTreeMap;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use corvid_tests::client::{Client, Received};
@@ -13,6 +13,7 @@ use corvid_tests::cluster::Cluster;
 use corvid_tests::numbered_rows::{DATABASE, schema};
 use corvid_tests::one_file;
 use corvid_tests::process::Process;
+use corvid_tests::server::Implementation;
 use serde_json::{Map, Value, json};
 use tempfile::TempDir;
 
@@ -25,7 +26,7 @@ const ZERO: &str = "00000000-0000-0000-0000-000000000000";
 struct Served {
     process: Process,
     file: PathBuf,
-    _folder: TempDir,
+    folder: TempDir,
 }
 
 impl Served {
@@ -34,7 +35,7 @@ impl Served {
         Served {
             process,
             file,
-            _folder: folder,
+            folder,
         }
     }
 
@@ -309,6 +310,49 @@ fn the_difference_spans_restarts_and_compactions() {
     let mut fresh = Replica::new();
     apply(&mut fresh, &back.rows);
     assert_contents(&mut client, &fresh, &back.last);
+}
+
+/// The last lines of the comments in the file, as far as they are ours.
+fn own_lines(file: &Path) -> Vec<String> {
+    let text = std::fs::read_to_string(file).unwrap();
+    let records = text.lines().filter(|line| line.starts_with('{'));
+    let comments = records.filter_map(|line| {
+        let record: Value = serde_json::from_str(line).unwrap();
+        record["_comment"].as_str().map(str::to_owned)
+    });
+    let last_lines = comments.map(|text| text.lines().last().unwrap_or_default().to_owned());
+    last_lines
+        .filter(|line| line.starts_with("corvid: "))
+        .collect()
+}
+
+/// A record that names its commit does not end the numbers of the run before: the next one does.
+#[test]
+fn commits_of_a_run_without_numbers_do_not_take_those_of_the_run_before() {
+    let mut served = Served::start(&[]);
+    let mut client = served.client();
+    let (_, last) = leave(&mut client);
+    transact(&mut client, &[insert(1000)]);
+    let seeds = own_lines(&served.file);
+    assert_eq!(seeds.len(), 1, "{seeds:?}");
+    assert!(seeds[0].contains(&format!(" ids={last}")), "{seeds:?}");
+    served.process.stop().unwrap();
+    let options = [served.file.clone().into(), "--no-standalone-history".into()];
+    let program = Implementation::Corvid.server_binary().unwrap();
+    served.process = Process::new(&program, served.folder.path(), &options);
+    served.process.start().unwrap();
+    client = served.client();
+    let id = "00000001-0000-4a00-9c66-2f0d8e5b7a11";
+    let once = json!([id, null, [DATABASE, insert(1001)]]);
+    result(&mut client, "transact_once", &once);
+    transact(&mut client, &[insert(1002)]);
+    transact(&mut client, &[insert(1003)]);
+    let lines = own_lines(&served.file);
+    let [_, named, end] = &lines[..] else {
+        panic!("{lines:?}");
+    };
+    assert!(named.contains(" results="), "{named}");
+    assert_eq!(end, "corvid: txn=none");
 }
 
 #[test]
