@@ -19,8 +19,8 @@ use crate::cluster_faults::{all, fail, rounds};
 /// The election timer. Twice this time is the longest election timeout.
 const TIMER: Duration = Duration::from_secs(1);
 /// The time after which a leader that does not reach a majority must no longer be the leader. It
-/// consists of its timer, one tick of it, and the pauses of a busy machine. The simulation checks the
-/// time itself.
+/// consists of its timer, one tick of it, and the pauses of a busy machine. The simulation checks
+/// the time itself.
 const STEP_DOWN: Duration = Duration::from_secs(6);
 /// The time after which every member must accept writes again. A connection that was cut for a
 /// while may take as long again until it sends.
