@@ -23,6 +23,9 @@ use crate::peer;
 use crate::process::Process;
 use crate::server::Implementation;
 
+/// The election timer after [`Cluster::slow_elections`].
+pub const LONG_TIMER: Duration = Duration::from_secs(16);
+
 /// The time limit for any event in a cluster on a busy machine.
 pub const LIMIT: Duration = Duration::from_secs(60);
 
@@ -390,6 +393,40 @@ impl Cluster {
             Some(error) => Err(io::Error::other(error.to_owned())),
             None => Ok(reply["result"].as_str().unwrap_or_default().to_owned()),
         }
+    }
+
+    /// Sets the election timer of a database, at most twice the present one, at the leader. Waits
+    /// until every member has it.
+    ///
+    /// # Errors
+    ///
+    /// The leader refuses it, or a member does not get it in time.
+    pub fn set_election_timer(&self, leader: usize, database: &str, ms: u64) -> io::Result<()> {
+        let arguments = [database, &ms.to_string()];
+        self.control(leader, "cluster/change-election-timer", &arguments)?;
+        let line = format!("\nElection timer: {ms}\n");
+        let holds = || {
+            let has = |member| {
+                self.status(member)
+                    .is_ok_and(|status| status.contains(&line))
+            };
+            (0..self.members.len()).all(has)
+        };
+        self.wait_until("every member has the timer", holds)
+    }
+
+    /// Makes elections slow: one that begins without a transfer of the leadership begins after
+    /// [`LONG_TIMER`]. So a client that waits for less has not waited for an election, however busy
+    /// the machine is.
+    ///
+    /// # Errors
+    ///
+    /// The errors of [`Cluster::set_election_timer`].
+    pub fn slow_elections(&self, leader: usize, database: &str) -> io::Result<()> {
+        for ms in [2_000, 4_000, 8_000, 16_000] {
+            self.set_election_timer(leader, database, ms)?;
+        }
+        Ok(())
     }
 
     /// Returns the text of `cluster/status` of a member.

@@ -184,21 +184,8 @@ fn work(cluster: &mut Cluster, work: Work) -> Outcome<()> {
             let (leader, _) = cluster
                 .leader_among(&all(cluster.members().len()))
                 .map_err(problem)?;
-            let arguments = [DATABASE, &timer.to_string()];
             cluster
-                .control(leader, "cluster/change-election-timer", &arguments)
-                .map_err(problem)?;
-            let line = format!("\nElection timer: {timer}\n");
-            let holds = || {
-                let has = |member| {
-                    cluster
-                        .status(member)
-                        .is_ok_and(|status| status.contains(&line))
-                };
-                members.iter().all(|member| has(*member))
-            };
-            cluster
-                .wait_until("every member has the timer", holds)
+                .set_election_timer(leader, DATABASE, timer.into())
                 .map_err(problem)
         }
         Work::Convert => {
