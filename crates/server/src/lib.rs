@@ -8,7 +8,7 @@
 //!
 //! | Thread | Files |
 //! |---|---|
-//! | main | `main_loop` (start, loop, exit); `server/` (its state, a file for each concern); `remotes.rs`; `config/`; `control/` (commands of `ovs-appctl`); `watchdog.rs` |
+//! | main | `main_loop` (start, loop, exit); `server/` (its state, a file for each concern); `status.rs`; `remotes.rs`; `config/`; `control/` (commands of `ovs-appctl`); `watchdog.rs` |
 //! | shard, several | `shard.rs`, `shard/`; on shard 0 `remotes/outgoing.rs` and `remotes/source.rs` too |
 //! | `texts`, one for each shard | `shard/frame_parser.rs` |
 //! | `db:NAME`, one for each database | `database/thread.rs` |
@@ -71,6 +71,7 @@ mod relay;
 mod remotes;
 mod server;
 mod shard;
+mod status;
 mod tls_settings;
 mod trusted_relays;
 mod watchdog;

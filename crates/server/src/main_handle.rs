@@ -15,6 +15,7 @@ use crossbeam_channel::Sender;
 
 use crate::control::sessions::ListedSession;
 use crate::database::open::Opened;
+use crate::status::MemberStatus;
 
 /// A message to the main thread.
 #[derive(Debug)]
@@ -33,6 +34,10 @@ pub(crate) enum MainMessage {
     SessionClosed(u64, bool),
     /// The cluster member's reply to the command with this token.
     MemberAnswered(u64, Result<String, String>),
+    /// The cluster member's status, asked for with this token.
+    MemberStatus(u64, Box<MemberStatus>),
+    /// The page `/status.json` needs a new status.
+    StatusWanted,
     /// This clustered database's row in `_Server` has changed;
     /// [`RowSlot`](crate::member::row::RowSlot) holds the new one.
     MemberRowChanged(DatabaseId),

@@ -170,6 +170,7 @@ pub fn run(line: CommandLine) {
             STATUS_INTERVAL_MS
         });
         let timeout = watchdog.wait_max(clock::mono_ms(), timeout);
+        let timeout = server.status_wait_max(timeout);
         if server.has_clusters() && !has_cluster_commands {
             cluster_commands::register(control.registry());
             has_cluster_commands = true;

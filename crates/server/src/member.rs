@@ -20,5 +20,5 @@ mod log_lines;
 mod meter;
 pub(crate) mod prepared;
 pub(crate) mod row;
-mod status_text;
+pub(crate) mod status_text;
 mod thread;

@@ -1,5 +1,5 @@
 //! The server's metrics, and the pages that show them (`--metrics-listen`): `/metrics`, `/livez`,
-//! `/readyz`.
+//! `/readyz`, `/status.json`.
 //!
 //! Each thread counts in its own atomic cells. While metrics are off ([`switch`]), nothing is
 //! measured. Totals (sessions, atoms, queues) are not counted: a scrape *requests* them
@@ -21,6 +21,7 @@ mod pages;
 mod plain;
 pub(crate) mod relay;
 pub(crate) mod shard;
+mod status_page;
 mod status_request;
 pub(crate) mod switch;
 
@@ -36,11 +37,13 @@ use corvid_service::locks::Locks;
 
 use crate::audit::AuditSlot;
 use crate::database::history::Histories;
+use crate::main_handle::MainHandle;
 use crate::relay::handle::RelayHandle;
 use crate::shard::ShardMessage;
 use database::DatabaseFigures;
 use member::MemberFigures;
 use shard::ShardFigures;
+use status_page::StatusPage;
 use switch::{Switch, Switched};
 
 /// The figures of one server.
@@ -53,6 +56,7 @@ pub(crate) struct Metrics {
     relays: Mutex<BTreeMap<String, RelayHandle>>,
     shards: OnceLock<Vec<Shard>>,
     shared_state: OnceLock<SharedState>,
+    status: StatusPage,
 }
 
 /// One shard's figures, and its handle.
@@ -77,6 +81,8 @@ pub(crate) struct SharedState {
     pub(crate) audit: AuditSlot,
     /// The histories of the databases.
     pub(crate) histories: Arc<Histories>,
+    /// The main thread, which gathers the status of the server.
+    pub(crate) main: MainHandle,
 }
 
 /// The stage of the server's life.

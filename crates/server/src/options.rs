@@ -245,7 +245,7 @@ fn specs() -> Vec<Spec<Id>> {
             .in_full()
             .means(
                 "ADDRESS",
-                "serve /metrics, /livez and /readyz over HTTP (also DB=ADDRESS,...)",
+                "serve /metrics, /livez, /readyz and /status.json over HTTP (also DB=ADDRESS,...)",
             )
             .more(
                 "ADDRESS is `HOST:PORT`, `[IPV6]:PORT`, `:PORT` for all addresses, or `unix:FILE`; with port 0 the server picks a free port and logs it. \

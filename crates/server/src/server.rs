@@ -21,6 +21,7 @@ pub(crate) mod serving;
 mod sessions;
 pub(crate) mod settings;
 mod shutdown;
+mod status;
 #[cfg(test)]
 mod tests;
 mod tls_columns;
@@ -67,6 +68,7 @@ use pages::Pages;
 use pending_replies::PendingReplies;
 use reconfiguration::Reconfigurations;
 use serving::{Backing, ServedDatabase};
+use status::StatusGatherings;
 use upstream::JoiningDatabase;
 
 /// The settings of a server, from the command line; some of them change at run time.
@@ -156,6 +158,8 @@ pub(crate) struct Server {
     failure_scenario: Scenario,
     /// The monitoring pages.
     pages: Pages,
+    /// Statuses that are being gathered.
+    statuses: StatusGatherings,
 }
 
 impl Server {
@@ -188,6 +192,7 @@ impl Server {
             client_memory: config.client_memory.clone(),
             audit: config.audit.clone(),
             histories: config.histories.clone(),
+            main: main.clone(),
         });
         config.histories.set_policy(config.keep_history);
         let keeps_history = !config.no_history;
@@ -251,6 +256,7 @@ impl Server {
             has_clusters: false,
             failure_scenario: Scenario::Clear,
             pages: Pages::default(),
+            statuses: StatusGatherings::default(),
         };
         let schema =
             server_db::schema().map_err(|error| std::io::Error::other(error.to_string()))?;

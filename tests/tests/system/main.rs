@@ -61,6 +61,7 @@ mod settings;
 mod shown_text;
 mod slips;
 mod slow_disk;
+mod status;
 mod tour;
 mod upgrade;
 mod user;

@@ -124,6 +124,18 @@ pub(crate) fn register(registry: &mut Registry<Server>) {
             "close the session with this id (see list-sessions)",
             |server, args, replier| server.close_session(&args[0], replier),
         ),
+        Command::<Server>::deferred(
+            "ovsdb-server/status",
+            "",
+            0..=1,
+            "print the state of the server, its databases and sessions, for people or as JSON",
+            |server, args, replier| match args.first().map(String::as_str) {
+                None => server.status(false, replier),
+                Some("--json") => server.status(true, replier),
+                Some(_) => replier.reply(Err("the only argument is --json".to_owned())),
+            },
+        )
+        .shown("[--json]"),
         Command::deferred(
             "ovsdb-server/list-settings",
             "",

@@ -20,9 +20,9 @@ use super::links::Links;
 use super::log_lines;
 use super::meter::Meter;
 use super::row::RowSlot;
-use super::status_text;
 use crate::database::handle::DatabaseHandle;
 use crate::main_handle::{MainHandle, MainMessage};
+use crate::status::MemberStatus;
 
 /// The token of commands that a failure scenario gives. Nobody waits for their outcome.
 const TEST: CommandToken = CommandToken(u64::MAX - 1);
@@ -169,11 +169,13 @@ impl ThreadEffects {
             ToMember::Storage(reply) => pump.stored(now_ms, reply),
             ToMember::Command(token, command) => pump.command(now_ms, token, command),
             ToMember::Status(token) => {
-                let status = pump.member.status(now_ms);
-                let connections = pump.peers.connections_text();
-                let text = status_text::render(&status, &connections, pump.peers.disconnections());
+                let status = MemberStatus {
+                    status: pump.member.status(now_ms),
+                    connections: pump.peers.connections_text(),
+                    disconnections: pump.peers.disconnections(),
+                };
                 self.main
-                    .report(MainMessage::MemberAnswered(token.0, Ok(text)));
+                    .report(MainMessage::MemberStatus(token.0, Box::new(status)));
             }
             ToMember::SnapshotChecked(to, index, outcome) => {
                 pump.snapshot_checked(now_ms, to, index, outcome);

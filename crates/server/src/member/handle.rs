@@ -27,8 +27,7 @@ pub(crate) enum ToMember {
     Storage(StorageReply),
     /// An operator's command. `MainMessage::MemberAnswered` answers it with this token.
     Command(CommandToken, Command),
-    /// Asks for the text of `cluster/status`, which `MainMessage::MemberAnswered` brings with this
-    /// token.
+    /// Asks for the status, which `MainMessage::MemberStatus` brings with this token.
     Status(CommandToken),
     /// The contents of an installed snapshot that ends with this entry, or why they cannot be
     /// loaded.

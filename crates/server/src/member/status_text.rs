@@ -11,7 +11,7 @@ use corvid_log::cluster::ids::{self, short};
 use corvid_log::cluster::{Index, Sid};
 
 /// Renders the text, with the member's connections as [`corvid_consensus::Peers`] shows them.
-pub(super) fn render(status: &Status, connections: &str, disconnections: u64) -> String {
+pub(crate) fn render(status: &Status, connections: &str, disconnections: u64) -> String {
     let mut text = String::new();
     // Writing to a string cannot fail.
     let _ = write_all(&mut text, status, connections, disconnections);
@@ -169,7 +169,8 @@ fn phase(phase: Phase) -> &'static str {
     }
 }
 
-fn state(connected: &Connected, file: FileState) -> String {
+/// The state of the membership and of the file, in words.
+pub(crate) fn state(connected: &Connected, file: FileState) -> String {
     let state = match connected {
         Connected::Joining => "joining cluster".to_owned(),
         Connected::Repairing(None) => {

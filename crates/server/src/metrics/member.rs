@@ -50,39 +50,10 @@ impl MemberFigures {
     /// Why clients should not be sent to this member; `None`: they may be.
     #[must_use]
     pub(crate) fn fault(&self) -> Option<String> {
-        let Some(status) = self.status() else {
-            return Some("the member is starting".to_owned());
-        };
-        let behind = behind(&status);
-        let why = match &status.connected {
-            Connected::Joining => "has not joined its cluster yet",
-            Connected::Repairing(_) => {
-                "the member's file is damaged; a snapshot from the leader will replace it"
-            }
-            Connected::Leaving => "is leaving its cluster",
-            Connected::Left => "has left its cluster",
-            Connected::Failed(_) if status.file == FileState::Diverged => {
-                "the member has stopped: its committed entries differ from its leader's (see cluster/status)"
-            }
-            Connected::Failed(_) => "the member has failed: see cluster/status",
-            Connected::Disconnected => "is not in contact with a leader",
-            Connected::Member if status.file == FileState::Poisoned => {
-                "a sync of the member's file failed, or its bytes changed; the file is being rewritten"
-            }
-            Connected::Member if status.file != FileState::Intact => {
-                "writes to the member's file fail; check the disk"
-            }
-            Connected::Member if status.leader.is_none() => "knows no leader",
-            Connected::Member if status.is_still => {
-                let (applied, commit) = (status.applied, status.known_commit);
-                let seconds = status.index_age_ms / 1000;
-                return Some(format!(
-                    "has applied nothing after entry {applied} for {seconds} s, while entry {commit} is committed"
-                ));
-            }
-            Connected::Member => return None,
-        };
-        Some(format!("{why}; {behind} committed entries are not applied"))
+        match self.status() {
+            Some(status) => fault(&status),
+            None => Some("the member is starting".to_owned()),
+        }
     }
 
     /// The state in words, for a check that passes.
@@ -110,6 +81,41 @@ impl MemberFigures {
         }
         Some(text)
     }
+}
+
+/// Why clients should not be sent to a member with this status; `None`: they may be.
+#[must_use]
+pub(crate) fn fault(status: &Status) -> Option<String> {
+    let behind = behind(status);
+    let why = match &status.connected {
+        Connected::Joining => "has not joined its cluster yet",
+        Connected::Repairing(_) => {
+            "the member's file is damaged; a snapshot from the leader will replace it"
+        }
+        Connected::Leaving => "is leaving its cluster",
+        Connected::Left => "has left its cluster",
+        Connected::Failed(_) if status.file == FileState::Diverged => {
+            "the member has stopped: its committed entries differ from its leader's (see cluster/status)"
+        }
+        Connected::Failed(_) => "the member has failed: see cluster/status",
+        Connected::Disconnected => "is not in contact with a leader",
+        Connected::Member if status.file == FileState::Poisoned => {
+            "a sync of the member's file failed, or its bytes changed; the file is being rewritten"
+        }
+        Connected::Member if status.file != FileState::Intact => {
+            "writes to the member's file fail; check the disk"
+        }
+        Connected::Member if status.leader.is_none() => "knows no leader",
+        Connected::Member if status.is_still => {
+            let (applied, commit) = (status.applied, status.known_commit);
+            let seconds = status.index_age_ms / 1000;
+            return Some(format!(
+                "has applied nothing after entry {applied} for {seconds} s, while entry {commit} is committed"
+            ));
+        }
+        Connected::Member => return None,
+    };
+    Some(format!("{why}; {behind} committed entries are not applied"))
 }
 
 /// The number of committed entries that the database has not applied.

@@ -5,10 +5,13 @@ use crate::http::{Request, Response, Site};
 use corvid_net::clock;
 use corvid_service::replication::ReplicationStatus;
 
+use super::database::DatabaseFigures;
 use super::exposition;
 use super::health::{self, Check};
+use super::member::MemberFigures;
 use super::status_request::StatusRequest;
 use super::{Metrics, Stage, plain};
+use crate::main_handle::MainMessage;
 use crate::shard::ShardMessage;
 
 const OPENMETRICS: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
@@ -16,8 +19,10 @@ const PLAIN: &str = "text/plain; version=0.0.4; charset=utf-8";
 
 impl Site for Metrics {
     fn gather(&self, request: &Request<'_>) {
-        if matches!(request.path, "/metrics" | "/livez" | "/readyz") {
-            self.request_all();
+        match request.path {
+            "/metrics" | "/livez" | "/readyz" => self.request_all(),
+            "/status.json" => self.request_status(),
+            _ => {}
         }
     }
 
@@ -26,7 +31,8 @@ impl Site for Metrics {
         let mut requests = databases
             .iter()
             .map(|(_, figures)| figures.request())
-            .chain(self.shards().iter().map(|shard| shard.figures.request()));
+            .chain(self.shards().iter().map(|shard| shard.figures.request()))
+            .chain([self.status.request()]);
         !requests.any(StatusRequest::is_pending)
     }
 
@@ -39,10 +45,11 @@ impl Site for Metrics {
                 checks.extend(self.threads("readyz"));
                 health::page("readyz", &checks, request)
             }
-            "/" => Response::text(200, "/metrics\n/livez\n/readyz\n"),
+            "/status.json" => self.status.page(),
+            "/" => Response::text(200, "/metrics\n/livez\n/readyz\n/status.json\n"),
             _ => Response::text(
                 404,
-                "not found: the pages are /metrics, /livez and /readyz\n",
+                "not found: the pages are /metrics, /livez, /readyz and /status.json\n",
             ),
         }
     }
@@ -66,6 +73,20 @@ impl Metrics {
                 shard.handle.post(ShardMessage::Sample);
             }
         }
+    }
+
+    /// Has the main thread publish a new status.
+    fn request_status(&self) {
+        if let Some(shared_state) = self.shared_state.get()
+            && self.status.request_new()
+        {
+            shared_state.main.report(MainMessage::StatusWanted);
+        }
+    }
+
+    /// Publishes the status that was requested.
+    pub(crate) fn publish_status(&self, text: String) {
+        self.status.publish(text);
     }
 
     fn exposition(&self, request: &Request<'_>) -> Response {
@@ -118,8 +139,32 @@ impl Metrics {
         checks.iter().all(|check| check.failure.is_none())
     }
 
+    /// The checks of `/readyz` that fail, except those of threads: the name of each and why.
+    /// `member` and `replication` judge what a database's member and backup have told just now;
+    /// what they have published is old, or absent while metrics are off.
+    pub(crate) fn faults(
+        &self,
+        member: impl Fn(&str) -> Option<String>,
+        replication: impl Fn(&str) -> Option<ReplicationStatus>,
+    ) -> Vec<(String, String)> {
+        let checks = self.checks(|name, _| member(name), |name, _| replication(name));
+        let fault = |check: Check| Some((check.name, check.failure?));
+        checks.into_iter().filter_map(fault).collect()
+    }
+
     /// The checks of `/readyz` except those of threads.
     pub(super) fn readiness(&self) -> Vec<Check> {
+        self.checks(
+            |_, figures| figures.fault(),
+            |_, figures| figures.latest().replication,
+        )
+    }
+
+    fn checks(
+        &self,
+        member_fault: impl Fn(&str, &MemberFigures) -> Option<String>,
+        replication: impl Fn(&str, &DatabaseFigures) -> Option<ReplicationStatus>,
+    ) -> Vec<Check> {
         let check = |name: &str, is_well: bool, why: &str| Check {
             name: name.to_owned(),
             failure: (!is_well).then(|| why.to_owned()),
@@ -151,7 +196,7 @@ impl Metrics {
         }));
         checks.extend(self.members().iter().map(|(name, figures)| Check {
             name: format!("cluster:{name}"),
-            failure: figures.fault(),
+            failure: member_fault(name, figures),
             note: figures.note(),
         }));
         checks.extend(self.relays().iter().map(|(name, relay)| Check {
@@ -160,7 +205,7 @@ impl Metrics {
             note: relay.figures().note(),
         }));
         checks.extend(self.served().iter().filter_map(|(name, figures)| {
-            let standing = figures.latest().replication?;
+            let standing = replication(name, figures)?;
             let why = match standing {
                 ReplicationStatus::Connecting => {
                     "this backup has not received its source's contents yet"

@@ -26,6 +26,7 @@ impl Server {
         while let Ok(report) = self.events.try_recv() {
             self.run_message(report);
         }
+        self.end_late_statuses();
         let dropped = self.main.lines_dropped.swap(0, Ordering::Relaxed);
         if dropped > 0 {
             vlog::warn(
@@ -50,6 +51,8 @@ impl Server {
                 self.pending.reply(token, outcome);
             }
             MainMessage::MemberAnswered(token, outcome) => self.pending.reply(token, outcome),
+            MainMessage::MemberStatus(token, status) => self.member_told(token, *status),
+            MainMessage::StatusWanted => self.publish_status(),
             MainMessage::MemberRowChanged(id) => self.show_member(id),
             MainMessage::Joined(id, contents) => self.joined(id, *contents),
             MainMessage::MemberLeft(id) => self.member_left(id),

@@ -28,6 +28,7 @@ use crate::member::handle::ToMember;
 use crate::member::prepared::{PreparedMember, ServedMember};
 use crate::metrics::member::MemberFigures;
 use crate::metrics::switch::Switched;
+use crate::status::MemberStatus;
 
 /// The answer to a command about a database that is not clustered.
 const UNKNOWN: &str = "unknown cluster";
@@ -220,25 +221,31 @@ impl Server {
 
     /// `cluster/status`.
     pub(crate) fn cluster_status(&mut self, database: &str, replier: Replier) {
-        self.ask_member(database, replier, ToMember::Status);
+        match self.member(database).map(|member| member.handle.clone()) {
+            Err(error) => replier.reply(Err(error)),
+            Ok(handle) => {
+                let token = self.pending.await_member(|_, status| {
+                    replier.reply_in_format(|| status.text(), || status.json());
+                });
+                handle.post([ToMember::Status(CommandToken(token))]);
+            }
+        }
+    }
+
+    /// Passes a member's status to the continuation with this token.
+    pub(super) fn member_told(&mut self, token: u64, status: MemberStatus) {
+        if let Some(finish) = self.pending.told(token) {
+            finish(self, status);
+        }
     }
 
     /// Has a member carry out a command.
     pub(crate) fn command_member(&mut self, database: &str, command: Command, replier: Replier) {
-        self.ask_member(database, replier, |token| ToMember::Command(token, command));
-    }
-
-    fn ask_member(
-        &mut self,
-        database: &str,
-        replier: Replier,
-        message: impl FnOnce(CommandToken) -> ToMember,
-    ) {
         match self.member(database).map(|member| member.handle.clone()) {
             Err(error) => replier.reply(Err(error)),
             Ok(handle) => {
                 let token = CommandToken(self.pending.await_reply(replier));
-                handle.post([message(token)]);
+                handle.post([ToMember::Command(token, command)]);
             }
         }
     }
@@ -277,7 +284,8 @@ impl Server {
 
     /// All members, including joining ones.
     fn members(&self) -> impl Iterator<Item = &ServedMember> {
-        self.upstreams().filter_map(Upstream::member)
+        self.upstreams()
+            .filter_map(|(_, upstream)| upstream.member())
     }
 
     /// `cluster/failure-test`. Applies to all clustered databases of the process.

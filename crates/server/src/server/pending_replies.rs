@@ -20,9 +20,16 @@ use corvid_shell::unixctl::{Outcome, Replier};
 
 use super::{Server, tls_columns};
 use crate::control::sessions::ListedSession;
+use crate::status::MemberStatus;
 
 /// The rest of a command, run with a database's answer.
 type Continuation = Box<dyn FnOnce(&mut Server, ControlAnswer)>;
+
+/// The rest of a command, run with a member's status.
+type MemberContinuation = Box<dyn FnOnce(&mut Server, MemberStatus)>;
+
+/// The rest of a command, run with all sessions.
+type SessionsContinuation = Box<dyn FnOnce(&mut Server, Vec<ListedSession>)>;
 
 /// All pending commands.
 #[derive(Default)]
@@ -38,9 +45,11 @@ pub(super) struct PendingReplies {
     backups: HashMap<u64, Replier>,
     /// Set when the server exits: cancels backups and openings.
     pub(super) is_exiting: Arc<AtomicBool>,
+    /// Requests for the status of a member.
+    members: HashMap<u64, MemberContinuation>,
     /// Lists of sessions: the sessions that have arrived, the number of shards still to answer, and
-    /// the replier.
-    lists: HashMap<u64, (Vec<ListedSession>, usize, Replier)>,
+    /// the continuation.
+    lists: HashMap<u64, (Vec<ListedSession>, usize, SessionsContinuation)>,
     /// Databases that are being removed.
     pub(super) removals: HashMap<DatabaseId, Removal>,
     /// Column reads in progress, by the text of the remote that names the column. The list of
@@ -139,20 +148,40 @@ impl PendingReplies {
         }
     }
 
-    /// Adds a list of the sessions of this number of shards.
-    pub(super) fn list(&mut self, shards: usize, replier: Replier) -> u64 {
+    /// Registers `finish` for the status of a member. Returns the answer's token.
+    pub(super) fn await_member(
+        &mut self,
+        finish: impl FnOnce(&mut Server, MemberStatus) + 'static,
+    ) -> u64 {
         let token = self.token();
-        self.lists.insert(token, (Vec::new(), shards, replier));
+        self.members.insert(token, Box::new(finish));
         token
     }
 
-    /// Adds the sessions of one shard. The last shard's call returns the complete list and the
-    /// replier.
+    /// Takes the continuation with this token, if it is still pending.
+    pub(super) fn told(&mut self, token: u64) -> Option<MemberContinuation> {
+        self.members.remove(&token)
+    }
+
+    /// Adds a list of the sessions of this number of shards, which `finish` gets.
+    pub(super) fn list(
+        &mut self,
+        shards: usize,
+        finish: impl FnOnce(&mut Server, Vec<ListedSession>) + 'static,
+    ) -> u64 {
+        let token = self.token();
+        self.lists
+            .insert(token, (Vec::new(), shards, Box::new(finish)));
+        token
+    }
+
+    /// Adds the sessions of one shard. The last shard's call returns the complete list, sorted, and
+    /// the continuation.
     pub(super) fn listed(
         &mut self,
         token: u64,
         sessions: Vec<ListedSession>,
-    ) -> Option<(Vec<ListedSession>, Replier)> {
+    ) -> Option<(Vec<ListedSession>, SessionsContinuation)> {
         let (all, left, _) = self.lists.get_mut(&token)?;
         all.extend(sessions);
         assert!(*left > 0, "each shard answers once");
@@ -160,8 +189,9 @@ impl PendingReplies {
         if *left > 0 {
             return None;
         }
-        let (all, _, replier) = self.lists.remove(&token)?;
-        Some((all, replier))
+        let (mut all, _, finish) = self.lists.remove(&token)?;
+        all.sort_unstable_by_key(|listed| listed.session);
+        Some((all, finish))
     }
 
     /// Adds a command that a member or a shard answers with the reply. Returns the answer's token.

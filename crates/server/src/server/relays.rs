@@ -170,7 +170,10 @@ impl Server {
     /// Counts over all relays, for `memory/show`.
     pub(super) fn relay_usage(&self) -> RelayUsage {
         let mut usage = RelayUsage::default();
-        for relay in self.upstreams().filter_map(Upstream::relay) {
+        for relay in self
+            .upstreams()
+            .filter_map(|(_, upstream)| upstream.relay())
+        {
             usage.add(relay.handle.figures());
         }
         usage

@@ -14,23 +14,31 @@ use crate::shard::ShardMessage;
 impl Server {
     /// Lists all sessions; `replier` is answered when all shards have listed theirs.
     pub(crate) fn list_sessions(&mut self, replier: Replier) {
+        self.gather_sessions(|server, all| {
+            let locks = server.locks.lock().unwrap_or_else(PoisonError::into_inner);
+            replier.reply_in_format(
+                || sessions::lines(&all, &locks),
+                || sessions::json(&all, &locks),
+            );
+        });
+    }
+
+    /// Asks all shards for their sessions; `finish` gets them, sorted, when all have answered.
+    pub(super) fn gather_sessions(
+        &mut self,
+        finish: impl FnOnce(&mut Server, Vec<ListedSession>) + 'static,
+    ) {
         let shards = self.shards.handles();
-        let token = self.pending.list(shards.len(), replier);
+        let token = self.pending.list(shards.len(), finish);
         for shard in shards {
             shard.post(ShardMessage::ListSessions(token, self.main.clone()));
         }
     }
 
     pub(super) fn sessions_listed(&mut self, token: u64, sessions: Vec<ListedSession>) {
-        let Some((mut all, replier)) = self.pending.listed(token, sessions) else {
-            return;
-        };
-        all.sort_unstable_by_key(|listed| listed.session);
-        let locks = self.locks.lock().unwrap_or_else(PoisonError::into_inner);
-        replier.reply_in_format(
-            || sessions::lines(&all, &locks),
-            || sessions::json(&all, &locks),
-        );
+        if let Some((all, finish)) = self.pending.listed(token, sessions) {
+            finish(self, all);
+        }
     }
 
     /// Closes the session with this hexadecimal number, as shown in the list.

@@ -122,7 +122,7 @@ impl Server {
     }
 
     /// All settings with their values, sorted by name.
-    fn settings(&self) -> Vec<(&'static str, String)> {
+    pub(super) fn settings(&self) -> Vec<(&'static str, String)> {
         let value = |setting: &Setting| (setting.name, self.setting(setting.name));
         SETTINGS.iter().map(value).collect()
     }

@@ -1,18 +1,23 @@
-//! Several shards on one database: requests are executed by the shard that read them, by another
+//! Servers in this process. Several shards on one database: requests are executed by the shard that read them, by another
 //! shard, or by the database's thread. All clients see one order.
 
+use std::cell::RefCell;
 use std::fs;
 use std::io::{Read, Write};
 use std::os::unix::net::UnixStream;
 use std::path::PathBuf;
+use std::rc::Rc;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use corvid_json::Value;
 use corvid_log::{Magic, Record};
 
 use super::reconfiguration::{Reconfiguration, WantedDatabase};
 use super::{Config, Server};
+use crate::database::handle::lock;
 use crate::remotes::options::RemoteOptions;
+use crate::status::Status;
 
 const SCHEMA: &str = r#"{"name":"D","tables":{
     "c":{"columns":{"n":{"type":"integer"}},"isRoot":true},
@@ -208,6 +213,40 @@ fn the_name_of_a_database_is_taken_until_its_removal_has_ended() {
     server.remove_database("D", "removed", None);
     assert!(server.is_taken("D"), "the row of `_Server` is still there");
     started.run_until("the removal does not end", |server| !server.is_taken("D"));
+    started.server.shut_down();
+}
+
+#[test]
+fn a_status_names_the_thread_that_does_not_answer() {
+    let mut started = Started::new("silent");
+    let status = |started: &mut Started| {
+        let documents = Rc::new(RefCell::new(Vec::new()));
+        let taken = documents.clone();
+        let finish = move |status: &Status| taken.borrow_mut().push(status.json());
+        started.server.gather_status(Box::new(finish));
+        started.run_until("no status", |_| !documents.borrow().is_empty());
+        documents.take().remove(0)
+    };
+    let database = |status: &Value| {
+        let databases = status.get("databases").and_then(Value::as_array);
+        let mut found = databases.into_iter().flatten();
+        let named = |database: &&Value| database.get("name").and_then(Value::as_str) == Some("D");
+        found.find(named).expect("the database").clone()
+    };
+    let driver = started.server.databases["D"].handle.driver().clone();
+    let held = lock(&driver);
+    let late = status(&mut started);
+    let silent = Value::Array(vec![Value::string("db:D")]);
+    assert_eq!(late.get("unanswered"), Some(&silent));
+    assert!(database(&late).get("tables").is_none());
+    assert!(
+        late.get("sessions")
+            .is_some_and(|it| it.as_array().is_some())
+    );
+    drop(held);
+    let whole = status(&mut started);
+    assert_eq!(whole.get("unanswered"), Some(&Value::Array(Vec::new())));
+    assert!(database(&whole).get("tables").is_some());
     started.server.shut_down();
 }
 

@@ -117,10 +117,12 @@ impl Server {
         Some((name, upstream))
     }
 
-    /// All upstreams, including those of databases without contents.
-    pub(super) fn upstreams(&self) -> impl Iterator<Item = &Upstream> {
-        let served = self.databases.values();
-        let served = served.filter_map(|served| served.upstream.as_ref());
-        served.chain(self.joining.values().map(|joining| &joining.upstream))
+    /// All upstreams with the names of their databases, including databases without contents.
+    pub(super) fn upstreams(&self) -> impl Iterator<Item = (&str, &Upstream)> {
+        let served = self.databases.iter();
+        let served =
+            served.filter_map(|(name, served)| Some((name.as_str(), served.upstream.as_ref()?)));
+        let joining = self.joining.iter();
+        served.chain(joining.map(|(name, joining)| (name.as_str(), &joining.upstream)))
     }
 }
