@@ -405,15 +405,10 @@ impl OnceTable {
     /// Decides whether a transaction was executed.
     pub(crate) fn judge(&mut self, once: Once) -> Verdict<'_> {
         self.make_known();
-        let key = Key::of(once.id);
-        if let Some(remembered) = self.outcomes.get(&key) {
-            return Verdict::Executed(&remembered.outcome);
+        if let Some(outcome) = self.outcome(Key::of(once.id)) {
+            return Verdict::Executed(outcome);
         }
-        let known = self.known.as_ref();
-        let is_known = |key: Key| known.is_some_and(|known| known.contains(&key.fingerprint()));
-        if is_known(key) {
-            return Verdict::Executed(&OnceOutcome::Result(None));
-        }
+        let is_known = |key: Key| self.is_known(key);
         // The transaction's commit is not remembered. It was not executed if the commit that its
         // client names still is: its own would be newer, and is not here.
         match once.after {
@@ -423,6 +418,22 @@ impl OnceTable {
             Some(after) if is_known(Key::of_commit(after)) => Verdict::New,
             Some(_) => Verdict::Unknown,
         }
+    }
+
+    /// The outcome of a transaction, if its commit is remembered.
+    pub(crate) fn executed(&mut self, transaction: Uuid) -> Option<&OnceOutcome> {
+        self.make_known();
+        self.outcome(Key::of(transaction))
+    }
+
+    fn outcome(&self, key: Key) -> Option<&OnceOutcome> {
+        let remembered = self.outcomes.get(&key).map(|it| &it.outcome);
+        remembered.or_else(|| self.is_known(key).then_some(&OnceOutcome::Result(None)))
+    }
+
+    fn is_known(&self, key: Key) -> bool {
+        let known = self.known.as_ref();
+        known.is_some_and(|known| known.contains(&key.fingerprint()))
     }
 
     /// The id of the last commit.

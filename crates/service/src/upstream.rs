@@ -74,7 +74,7 @@ use steps::Step;
 
 pub(crate) use contents::{Contents, Source, plan_contents};
 pub(crate) use execution::execute_for;
-pub(crate) use forwarding::Forwarding;
+pub(crate) use forwarding::{Forwarding, is_sent_again};
 pub(crate) use identity::identity_of;
 pub(crate) use in_flight::{InFlight, Number};
 pub(crate) use request_stage::{Entry, Stage, Turn};
@@ -349,6 +349,7 @@ impl Upstream {
                 forwarding.report_applied(index);
                 if !forwarding.is_relay() {
                     steps.plan_for_member(MemberTask::AskForSought(index));
+                    steps.push(Action::ForwardBlocked);
                 }
                 steps.plan(Task::EndDoubt(term));
             }

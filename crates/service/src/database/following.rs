@@ -137,6 +137,7 @@ impl DatabaseService {
                 self.retry_affected(now, Some(&delta));
                 self.release();
             }
+            Action::ForwardBlocked => self.forward_blocked(now),
             Action::Swap(database, eid) => {
                 self.swap_contents(*database, eid.0);
             }

@@ -48,6 +48,7 @@ use crate::observers::AuditEntries;
 use crate::once::recorded::{END_LINE, end_lines};
 use crate::read_history::AppliedEntry;
 use crate::replies::{Answer, Commit, Origin, Pending, Reason};
+use crate::upstream::is_sent_again;
 
 /// The server itself holds no locks.
 struct NoLocks;
@@ -166,6 +167,7 @@ impl DatabaseService {
         budget: &mut WorkBudget,
     ) -> Option<Box<Request>> {
         let is_new = request.seqno.is_none();
+        let is_repeated = is_sent_again(&request);
         if is_new {
             if self
                 .executor
@@ -186,7 +188,9 @@ impl DatabaseService {
         let (outputs, environment) = (&self.outputs, &self.environment);
         let upstream = self.model.upstream();
         let forwarding = upstream.map(|upstream| &upstream.forwarding);
-        if forwarding.is_some_and(|it| it.forwards_at_once(&request, outputs, environment)) {
+        if forwarding
+            .is_some_and(|it| it.forwards_at_once(&request, is_repeated, outputs, environment))
+        {
             self.forward(now, request);
             return None;
         }
@@ -341,7 +345,38 @@ impl DatabaseService {
             self.forward(now, request);
             return None;
         }
+        if let Some(answer) = self.answer_of_applied(&request, &outcome) {
+            self.answer_when_stored(answer, Origin::Client(request));
+            return None;
+        }
         self.execution(now).queue_outcome(request, outcome)
+    }
+
+    /// The answer to a transaction that would block at a follower although another copy of it was
+    /// executed: its `wait` may never be satisfied again.
+    fn answer_of_applied(&mut self, request: &Request, outcome: &Outcome) -> Option<Answer> {
+        if !matches!(outcome, Outcome::Blocked { .. }) || !self.follows_leader() {
+            return None;
+        }
+        let once = request.once?;
+        self.executor.once.answer_of_applied(once)
+    }
+
+    /// Whether the leader of a cluster executes what may write.
+    fn follows_leader(&self) -> bool {
+        let member = self.model.member();
+        member.is_some_and(|member| member.upstream.forwarding.follows())
+    }
+
+    /// An installed snapshot may contain commits of blocked transactions, and does not name them:
+    /// the leader is asked for the outcomes. A transaction that it would block, too, is blocked
+    /// here again.
+    pub(super) fn forward_blocked(&mut self, now: Now) {
+        if self.follows_leader() {
+            for trigger in self.executor.triggers.take_with_ids() {
+                self.forward(now, trigger.request);
+            }
+        }
     }
 
     /// Has the leader of the cluster, or a relay's source, execute a request.

@@ -242,6 +242,11 @@ impl OnceState {
         }
     }
 
+    /// The answer to a copy of a transaction whose commit this follower has applied.
+    pub(crate) fn answer_of_applied(&mut self, once: Once) -> Option<Answer> {
+        self.table.executed(once.id).map(answer_of)
+    }
+
     /// These entries are undone, newest last.
     pub(crate) fn forget_undone(&mut self, undone: &[Pending]) {
         for entry in undone.iter().rev() {

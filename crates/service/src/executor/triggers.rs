@@ -226,6 +226,15 @@ impl Triggers {
         seqnos
     }
 
+    /// Removes and returns those that their clients may send again, oldest first.
+    pub(crate) fn take_with_ids(&mut self) -> Vec<Trigger> {
+        let with_ids = self.blocked.iter();
+        let with_ids = with_ids.filter(|(_, trigger)| trigger.request.once.is_some());
+        let seqnos: Vec<u64> = with_ids.map(|(seqno, _)| *seqno).collect();
+        let taken = seqnos.into_iter().filter_map(|seqno| self.remove(seqno));
+        taken.collect()
+    }
+
     /// The transactions whose deadline has come.
     pub(crate) fn expired(&self, now_ms: u64) -> BTreeSet<u64> {
         self.deadlines

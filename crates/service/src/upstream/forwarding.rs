@@ -136,10 +136,12 @@ impl Forwarding {
 
 /// The way of a transaction to the other server.
 impl Forwarding {
-    /// Whether a transaction is forwarded without being tried here.
+    /// Whether a transaction is forwarded without being tried here. `is_repeated`: its client has
+    /// sent it before ([`is_sent_again`]).
     pub(crate) fn forwards_at_once(
         &self,
         request: &Request,
+        is_repeated: bool,
         outputs: &Outputs,
         environment: &Environment,
     ) -> bool {
@@ -150,8 +152,11 @@ impl Forwarding {
             return self.relays_at_once(request, environment);
         }
         let kind = TransactionKind::of(request.params());
-        // A `wait` that is unsatisfied here may be satisfied by what the session has in flight.
-        let may_block = kind.may_wait && !outputs.outboxes.has_forwards(request.session);
+        // A `wait` that is unsatisfied here may be satisfied by what the session has in flight. If
+        // the transaction was executed before, its `wait` may never be satisfied again: the leader
+        // knows the outcome.
+        let has_forwards = outputs.outboxes.has_forwards(request.session);
+        let may_block = kind.may_wait && !is_repeated && !has_forwards;
         kind.may_change && !may_block
     }
 
@@ -472,8 +477,9 @@ fn compose_forward(
     Ok((forward, locks))
 }
 
-/// Whether the client of a relay has sent this transaction before, over another connection.
-pub(super) fn is_sent_again(request: &Request) -> bool {
+/// Whether the client has sent this transaction before, over another connection. A member must ask
+/// before it completes the request with a commit of its own choice.
+pub(crate) fn is_sent_again(request: &Request) -> bool {
     request.once.is_some_and(|once| once.after.is_some())
 }
 

@@ -58,6 +58,8 @@ pub(crate) enum Action {
     },
     /// Retry the blocked transactions that a change affects, and release what is pending.
     RetryAffected(Arc<Delta>),
+    /// Forward the blocked transactions that a snapshot may contain.
+    ForwardBlocked,
     /// Serve these contents, which are those after this entry.
     Swap(Box<Database>, Eid),
     /// The contents have another schema now: tell those who must know.

@@ -11,6 +11,7 @@ mod client;
 mod closed_sessions;
 mod cluster;
 mod cluster_contents;
+mod cluster_once;
 mod cluster_plays;
 mod cluster_random;
 mod cluster_requests;

@@ -1,0 +1,124 @@
+//! Transactions with a `wait` that clients of a cluster send again: at a member whose rows no longer
+//! satisfy the `wait`, because the transaction was executed.
+
+use corvid_data::Uuid;
+use corvid_service::once::Once;
+
+use crate::cluster::Cluster;
+
+const FIRST: Once = Once {
+    id: Uuid([0xa7, 1, 1, 1, 0, 0, 1, 0, 1, 1, 1, 1, 1, 1, 1, 1]),
+    after: None,
+};
+
+const SELECT: &str = r#"{"op":"select","table":"T","where":[["k","==","a"]],"columns":["n"]}"#;
+
+/// Sets the counter of row `a` when it has this value; waits for that without a limit.
+fn when(n: u64, then: u64) -> String {
+    format!(
+        r#"{{"op":"wait","table":"T","where":[["k","==","a"]],"columns":["n"],"until":"==","rows":[{{"n":{n}}}]}},{}"#,
+        set(then)
+    )
+}
+
+fn set(n: u64) -> String {
+    format!(r#"{{"op":"update","table":"T","where":[["k","==","a"]],"row":{{"n":{n}}}}}"#)
+}
+
+fn result(id: u64, result: &str) -> String {
+    format!("{{\"error\":null,\"id\":{id},\"result\":{result}}}\n")
+}
+
+/// The first connection is lost; the member of the second one has a snapshot in place of the entry.
+#[test]
+fn a_repeated_wait_gets_its_result_from_a_member_that_has_only_a_snapshot() {
+    let mut cluster = Cluster::led(51, 3, 0);
+    cluster.nodes[2].is_cut = true;
+    let again = Once {
+        after: Some(cluster.seen_at(0)),
+        ..FIRST
+    };
+    let client = cluster.connect(0);
+    cluster.transact_once(client, 1, &when(0, 1), FIRST);
+    cluster.run();
+    cluster.disconnect(client);
+    let installed = cluster.snapshot_of(0);
+    cluster.install(2, installed);
+    cluster.run();
+
+    let client = cluster.connect(2);
+    cluster.transact_once(client, 2, &when(0, 1), again);
+    cluster.transact(client, 3, SELECT);
+    cluster.run();
+    let told = cluster.take(client);
+    assert_eq!(
+        told,
+        result(2, r#"[{},{"count":1}]"#) + &result(3, r#"[{"rows":[{"n":1}]}]"#)
+    );
+    cluster.check_equal();
+}
+
+/// Two copies wait. One is executed, and the member of the other one gets its commit, and the
+/// one that satisfied it, as a snapshot.
+#[test]
+fn a_copy_that_waits_is_answered_when_a_snapshot_contains_its_commit() {
+    let mut cluster = Cluster::led(52, 3, 0);
+    let again = Once {
+        after: Some(cluster.seen_at(0)),
+        ..FIRST
+    };
+    let (first, second, writer) = (cluster.connect(0), cluster.connect(2), cluster.connect(0));
+    let waits = format!("{},{SELECT}", when(5, 6));
+    cluster.transact_once(first, 1, &waits, FIRST);
+    cluster.transact_once(second, 2, &waits, again);
+    // This one stays: no copy of it is executed.
+    let other = Once {
+        id: Uuid([0xb7, 1, 1, 1, 0, 0, 1, 0, 1, 1, 1, 1, 1, 1, 1, 1]),
+        after: None,
+    };
+    cluster.transact_once(second, 3, &when(7, 8), other);
+    cluster.run();
+    assert_eq!(cluster.nodes[2].pump.report().usage.triggers, 2);
+    cluster.nodes[2].is_cut = true;
+    cluster.transact(writer, 1, &set(5));
+    cluster.run();
+    let answer = r#"[{},{"count":1},{"rows":[{"n":6}]}]"#;
+    assert_eq!(cluster.take(first), result(1, answer));
+    let installed = cluster.snapshot_of(0);
+    cluster.install(2, installed);
+    cluster.announce();
+    cluster.run();
+    assert_eq!(cluster.take(second), result(2, answer));
+    assert_eq!(cluster.nodes[2].pump.report().usage.triggers, 1);
+    cluster.transact(writer, 2, &set(7));
+    cluster.run();
+    assert_eq!(cluster.take(second), result(3, r#"[{},{"count":1}]"#));
+    cluster.check_equal();
+    assert!(cluster.nodes[2].pump.service().is_idle());
+}
+
+/// The first copy arrives last, at a member that knows the commit but not its long result.
+#[test]
+fn a_first_copy_that_arrives_late_does_not_wait() {
+    let mut cluster = Cluster::led(53, 2, 0);
+    let writer = cluster.connect(0);
+    let row = format!(
+        r#"{{"op":"insert","table":"T","row":{{"k":"{}"}}}}"#,
+        "y".repeat(70_000)
+    );
+    cluster.transact(writer, 1, &row);
+    cluster.run();
+    let all = r#"{"op":"select","table":"T","where":[],"columns":["k"]}"#;
+    let (first, second) = (cluster.connect(1), cluster.connect(0));
+    let again = Once {
+        after: Some(cluster.seen_at(0)),
+        ..FIRST
+    };
+    cluster.transact_once(second, 1, &format!("{},{all}", when(0, 1)), again);
+    cluster.run();
+    assert!(cluster.take(second).contains(r#"[{},{"count":1},"#));
+    cluster.transact_once(first, 2, &format!("{},{all}", when(0, 1)), FIRST);
+    cluster.run();
+    assert_eq!(cluster.take(first), "{\"error\":\"canceled\",\"id\":2}\n");
+    cluster.check_equal();
+}
