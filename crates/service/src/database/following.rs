@@ -137,7 +137,13 @@ impl DatabaseService {
                 self.retry_affected(now, Some(&delta));
                 self.release();
             }
-            Action::ForwardBlocked => self.forward_blocked(now),
+            // A transaction that the leader would block, too, is blocked here again.
+            Action::ForwardBlocked => {
+                assert!(self.model.follows_leader(), "it has installed a snapshot");
+                for trigger in self.executor.triggers.take_with_ids() {
+                    self.forward(now, trigger.request);
+                }
+            }
             Action::Swap(database, eid) => {
                 self.swap_contents(*database, eid.0);
             }

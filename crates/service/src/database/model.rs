@@ -194,6 +194,11 @@ impl Model {
         upstream.is_some_and(|upstream| upstream.forwarding.follows())
     }
 
+    /// Whether the leader of a cluster executes transactions that change something.
+    pub(super) fn follows_leader(&self) -> bool {
+        self.member().is_some() && self.is_follower()
+    }
+
     /// Whether a transaction history is always kept: members of a cluster know each other's
     /// transaction ids, relays those of their source.
     pub(super) fn shares_history(&self) -> bool {

@@ -38,7 +38,7 @@ use super::model::Model;
 use super::subscriptions::{Begun, PastSource, Subscriptions};
 use super::{DatabaseService, Now};
 use crate::client_memory;
-use crate::executor::Resolved;
+use crate::executor::{OnceState, Resolved};
 use crate::job::garbage::Garbage;
 use crate::job::{JobNumber, JobResult};
 use crate::message::{
@@ -345,38 +345,14 @@ impl DatabaseService {
             self.forward(now, request);
             return None;
         }
-        if let Some(answer) = self.answer_of_applied(&request, &outcome) {
+        let once = &mut self.executor.once;
+        if self.model.follows_leader()
+            && let Some(answer) = answer_of_applied(&request, &outcome, once)
+        {
             self.answer_when_stored(answer, Origin::Client(request));
             return None;
         }
         self.execution(now).queue_outcome(request, outcome)
-    }
-
-    /// The answer to a transaction that would block at a follower although another copy of it was
-    /// executed: its `wait` may never be satisfied again.
-    fn answer_of_applied(&mut self, request: &Request, outcome: &Outcome) -> Option<Answer> {
-        if !matches!(outcome, Outcome::Blocked { .. }) || !self.follows_leader() {
-            return None;
-        }
-        let once = request.once?;
-        self.executor.once.answer_of_applied(once)
-    }
-
-    /// Whether the leader of a cluster executes what may write.
-    fn follows_leader(&self) -> bool {
-        let member = self.model.member();
-        member.is_some_and(|member| member.upstream.forwarding.follows())
-    }
-
-    /// An installed snapshot may contain commits of blocked transactions, and does not name them:
-    /// the leader is asked for the outcomes. A transaction that it would block, too, is blocked
-    /// here again.
-    pub(super) fn forward_blocked(&mut self, now: Now) {
-        if self.follows_leader() {
-            for trigger in self.executor.triggers.take_with_ids() {
-                self.forward(now, trigger.request);
-            }
-        }
     }
 
     /// Has the leader of the cluster, or a relay's source, execute a request.
@@ -440,6 +416,13 @@ impl DatabaseService {
         }
         None
     }
+}
+
+/// The answer to a transaction that would block at a member that follows, although another copy of
+/// it was executed: its `wait` may never be satisfied again.
+fn answer_of_applied(request: &Request, outcome: &Outcome, once: &mut OnceState) -> Option<Answer> {
+    let blocks = matches!(outcome, Outcome::Blocked { .. });
+    once.answer_of_applied(request.once.filter(|_| blocks)?)
 }
 
 /// Where the past of a database can be read.

@@ -373,7 +373,9 @@ impl Forwarding {
             ForwardOutcome::Unchanged(_, result) => Some(Answer::Result(result.into())),
             ForwardOutcome::Refused(_, error) => Some(Answer::Refused(error)),
             // It was withdrawn before it was sent.
-            ForwardOutcome::Blocked(_) if self.is_relay() => Some(Answer::Canceled),
+            ForwardOutcome::Blocked(_) if self.is_relay() || entry.is_canceled => {
+                Some(Answer::Canceled)
+            }
             ForwardOutcome::Blocked(_) => None,
             ForwardOutcome::Proposed(_) => unreachable!("its own entry decides it"),
         };
@@ -406,7 +408,10 @@ impl Forwarding {
         parts: &mut Parts<'_>,
     ) -> Option<Entry> {
         self.withdraw_at_source(session, Some(id));
-        let entry = self.in_flight.take_waiting(session, id)?;
+        let Some(entry) = self.in_flight.take_waiting(session, id) else {
+            self.in_flight.cancel_blocked(session, id);
+            return None;
+        };
         self.drop_once(&entry.request, parts);
         Some(entry)
     }

@@ -112,6 +112,7 @@ impl InFlight {
             number,
             request,
             is_withdrawn: false,
+            is_canceled: false,
             stage: Stage::Waiting,
         };
         self.insert(entry, stage);
@@ -622,6 +623,17 @@ impl InFlight {
         let (entry, _) = self.take(found)?;
         self.forget(session, found);
         Some(entry)
+    }
+
+    /// A session cancels its request with this id, which may have blocked. If a leader has it and
+    /// does not execute it, it must not block again.
+    pub(crate) fn cancel_blocked(&mut self, session: SessionId, id: &[u8]) {
+        let of = self.by_session.get(&session);
+        for number in of.into_iter().flat_map(|of| &of.blocked) {
+            if let Some(entry) = self.entries.get_mut(number) {
+                entry.is_canceled |= *entry.request.id == *id;
+            }
+        }
     }
 
     /// A session has closed. Returns its requests that no leader has; the others end without a

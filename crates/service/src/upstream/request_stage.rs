@@ -32,6 +32,8 @@ pub(crate) struct Entry {
     pub(crate) request: Box<Request>,
     /// The request's session has closed.
     pub(super) is_withdrawn: bool,
+    /// Its client has canceled it, after it had blocked, while a leader had it.
+    pub(super) is_canceled: bool,
     pub(super) stage: Stage,
 }
 
@@ -96,6 +98,11 @@ impl Entry {
         self.is_withdrawn
     }
 
+    /// Whether its client has canceled the request while a leader had it.
+    pub(crate) fn is_canceled(&self) -> bool {
+        self.is_canceled
+    }
+
     /// The request's turn in the order of its session.
     pub(crate) fn turn(&self) -> Turn {
         Turn {
@@ -152,6 +159,8 @@ impl Slot {
             number: self.number,
             request,
             is_withdrawn: self.is_withdrawn,
+            // It has a reply.
+            is_canceled: false,
             stage: Stage::Waiting,
         }
     }

@@ -58,7 +58,8 @@ pub(crate) enum Action {
     },
     /// Retry the blocked transactions that a change affects, and release what is pending.
     RetryAffected(Arc<Delta>),
-    /// Forward the blocked transactions that a snapshot may contain.
+    /// Ask the leader for the outcomes of the blocked transactions whose commits the installed
+    /// snapshot may contain, because it does not name them.
     ForwardBlocked,
     /// Serve these contents, which are those after this entry.
     Swap(Box<Database>, Eid),

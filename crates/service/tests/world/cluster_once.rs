@@ -1,5 +1,5 @@
-//! Transactions with a `wait` that clients of a cluster send again: at a member whose rows no longer
-//! satisfy the `wait`, because the transaction was executed.
+//! Transactions with a `wait` that clients of a cluster send again: at a member whose rows no
+//! longer satisfy the `wait`, because the transaction was executed.
 
 use corvid_data::Uuid;
 use corvid_service::once::Once;
@@ -95,6 +95,26 @@ fn a_copy_that_waits_is_answered_when_a_snapshot_contains_its_commit() {
     assert_eq!(cluster.take(second), result(3, r#"[{},{"count":1}]"#));
     cluster.check_equal();
     assert!(cluster.nodes[2].pump.service().is_idle());
+}
+
+/// The rows satisfied the `wait` here, and no longer when the leader had it.
+#[test]
+fn a_wait_that_is_canceled_while_the_leader_has_it_does_not_block_again() {
+    let mut cluster = Cluster::led(54, 2, 0);
+    let (waiting, writer) = (cluster.connect(1), cluster.connect(0));
+    cluster.transact(waiting, 1, &when(5, 9));
+    cluster.run();
+    cluster.nodes[1].is_paused = true;
+    cluster.transact(writer, 1, &set(5));
+    cluster.transact(writer, 2, &set(6));
+    cluster.run();
+    cluster.cancel(waiting, 1);
+    cluster.nodes[1].is_paused = false;
+    cluster.run();
+    assert_eq!(cluster.take(waiting), "{\"error\":\"canceled\",\"id\":1}\n");
+    assert_eq!(cluster.nodes[1].pump.report().usage.triggers, 0);
+    cluster.check_equal();
+    assert!(cluster.nodes[1].pump.service().is_idle());
 }
 
 /// The first copy arrives last, at a member that knows the commit but not its long result.

@@ -13,7 +13,8 @@ use corvid_log::cluster::{Eid, Term};
 use crate::message::{DatabaseMethod, Request, ToDatabase};
 use crate::replies::{Answer, Origin, Outputs, Pending, Reason};
 use crate::upstream::{
-    Action, Entry, Forwarding, MemberTask, Parts, Role, Stage, Task, TransactionKind, Upstream,
+    Action, Entry, Forwarding, MemberTask, Parts, Reply, Role, Stage, Task, TransactionKind,
+    Upstream,
 };
 
 /// How an undone entry of the pending queue goes on.
@@ -58,9 +59,18 @@ pub(super) fn execute_in_flight(upstream: &mut Upstream, parts: &mut Parts<'_>) 
     for session in sessions {
         parts.outputs.outboxes.block(session, Reason::Cluster);
     }
-    for Entry { request, .. } in blocked {
+    for entry in blocked {
+        let is_canceled = entry.is_canceled();
+        let Entry { request, .. } = entry;
         if request.info.is_closed() {
             parts.outputs.end_request(&request);
+        } else if is_canceled {
+            steps.push(Action::Answer(Reply {
+                request,
+                answer: Answer::Canceled,
+                has_changed: false,
+                turn: None,
+            }));
         } else if parts.is_converting {
             parts.barrier_queue.push(ToDatabase::Request(request));
         } else {
