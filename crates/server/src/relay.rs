@@ -12,4 +12,5 @@
 pub(crate) mod handle;
 mod log_lines;
 pub(crate) mod served;
+pub(crate) mod sources;
 mod thread;

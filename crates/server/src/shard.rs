@@ -517,6 +517,7 @@ impl Handler for ShardSessions {
             outgoing.run(now, io);
         }
         self.sources.run(now, io);
+        self.readers.refuse_overdue(now.mono_ms);
     }
 
     fn next_timeout(&self) -> Option<u64> {
@@ -524,6 +525,7 @@ impl Handler for ShardSessions {
             .iter()
             .filter_map(OutgoingRemote::deadline_ms)
             .chain(self.sources.deadline_ms())
+            .chain(self.readers.deadline_ms())
             .min()
     }
 

@@ -2,7 +2,8 @@
 //! there are (docs/reference/wire-extensions.md).
 //!
 //! A reading is made by a thread of its own, which opens the files itself, so no database knows
-//! any of this. [`request`] is what a client asks, [`Readings`] decides which reading may begin,
+//! any of this. The thread of a relay's reading asks the relay's source instead ([`relayed`]).
+//! [`request`] is what a client asks, [`Readings`] decides which reading may begin,
 //! continue or must end, and [`page`] is what a reading answers. A page is short, and a reading
 //! stands still until its client asks for the next one, so a client that reads slowly holds no more
 //! than one page.
@@ -13,6 +14,7 @@ pub mod newest;
 pub mod page;
 mod past;
 mod readings;
+pub mod relayed;
 pub mod request;
 
 pub use newest::Newest;
@@ -24,8 +26,16 @@ pub use request::{HistoryRequest, Query};
 /// Readings of a server that may be under way at a time.
 pub const READINGS_MAX: usize = 4;
 
+/// Readings of one session at a time, besides `select_at` and differences. Fewer than all, so that
+/// one client does not keep the others from reading.
+pub const SESSION_READINGS_MAX: usize = 2;
+
 /// Requests that may wait until another reading has ended, of all sessions.
 pub const WAITING_MAX: usize = 16;
+
+/// How long such a request waits at most, ms. A reading may last as long as its client asks for
+/// pages, so a request could wait for ever.
+pub const WAITING_MS: u64 = 30_000;
 
 /// Bytes of the lines of a page, except that a page may have one longer line.
 pub const PAGE_BYTES_MAX: usize = 256 << 10;

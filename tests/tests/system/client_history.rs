@@ -24,11 +24,11 @@ const LIMIT: Duration = Duration::from_secs(60);
 /// More rows than a server puts into one line of an event.
 const MANY: i64 = 600;
 
-fn schema(version: &str, columns: &Value) -> Value {
+pub(crate) fn schema(version: &str, columns: &Value) -> Value {
     json!({"name": "D", "version": version, "tables": {"T": {"isRoot": true, "columns": columns}}})
 }
 
-fn columns() -> Value {
+pub(crate) fn columns() -> Value {
     json!({"name": {"type": "string"}, "n": {"type": "integer"},
         "r": {"type": {"key": "real", "min": 0, "max": 1}},
         "map": {"type": {"key": "string", "value": "string", "min": 0, "max": "unlimited"}},
@@ -36,21 +36,21 @@ fn columns() -> Value {
 }
 
 /// A server that keeps its history, and a folder for it and for the commands.
-struct Served {
-    server: Process,
-    folder: TempDir,
+pub(crate) struct Served {
+    pub(crate) server: Process,
+    pub(crate) folder: TempDir,
 }
 
 /// A finished command.
 #[derive(Debug, PartialEq, Eq)]
-struct Done {
-    status: Option<i32>,
-    out: String,
-    errors: String,
+pub(crate) struct Done {
+    pub(crate) status: Option<i32>,
+    pub(crate) out: String,
+    pub(crate) errors: String,
 }
 
 impl Served {
-    fn start() -> Served {
+    pub(crate) fn start() -> Served {
         let schema = schema("1.0.0", &columns());
         let started = one_file::start(&schema, &["--keep-history=100000"]);
         let (server, _, folder) = started.expect("started");
@@ -71,12 +71,12 @@ impl Served {
         }
     }
 
-    fn remote(&self) -> String {
+    pub(crate) fn remote(&self) -> String {
         format!("unix:{}", self.server.socket().display())
     }
 
     /// Asks the file.
-    fn tool(&self, words: &[&str]) -> Done {
+    pub(crate) fn tool(&self, words: &[&str]) -> Done {
         run(self.folder.path(), "ovsdb-tool", words)
     }
 
@@ -101,7 +101,7 @@ impl Served {
     }
 }
 
-fn run(folder: &Path, program: &str, words: &[&str]) -> Done {
+pub(crate) fn run(folder: &Path, program: &str, words: &[&str]) -> Done {
     let mut command = Command::new(bin(program));
     command.args(words).current_dir(folder).stdin(Stdio::null());
     let output = limited::output(&mut command).expect("it ends");
@@ -112,7 +112,7 @@ fn run(folder: &Path, program: &str, words: &[&str]) -> Done {
     }
 }
 
-fn transact(client: &mut Client, operations: &[Value]) -> Value {
+pub(crate) fn transact(client: &mut Client, operations: &[Value]) -> Value {
     let params: Vec<Value> = [json!("D")].iter().chain(operations).cloned().collect();
     let reply = client.call("transact", &json!(params)).expect("a reply");
     let results = reply["result"].as_array().expect("results");
@@ -121,11 +121,11 @@ fn transact(client: &mut Client, operations: &[Value]) -> Value {
     reply["result"].clone()
 }
 
-fn insert(row: &Value) -> Value {
+pub(crate) fn insert(row: &Value) -> Value {
     json!({"op": "insert", "table": "T", "row": row})
 }
 
-fn comment(text: &str) -> Value {
+pub(crate) fn comment(text: &str) -> Value {
     json!({"op": "comment", "comment": text})
 }
 
@@ -135,7 +135,7 @@ fn is_named(name: &str) -> Value {
 
 /// Makes a past of two segments and the present file. Returns the UUID of the row `a`, which is
 /// deleted last.
-fn live(served: &Served) -> String {
+pub(crate) fn live(served: &Served) -> String {
     let mut client = served.server.connect().expect("connected");
     let row = json!({"name": "a", "n": 1, "r": 0.5, "set": ["set", ["x", "y z"]],
         "map": ["map", [["k", "v"], ["true", ""]]]});
@@ -314,26 +314,7 @@ fn wrong_questions_are_answered_with_the_words_of_the_tool() {
 }
 
 #[test]
-fn relays_and_the_reference_are_answered_with_what_to_do_instead() {
-    let served = Served::start();
-    let folder = tempfile::tempdir().expect("a folder");
-    let program = Implementation::Corvid.server_binary().expect("built");
-    let source = OsString::from(format!("relay:D:{}", served.remote()));
-    let mut relay = Process::new(&program, folder.path(), &[source]);
-    relay.start().expect("started");
-    let remote = format!("unix:{}", relay.socket().display());
-    let wait = ["-t60", "wait", &remote, "D", "connected"];
-    assert_eq!(run(folder.path(), "ovsdb-client", &wait).status, Some(0));
-    for words in [&["log"][..], &["--at=HEAD", "dump"]] {
-        let done = run(
-            folder.path(),
-            "ovsdb-client",
-            &[words, &[&remote, "D"]].concat(),
-        );
-        let text = "ovsdb-client: not supported: database D has no file on this server, so there is no history of it here; ask a server that has one\n";
-        assert_eq!((done.status, done.errors.as_str()), (Some(1), text));
-    }
-
+fn the_reference_and_its_relays_are_answered_with_what_to_do_instead() {
     if Implementation::Reference.server_binary().is_err() {
         return peer::say_skipped("ovsdb-server");
     }
@@ -342,6 +323,7 @@ fn relays_and_the_reference_are_answered_with_what_to_do_instead() {
         ..Setup::default()
     };
     let reference = Server::start(Implementation::Reference, &setup).expect("a server");
+    let folder = tempfile::tempdir().expect("a folder");
     let remote = format!("unix:{}", reference.socket().display());
     let done = run(folder.path(), "ovsdb-client", &["log", &remote, "D"]);
     let expected = format!(
@@ -349,6 +331,31 @@ fn relays_and_the_reference_are_answered_with_what_to_do_instead() {
          program; use \"ovsdb-tool log FILE\" on a host that has the database's file\n"
     );
     assert_eq!((done.status, done.errors), (Some(1), expected));
+
+    let relay = relay_of(folder.path(), &remote);
+    let remote = format!("unix:{}", relay.socket().display());
+    for words in [&["log"][..], &["--at=HEAD", "dump"]] {
+        let done = run(
+            folder.path(),
+            "ovsdb-client",
+            &[words, &[&remote, "D"]].concat(),
+        );
+        let text = "ovsdb-client: not supported: database D is that of a relay, whose source cannot be asked for its \
+                    history; ask a server that has the database's file\n";
+        assert_eq!((done.status, done.errors.as_str()), (Some(1), text));
+    }
+}
+
+/// Starts a relay of the database of `remote`, and waits until it is connected.
+pub(crate) fn relay_of(folder: &Path, remote: &str) -> Process {
+    let program = Implementation::Corvid.server_binary().expect("built");
+    let source = OsString::from(format!("relay:D:{remote}"));
+    let mut relay = Process::new(&program, folder, &[source]);
+    relay.start().expect("started");
+    let remote = format!("unix:{}", relay.socket().display());
+    let wait = ["-t60", "wait", &remote, "D", "connected"];
+    assert_eq!(run(folder, "ovsdb-client", &wait).status, Some(0));
+    relay
 }
 
 /// The rows of `T` by name: `n`, the set and the map, as they are printed in JSON.

@@ -53,6 +53,7 @@ mod readers;
 mod recorded_clients;
 mod recording;
 mod relay;
+mod relayed_history;
 mod restore;
 mod scripted;
 mod service_manager;

@@ -378,35 +378,6 @@ fn readings_during_commits_and_compactions_have_all_that_was_promised_and_no_gap
 }
 
 #[test]
-fn a_relay_sends_to_its_source() {
-    let served = Served::start(&[]);
-    numbered_rows::add(&mut served.client(), 1).unwrap();
-    let folder = tempfile::tempdir().unwrap();
-    let source = format!(
-        "relay:{DATABASE}:unix:{}",
-        served.process.socket().display()
-    );
-    let program = Corvid.server_binary().unwrap();
-    let mut relay = Process::new(&program, folder.path(), &[source.into()]);
-    relay.start().unwrap();
-    let mut client = relay.connect().unwrap();
-    result(&mut client, "set_db_change_aware", &json!([true]));
-    let deadline = Instant::now() + LIMIT;
-    loop {
-        let read = json!([DATABASE, {"read": "files"}]);
-        let (code, text) = error(&mut client, "read_history", &read);
-        if code == "not supported" {
-            assert!(text.contains("ask a server that has one"), "{text}");
-            break;
-        }
-        assert_eq!(code, "database not available", "{text}");
-        assert!(Instant::now() < deadline, "{}", relay.log());
-        std::thread::sleep(Duration::from_millis(5));
-    }
-    assert_eq!(numbered_rows::numbers(&mut client).unwrap().len(), 1);
-}
-
-#[test]
 fn a_conversion_in_the_middle_shows_the_schema_of_the_time() {
     let served = Served::start(&["--keep-history=1G"]);
     let mut client = served.client();

@@ -26,6 +26,7 @@ use corvid_shell::date;
 use crossbeam_channel::{Receiver, Sender};
 
 use crate::read_history::HistorySource;
+use crate::relay::sources::RelaySources;
 
 /// The policy of the server, and the histories of its databases.
 #[derive(Debug, Default)]
@@ -33,6 +34,8 @@ pub(crate) struct Histories {
     policy: Mutex<Policy>,
     /// By database name.
     databases: Mutex<BTreeMap<String, Arc<History>>>,
+    /// Those of other databases are read by other servers.
+    relays: RelaySources,
 }
 
 /// The history of one database.
@@ -150,6 +153,11 @@ impl Histories {
     /// The history of a database; `None`: there is no such database, or it has no file.
     fn of(&self, name: &str) -> Option<Arc<History>> {
         locked(&self.databases).get(name).cloned()
+    }
+
+    /// The sources of the relays, which read the histories of their databases.
+    pub(crate) fn relays(&self) -> &RelaySources {
+        &self.relays
     }
 
     /// Where the files of a database are; `None`: it has no file.

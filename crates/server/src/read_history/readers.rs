@@ -4,12 +4,14 @@
 //! that is told to make a page exists.
 
 use std::collections::BTreeMap;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use corvid_data::{HashSeed, Tag, WireError};
 use corvid_monitor::SessionId;
+use corvid_net::clock;
 use corvid_net::errno;
+use corvid_net::waker::{self, Waker};
 use corvid_reactor::priority;
 use corvid_reactor::shard::ShardHandle;
 use corvid_service::frontend::{ToHistory, shard_of};
@@ -19,12 +21,15 @@ use crossbeam_channel::Sender;
 
 use super::pager::Pager;
 use super::queries;
+use super::relayed::{self, Asking};
 use crate::database::history::Histories;
 use crate::shard::ShardMessage;
 
 /// The readings.
 pub(crate) struct HistoryReaders {
     inner: Mutex<Inner>,
+    /// When a waiting request is refused, monotonic ms; `u64::MAX`: none waits.
+    deadline_ms: AtomicU64,
     shards: Vec<ShardHandle<ShardMessage>>,
     histories: Arc<Histories>,
     hash_seed: HashSeed,
@@ -40,11 +45,22 @@ struct Inner {
 struct Thread {
     next: Sender<()>,
     is_wanted: Arc<AtomicBool>,
+    /// Wakes a thread that waits for the source of a relay.
+    waker: Option<Waker>,
+}
+
+impl Thread {
+    fn wake(&self) {
+        if let Some(waker) = &self.waker {
+            waker.wake();
+        }
+    }
 }
 
 impl Drop for Thread {
     fn drop(&mut self) {
         self.is_wanted.store(false, Ordering::Relaxed);
+        self.wake();
     }
 }
 
@@ -57,6 +73,7 @@ impl HistoryReaders {
     ) -> HistoryReaders {
         HistoryReaders {
             inner: Mutex::default(),
+            deadline_ms: AtomicU64::new(u64::MAX),
             shards,
             histories,
             hash_seed,
@@ -67,10 +84,27 @@ impl HistoryReaders {
     pub(crate) fn handle(self: &Arc<HistoryReaders>, input: ToHistory) {
         let mut inner = self.lock();
         let actions = match input {
-            ToHistory::Request(order) => inner.readings.request(*order),
+            ToHistory::Request(order) => inner.readings.request(clock::mono_ms(), *order),
             ToHistory::Cancel(session) => inner.readings.cancel(session),
             ToHistory::Closed(session) => inner.readings.closed(session),
         };
+        self.carry_out(&mut inner, actions);
+    }
+
+    /// When [`HistoryReaders::refuse_overdue`] must be called. Every shard asks after each of its
+    /// inputs, so the one whose client begins to wait calls in time.
+    pub(crate) fn deadline_ms(&self) -> Option<u64> {
+        let deadline_ms = self.deadline_ms.load(Ordering::Relaxed);
+        (deadline_ms < u64::MAX).then_some(deadline_ms)
+    }
+
+    /// Refuses the requests that have waited for too long.
+    pub(crate) fn refuse_overdue(self: &Arc<HistoryReaders>, now_ms: u64) {
+        if self.deadline_ms().is_none_or(|at_ms| at_ms > now_ms) {
+            return;
+        }
+        let mut inner = self.lock();
+        let actions = inner.readings.refuse_overdue(now_ms);
         self.carry_out(&mut inner, actions);
     }
 
@@ -121,6 +155,7 @@ impl HistoryReaders {
                         if let Some(thread) = inner.threads.get(&id) {
                             // A thread that ends at this moment answers by itself.
                             let _ = thread.next.try_send(());
+                            thread.wake();
                         }
                     }
                     Action::End(id) => drop(inner.threads.remove(&id)),
@@ -129,6 +164,8 @@ impl HistoryReaders {
             }
             actions = further;
         }
+        let deadline_ms = inner.readings.deadline_ms().unwrap_or(u64::MAX);
+        self.deadline_ms.store(deadline_ms, Ordering::Relaxed);
     }
 
     fn start(
@@ -140,22 +177,37 @@ impl HistoryReaders {
         // At most one page is asked for at a time.
         let (next, asked) = crossbeam_channel::bounded(1);
         let is_wanted = Arc::new(AtomicBool::new(true));
-        let thread = Thread {
+        let mut thread = Thread {
             next,
             is_wanted: is_wanted.clone(),
+            waker: None,
         };
         let readers = self.clone();
-        let run = move || {
-            priority::yield_to_others();
-            let pager = Pager::new(readers.clone(), id, asked, is_wanted);
-            let source = readers.histories.source(&start.name);
-            let answer = queries::run(&start, source, readers.hash_seed, pager);
-            readers.ended(id, answer);
+        let spawned = match self.histories.relays().of(&start.name) {
+            Some(source) => {
+                let (waker, sleeper) = waker::pair().map_err(|error| errno::text(&error))?;
+                thread.waker = Some(waker);
+                spawn(move || {
+                    let asking = Asking {
+                        readers: readers.clone(),
+                        id,
+                        asked,
+                        is_wanted,
+                        sleeper,
+                    };
+                    let answer = relayed::run(start, source, asking);
+                    readers.ended(id, answer);
+                })
+            }
+            None => spawn(move || {
+                priority::yield_to_others();
+                let pager = Pager::new(readers.clone(), id, asked, is_wanted);
+                let source = readers.histories.source(&start.name);
+                let answer = queries::run(&start, source, readers.hash_seed, pager);
+                readers.ended(id, answer);
+            }),
         };
-        std::thread::Builder::new()
-            .name("history-read".to_owned())
-            .spawn(run)
-            .map_err(|error| errno::text(&error))?;
+        spawned.map_err(|error| errno::text(&error))?;
         inner.threads.insert(id, thread);
         Ok(())
     }
@@ -169,4 +221,9 @@ impl HistoryReaders {
     fn lock(&self) -> MutexGuard<'_, Inner> {
         self.inner.lock().unwrap_or_else(PoisonError::into_inner)
     }
+}
+
+fn spawn(run: impl FnOnce() + Send + 'static) -> std::io::Result<()> {
+    let thread = std::thread::Builder::new().name("history-read".to_owned());
+    thread.spawn(run).map(drop)
 }

@@ -10,6 +10,7 @@ use corvid_service::message::DatabaseId;
 use super::handle::{RelayHandle, ToRelay};
 use super::thread::RelayThread;
 use crate::config::relay::SourceSettings;
+use crate::database::history::Histories;
 use crate::liveness::Liveness;
 use crate::main_handle::MainHandle;
 
@@ -29,6 +30,8 @@ pub(crate) struct PreparedRelay {
     pub(crate) liveness: Liveness,
     /// The receiver of the initial contents.
     pub(crate) main: MainHandle,
+    /// Where the relay shows its source to readings of history.
+    pub(crate) histories: Arc<Histories>,
 }
 
 /// A running relay.

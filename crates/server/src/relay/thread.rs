@@ -7,26 +7,32 @@
 //! reading from the source.
 
 use std::os::fd::AsRawFd;
+use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
+use corvid_data::Uuid;
 use corvid_driver::transport::{Transport, TransportEvent};
 use corvid_net::clock;
 use corvid_net::errno;
 use corvid_net::logging::{self, Module};
 use corvid_net::random::Random;
 use corvid_net::stream::Resolve;
+use corvid_net::target::Target;
+use corvid_net::tls::Credentials;
 use corvid_net::waker::{self, Sleeper};
 use corvid_reactor::poll_interval::PollInterval;
 use corvid_service::message::{Control, DatabaseId, Event, ToDatabase};
 use corvid_service::relay::{RelayEvent, RelayOptions, RelaySource};
-use corvid_session::{Input, Output};
+use corvid_session::{Input, Output, once};
 
 use super::handle::{RelayHandle, ToRelay};
 use super::log_lines;
 use super::served::PreparedRelay;
+use super::sources::ReachedSource;
 use crate::config::relay::SourceSettings;
 use crate::coverage;
 use crate::database::handle::DatabaseHandle;
+use crate::database::history::Histories;
 use crate::database::open::RandomUuids;
 use crate::liveness::Liveness;
 use crate::main_handle::{MainHandle, MainMessage};
@@ -55,6 +61,12 @@ pub(super) struct RelayThread {
     database: Option<DatabaseHandle>,
     main: MainHandle,
     liveness: Liveness,
+    credentials: Arc<Credentials>,
+    dscp: u8,
+    /// Where readings of history find the source.
+    histories: Arc<Histories>,
+    /// The remote that they find, and the id of its server.
+    shown: Option<(String, Option<Uuid>)>,
     /// The connection may have more input.
     has_more: bool,
     is_ended: bool,
@@ -75,7 +87,8 @@ impl RelayThread {
             uuids: Box::new(RandomUuids::new()?),
         });
         let mut transport = Transport::new(Resolve::Later);
-        transport.set_credentials(Some(prepared.credentials));
+        transport.set_credentials(Some(prepared.credentials.clone()));
+        prepared.histories.relays().set(&prepared.name, None);
         let mut thread = RelayThread {
             id: prepared.id,
             name: prepared.name,
@@ -88,6 +101,10 @@ impl RelayThread {
             database: None,
             main: prepared.main,
             liveness: prepared.liveness,
+            credentials: prepared.credentials,
+            dscp: prepared.source.options.dscp,
+            histories: prepared.histories,
+            shown: None,
             has_more: false,
             is_ended: false,
         };
@@ -127,6 +144,7 @@ impl RelayThread {
         self.exchange();
         self.carry_out();
         self.publish(now_ms);
+        self.show_source();
     }
 
     fn deliver(&mut self, now_ms: u64, message: ToRelay) {
@@ -140,6 +158,7 @@ impl RelayThread {
 
     fn set_source(&mut self, source: &SourceSettings) {
         let options = &source.options;
+        self.dscp = options.dscp;
         self.transport.set_dscp(options.dscp);
         self.machine.set_probe_interval(source.probe_interval_ms());
         self.machine.set_backoff(options.max_backoff_ms);
@@ -203,6 +222,28 @@ impl RelayThread {
         }
     }
 
+    /// Shows readings of history the source, if it has changed.
+    fn show_source(&mut self) {
+        let session = self.machine.session();
+        let is_reachable = self.machine.is_reachable();
+        let reached = is_reachable.then(|| (session.remote(), session.server_id()));
+        let shown = self.shown.as_ref();
+        if reached == shown.map(|(remote, id)| (remote.as_str(), *id)) {
+            return;
+        }
+        let source = reached.map(|(remote, id)| {
+            let is_active = matches!(Target::parse(remote), Ok(Target::Active(_)));
+            ReachedSource {
+                remote: is_active.then(|| remote.to_owned()),
+                dscp: self.dscp,
+                credentials: self.credentials.clone(),
+                reads_history: id.is_some_and(once::reads_history),
+            }
+        });
+        self.histories.relays().set(&self.name, source);
+        self.shown = reached.map(|(remote, id)| (remote.to_owned(), id));
+    }
+
     fn publish(&self, now_ms: u64) {
         let (machine, figures) = (&self.machine, self.inbox.figures());
         let counts = machine.counts();
@@ -249,6 +290,7 @@ impl RelayThread {
     /// Closes the connection, and lets the database end. Requests in flight get their outcomes
     /// first.
     fn end(mut self) {
+        self.histories.relays().remove(&self.name);
         self.machine.set_remote(clock::mono_ms(), "");
         self.carry_out();
         drop(self.transport);

@@ -54,6 +54,7 @@ impl Server {
             hash_seed: self.hash_seed,
             liveness: self.liveness_registry.add(&format!("relay:{name}")),
             main: self.main.clone(),
+            histories: self.config.histories.clone(),
         };
         let relay = prepared.start().map_err(|error| errno::text(&error))?;
         self.config.metrics.add_relay(&name, relay.handle.clone());

@@ -72,6 +72,7 @@ impl Frontend {
                 .applied_index(database)
                 .map(AppliedIndex::current),
             request,
+            params: params.to_vec(),
         })
     }
 

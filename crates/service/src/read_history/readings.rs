@@ -13,6 +13,7 @@
 //! - A working reading has a session that waits for its answer; no other reading has.
 //! - A session whose reading stands still does not wait for others to end: it could not go on with
 //!   its own meanwhile, and sessions could wait for each other.
+//! - No session has all readings, and no request waits for longer than [`WAITING_MS`].
 
 use std::collections::{BTreeMap, VecDeque};
 
@@ -21,7 +22,7 @@ use corvid_log::cluster::Index;
 use corvid_monitor::SessionId;
 
 use super::request::{HistoryRequest, Query};
-use super::{READINGS_MAX, WAITING_MAX};
+use super::{READINGS_MAX, SESSION_READINGS_MAX, WAITING_MAX, WAITING_MS};
 use crate::served_databases::DatabaseId;
 
 /// The number of a reading. Numbers are not used again.
@@ -42,6 +43,8 @@ pub struct Order {
     pub applied: Option<Index>,
     /// The request.
     pub request: HistoryRequest,
+    /// Its parameters as the client wrote them.
+    pub params: Vec<u8>,
 }
 
 /// The task of a new thread.
@@ -55,6 +58,8 @@ pub struct Start {
     pub applied: Option<Index>,
     /// The query.
     pub query: Query,
+    /// The parameters of the request, for the source of a relay.
+    pub params: Vec<u8>,
 }
 
 /// A decision for the driver to carry out.
@@ -91,20 +96,30 @@ struct Reading {
 pub struct Readings {
     last: u64,
     readings: BTreeMap<ReadingId, Reading>,
-    /// In the order of arrival, each with its database.
-    waiting: VecDeque<(DatabaseId, Start)>,
+    /// In the order of arrival.
+    waiting: VecDeque<Waiting>,
+}
+
+/// A request that waits for a reading to end.
+#[derive(Debug)]
+struct Waiting {
+    database: DatabaseId,
+    start: Start,
+    /// When it is refused, ms on the monotonic clock.
+    until_ms: u64,
 }
 
 impl Readings {
     /// Handles a request.
     #[must_use]
-    pub fn request(&mut self, order: Order) -> Vec<Action> {
+    pub fn request(&mut self, now_ms: u64, order: Order) -> Vec<Action> {
         let Order {
             session,
             database,
             name,
             applied,
             request,
+            params,
         } = order;
         match request {
             HistoryRequest::Begin(query) => {
@@ -119,8 +134,13 @@ impl Readings {
                     name,
                     applied,
                     query,
+                    params,
                 };
-                self.waiting.push_back((database, start));
+                self.waiting.push_back(Waiting {
+                    database,
+                    start,
+                    until_ms: now_ms + WAITING_MS,
+                });
                 let actions = self.start_waiting();
                 // Only the new request can start here, so a queue beyond the limit ends with it.
                 if self.waiting.len() <= WAITING_MAX {
@@ -171,11 +191,13 @@ impl Readings {
     /// Starts what may begin now, in the order of arrival.
     fn start_waiting(&mut self) -> Vec<Action> {
         let mut actions = Vec::new();
-        for (database, start) in std::mem::take(&mut self.waiting) {
-            if !self.has_room(&start.query, database, |_| true) {
-                self.waiting.push_back((database, start));
+        for waiting in std::mem::take(&mut self.waiting) {
+            let (database, session) = (waiting.database, waiting.start.session);
+            if !self.has_room(session, &waiting.start.query, database, |_| true) {
+                self.waiting.push_back(waiting);
                 continue;
             }
+            let start = waiting.start;
             self.last += 1;
             let id = ReadingId(self.last);
             let reading = Reading {
@@ -200,12 +222,15 @@ impl Readings {
     ) -> bool {
         let mut readings = self.readings.values();
         readings.any(|reading| reading.session == session && reading.stage == Stage::Idle)
-            && !self.has_room(query, database, |reading| reading.stage != Stage::Ending)
+            && !self.has_room(session, query, database, |reading| {
+                reading.stage != Stage::Ending
+            })
     }
 
-    /// Whether a query may begin, as far as the readings count.
+    /// Whether a query of this session may begin, as far as the readings count.
     fn has_room(
         &self,
+        session: SessionId,
         query: &Query,
         database: DatabaseId,
         counts: impl Fn(&Reading) -> bool,
@@ -215,7 +240,30 @@ impl Readings {
             let mut readings = readings;
             return !readings.any(|reading| reading.is_state && reading.database == database);
         }
-        readings.filter(|reading| !reading.is_state).count() < READINGS_MAX
+        let readings = readings.filter(|reading| !reading.is_state);
+        let of_session = readings.clone().filter(|it| it.session == session);
+        readings.count() < READINGS_MAX && of_session.count() < SESSION_READINGS_MAX
+    }
+
+    /// When [`Readings::refuse_overdue`] must be called, ms; `None`: no request waits.
+    #[must_use]
+    pub fn deadline_ms(&self) -> Option<u64> {
+        self.waiting.front().map(|waiting| waiting.until_ms)
+    }
+
+    /// Refuses the requests that have waited for too long.
+    #[must_use]
+    pub fn refuse_overdue(&mut self, now_ms: u64) -> Vec<Action> {
+        let mut actions = Vec::new();
+        while let Some(waiting) = self.waiting.pop_front_if(|it| it.until_ms <= now_ms) {
+            let details = format!(
+                "other readings of history have not ended within {} s; try again later",
+                WAITING_MS / 1000
+            );
+            let error = WireError::new(Tag::ResourcesExhausted, details);
+            actions.push(Action::Answer(waiting.start.session, Err(error)));
+        }
+        actions
     }
 
     /// A thread has a page that is not the last one. Returns the session that gets it; `None`: the
@@ -256,7 +304,7 @@ impl Readings {
     pub fn cancel(&mut self, session: SessionId) -> Vec<Action> {
         let mut actions = Vec::new();
         let before = self.waiting.len();
-        self.waiting.retain(|(_, start)| start.session != session);
+        self.waiting.retain(|it| it.start.session != session);
         let mut is_found = self.waiting.len() < before;
         for (id, reading) in &mut self.readings {
             if reading.session == session && reading.stage == Stage::Working {
@@ -275,7 +323,7 @@ impl Readings {
     /// The session has ended.
     #[must_use]
     pub fn closed(&mut self, session: SessionId) -> Vec<Action> {
-        self.waiting.retain(|(_, start)| start.session != session);
+        self.waiting.retain(|it| it.start.session != session);
         let mut actions = Vec::new();
         for (id, reading) in &mut self.readings {
             if reading.session == session && reading.stage != Stage::Ending {
@@ -303,6 +351,7 @@ mod tests {
             name: "D".to_owned(),
             applied: None,
             request,
+            params: Vec::new(),
         }
     }
 
@@ -334,28 +383,28 @@ mod tests {
     #[test]
     fn a_reading_goes_on_when_its_session_asks() {
         let mut readings = Readings::default();
-        assert_eq!(started(&readings.request(begin(7))), [1]);
+        assert_eq!(started(&readings.request(0, begin(7))), [1]);
         let id = ReadingId(1);
         let next = |session, database| order(session, database, HistoryRequest::Next(id));
         // It works, so nobody can have been given its number.
         assert!(is_refusal(
-            &readings.request(next(7, 1)),
+            &readings.request(0, next(7, 1)),
             Tag::InvalidParameters
         ));
         assert_eq!(readings.page(id), Some(SessionId(7)));
         assert!(is_refusal(
-            &readings.request(next(8, 1)),
+            &readings.request(0, next(8, 1)),
             Tag::InvalidParameters
         ));
         assert!(is_refusal(
-            &readings.request(next(7, 2)),
+            &readings.request(0, next(7, 2)),
             Tag::InvalidParameters
         ));
-        assert_eq!(readings.request(next(7, 1)), [Action::Resume(id)]);
+        assert_eq!(readings.request(0, next(7, 1)), [Action::Resume(id)]);
         assert!(!readings.expire(id), "it works again");
         assert_eq!(readings.ended(id).0, Some(SessionId(7)));
         assert!(is_refusal(
-            &readings.request(next(7, 1)),
+            &readings.request(0, next(7, 1)),
             Tag::InvalidParameters
         ));
     }
@@ -364,9 +413,9 @@ mod tests {
     fn a_reading_counts_until_its_thread_has_ended() {
         let mut readings = Readings::default();
         for session in 1..=4 {
-            assert_eq!(started(&readings.request(begin(session))).len(), 1);
+            assert_eq!(started(&readings.request(0, begin(session))).len(), 1);
         }
-        assert!(readings.request(begin(5)).is_empty(), "it waits");
+        assert!(readings.request(0, begin(5)).is_empty(), "it waits");
         assert_eq!(readings.page(ReadingId(2)), Some(SessionId(2)));
         assert_eq!(readings.closed(SessionId(2)), [Action::End(ReadingId(2))]);
         assert_eq!(readings.page(ReadingId(2)), None);
@@ -378,11 +427,11 @@ mod tests {
     #[test]
     fn one_state_of_each_database_is_held_at_a_time() {
         let mut readings = Readings::default();
-        assert_eq!(started(&readings.request(select(1, 1))), [1]);
-        assert!(readings.request(select(2, 1)).is_empty(), "it waits");
-        assert_eq!(started(&readings.request(select(3, 2))), [2]);
+        assert_eq!(started(&readings.request(0, select(1, 1))), [1]);
+        assert!(readings.request(0, select(2, 1)).is_empty(), "it waits");
+        assert_eq!(started(&readings.request(0, select(3, 2))), [2]);
         // Readings are not affected.
-        assert_eq!(started(&readings.request(begin(4))), [3]);
+        assert_eq!(started(&readings.request(0, begin(4))), [3]);
         assert_eq!(started(&readings.ended(ReadingId(1)).1), [4]);
     }
 
@@ -390,11 +439,11 @@ mod tests {
     fn requests_beyond_the_limit_are_refused() {
         let mut readings = Readings::default();
         for session in 0..(READINGS_MAX + WAITING_MAX) as u64 {
-            let actions = readings.request(begin(session));
+            let actions = readings.request(0, begin(session));
             assert!(!is_refusal(&actions, Tag::ResourcesExhausted), "{session}");
         }
         assert!(is_refusal(
-            &readings.request(begin(99)),
+            &readings.request(0, begin(99)),
             Tag::ResourcesExhausted
         ));
     }
@@ -402,31 +451,67 @@ mod tests {
     #[test]
     fn a_session_does_not_wait_for_itself() {
         let mut readings = Readings::default();
-        for number in 1..=READINGS_MAX as u64 {
-            assert_eq!(started(&readings.request(begin(7))), [number]);
+        for number in 1..=SESSION_READINGS_MAX as u64 {
+            assert_eq!(started(&readings.request(0, begin(7))), [number]);
             assert!(readings.page(ReadingId(number)).is_some());
         }
-        let refused = readings.request(begin(7));
+        let refused = readings.request(0, begin(7));
         assert!(is_refusal(&refused, Tag::ResourcesExhausted));
-        assert!(readings.request(begin(8)).is_empty(), "another one waits");
         // The other kind has room.
-        assert_eq!(started(&readings.request(select(7, 1))), [5]);
+        assert_eq!(started(&readings.request(0, select(7, 1))), [3]);
         // It has begun with a page, as a difference does.
-        assert!(readings.page(ReadingId(5)).is_some());
-        let refused = readings.request(select(7, 1));
+        assert!(readings.page(ReadingId(3)).is_some());
+        let refused = readings.request(0, select(7, 1));
         assert!(is_refusal(&refused, Tag::ResourcesExhausted));
         // A thread that is ending makes room without anybody's doing.
-        let stop = order(7, 1, HistoryRequest::Stop(ReadingId(5)));
-        assert_eq!(readings.request(stop).len(), 2);
-        assert!(readings.request(select(7, 1)).is_empty(), "it waits");
-        assert_eq!(started(&readings.ended(ReadingId(5)).1), [6]);
+        let stop = order(7, 1, HistoryRequest::Stop(ReadingId(3)));
+        assert_eq!(readings.request(0, stop).len(), 2);
+        assert!(readings.request(0, select(7, 1)).is_empty(), "it waits");
+        assert_eq!(started(&readings.ended(ReadingId(3)).1), [4]);
+    }
+
+    #[test]
+    fn no_session_has_all_readings() {
+        let mut readings = Readings::default();
+        for number in 1..=SESSION_READINGS_MAX as u64 {
+            assert_eq!(started(&readings.request(0, begin(7))), [number]);
+            assert!(readings.page(ReadingId(number)).is_some());
+        }
+        assert!(is_refusal(
+            &readings.request(0, begin(7)),
+            Tag::ResourcesExhausted
+        ));
+        for session in 8..10 {
+            assert_eq!(started(&readings.request(0, begin(session))).len(), 1);
+        }
+        assert!(readings.request(0, begin(10)).is_empty(), "it waits");
+    }
+
+    #[test]
+    fn a_request_waits_for_others_for_a_limited_time() {
+        let mut readings = Readings::default();
+        assert_eq!(readings.deadline_ms(), None);
+        for session in 1..=4 {
+            assert_eq!(started(&readings.request(0, begin(session))).len(), 1);
+        }
+        assert!(readings.request(100, begin(5)).is_empty());
+        assert!(readings.request(200, begin(6)).is_empty());
+        assert_eq!(readings.deadline_ms(), Some(100 + WAITING_MS));
+        assert!(readings.refuse_overdue(99 + WAITING_MS).is_empty());
+        let refused = readings.refuse_overdue(100 + WAITING_MS);
+        assert!(is_refusal(&refused, Tag::ResourcesExhausted), "{refused:?}");
+        assert_eq!(readings.deadline_ms(), Some(200 + WAITING_MS));
+        // The other one begins in time.
+        assert_eq!(started(&readings.ended(ReadingId(1)).1), [5]);
+        assert_eq!(readings.deadline_ms(), None);
+        assert!(readings.refuse_overdue(u64::MAX).is_empty());
     }
 
     #[test]
     fn cancel_answers_once() {
         let mut readings = Readings::default();
         assert!(readings.cancel(SessionId(7)).is_empty());
-        let _ = readings.request(begin(7));
+        let _ = readings.request(0, begin(7));
         let actions = readings.cancel(SessionId(7));
         assert!(matches!(
             actions.as_slice(),
@@ -438,24 +523,27 @@ mod tests {
         assert!(readings.cancel(SessionId(7)).is_empty());
         assert_eq!(readings.ended(ReadingId(1)).0, None, "it is answered");
         // A request that waits.
-        let _ = readings.request(select(1, 1));
-        let _ = readings.request(select(2, 1));
+        let _ = readings.request(0, select(1, 1));
+        let _ = readings.request(0, select(2, 1));
         assert!(is_refusal(&readings.cancel(SessionId(2)), Tag::Canceled));
     }
 
     #[test]
     fn a_reading_that_is_stopped_or_expires_ends() {
         let mut readings = Readings::default();
-        let _ = readings.request(begin(7));
+        let _ = readings.request(0, begin(7));
         assert!(readings.page(ReadingId(1)).is_some());
         let stop = order(7, 1, HistoryRequest::Stop(ReadingId(1)));
-        let actions = readings.request(stop.clone());
+        let actions = readings.request(0, stop.clone());
         assert!(matches!(
             actions.as_slice(),
             [Action::End(ReadingId(1)), Action::Answer(_, Ok(_))]
         ));
-        assert!(is_refusal(&readings.request(stop), Tag::InvalidParameters));
-        let _ = readings.request(begin(7));
+        assert!(is_refusal(
+            &readings.request(0, stop),
+            Tag::InvalidParameters
+        ));
+        let _ = readings.request(0, begin(7));
         assert!(readings.page(ReadingId(2)).is_some());
         assert!(readings.expire(ReadingId(2)));
         assert_eq!(readings.ended(ReadingId(2)).0, None);
