@@ -22,6 +22,8 @@
 //!   the second name.
 //! - Numbers count up. A number is not used again while a higher one exists, nor while the process
 //!   runs.
+//! - A file that is replaced without being kept takes the next number with it ([`skip`]), if there
+//!   is a history: so readers see at once that something is missing there.
 //!
 //! This module decides about names only, over [`HistoryFolder`]. Compression and the policy are
 //! decided by the crates that know them.
@@ -283,13 +285,32 @@ pub struct KeptFile {
 /// # Errors
 /// The file has no second name.
 pub(crate) fn keep<H: HistoryFolder>(folder: &H, last: u64) -> Result<u64, Fault> {
-    let names = folder.list()?;
-    let numbers = names.iter().map(|name| name.number);
-    let number = numbers.fold(last, u64::max) + 1;
+    let number = highest(folder)?.max(last) + 1;
     folder.link_present(number)?;
     // Synced before the swap: once the rename is on disk, this is the only name of the old file.
     folder.sync().inspect_err(|_| forget(folder, number))?;
     Ok(number)
+}
+
+/// A rewrite has replaced the present file, which was not kept. Returns the number to take for the
+/// last one that was used, in place of `last`: the number that the file would have got. 0 as long
+/// as nothing was ever kept.
+pub fn skip<H: HistoryFolder>(folder: &H, last: u64) -> u64 {
+    // A folder that cannot be read may be the reason why the file was not kept.
+    let highest = highest(folder).unwrap_or_default().max(last);
+    match highest {
+        0 => 0,
+        _ => highest + 1,
+    }
+}
+
+/// The highest number in the folder; 0: there is none.
+///
+/// # Errors
+/// The folder cannot be read.
+pub fn highest<H: HistoryFolder>(folder: &H) -> Result<u64, Fault> {
+    let names = folder.list()?;
+    Ok(names.iter().map(|name| name.number).fold(0, u64::max))
 }
 
 /// Removes the second name of the present file: the rewrite that was to replace it has failed.

@@ -18,7 +18,7 @@ use corvid_tests::one_file::{self, Configured};
 use corvid_tests::process::Process;
 use corvid_tests::server::Implementation::Corvid;
 use corvid_tests::small_disk::on_small_disk;
-use corvid_tests::{binary, http, peer};
+use corvid_tests::{binary, http, limited, peer};
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
@@ -437,6 +437,114 @@ fn members_keep_their_own_history() {
             assert!(shown.lines().count() > 20, "{shown}");
         }
     }
+}
+
+/// The words of our tool about the history of a file, and whether it finds it in order.
+fn tool(file: &Path, words: &[&str]) -> (bool, String) {
+    let mut command = Command::new(binary::bin("ovsdb-tool"));
+    let (name, rest) = words.split_first().unwrap();
+    command.arg(name);
+    // `history verify FILE`, but `log FILE`.
+    let output = limited::output(command.args(rest).arg(file)).unwrap();
+    let text = [output.stdout, output.stderr].concat();
+    let text = String::from_utf8(text).unwrap();
+    (output.status.success(), text)
+}
+
+/// The member was away while the others wrote and compacted, so it gets a snapshot in place of the
+/// entries that it lacks.
+#[test]
+fn a_member_that_installs_a_snapshot_keeps_the_file_that_it_replaces() {
+    let mut cluster = Cluster::of(3, &schema()).unwrap();
+    cluster.swap(Corvid, &["--keep-history=1G"]).unwrap();
+    let (mut cluster, leader) = numbered_rows::started(cluster);
+    let away = numbered_rows::others(leader)[0];
+    let mut client = cluster.connect(leader).unwrap();
+    for n in 0..5 {
+        numbered_rows::add(&mut client, n).unwrap();
+    }
+    numbered_rows::await_rows(&cluster, &[0, 1, 2], &(0..5).collect());
+    cluster.member(away).stop().unwrap();
+    let with = numbered_rows::others(away);
+    for n in 5..15 {
+        numbered_rows::add(&mut client, n).unwrap();
+    }
+    numbered_rows::await_rows(&cluster, &with, &(0..15).collect());
+    for member in &with {
+        cluster
+            .control(*member, "ovsdb-server/compact", &[DATABASE])
+            .unwrap();
+    }
+    // A member that starts has only the entries of its file: none before its snapshot.
+    with.iter()
+        .for_each(|it| cluster.member(*it).stop().unwrap());
+    for member in [0, 1, 2] {
+        cluster.member(member).start().unwrap();
+    }
+    numbered_rows::await_rows(&cluster, &[away], &(0..15).collect());
+    let file = cluster.file(away);
+    await_names(&file, &[ONE], || cluster.said());
+    let segment = folder_of(&file).join(ONE);
+    let kept = shown_log(&text_of(&segment));
+    if let Some(kept) = kept {
+        assert!(kept.contains("record 0:"), "{kept}");
+    }
+    // Both files are in order. The entries in between never were in a file of this member, and
+    // nothing hides that.
+    let check = |before: &str| {
+        let (_, said) = tool(&file, &["history", "verify"]);
+        let faults: Vec<&str> = said
+            .lines()
+            .filter(|line| line.contains("missing"))
+            .collect();
+        assert!(
+            matches!(faults[..], [fault] if fault.contains(before) && fault.contains("10 rows")),
+            "{said}"
+        );
+        assert!(!said.contains("damaged"), "{said}");
+    };
+    check(&file.display().to_string());
+    // The commits that the member has applied have their own records; those of the snapshot are one
+    // difference.
+    let (is_read, log) = tool(&file, &["log"]);
+    assert!(is_read, "{log}");
+    assert_eq!(log.matches("insert T").count(), 15, "{log}");
+    // It goes on, and keeps the next file like any other.
+    let (leader, _) = cluster.leader_among(&[0, 1, 2]).unwrap();
+    let mut client = cluster.connect(leader).unwrap();
+    for n in 15..18 {
+        numbered_rows::add(&mut client, n).unwrap();
+    }
+    numbered_rows::await_rows(&cluster, &[away], &(0..18).collect());
+    cluster
+        .control(away, "ovsdb-server/compact", &[DATABASE])
+        .unwrap();
+    await_names(&file, &[ONE, "0000000002.db.zst"], || cluster.said());
+    check("0000000002.db.zst");
+}
+
+#[test]
+fn a_file_that_could_not_be_kept_leaves_its_number_free() {
+    let mut served = Served::start(&["--keep-history=1G"]);
+    served.add(3);
+    served.compact();
+    served.await_names(&[ONE]);
+    // A file in place of the folder: nothing can be kept.
+    let folder = folder_of(&served.file);
+    let aside = folder.with_extension("aside");
+    fs::rename(&folder, &aside).unwrap();
+    fs::write(&folder, "").unwrap();
+    served.add(3);
+    served.compact();
+    let log = served.process.log();
+    assert!(log.contains("is not kept"), "{log}");
+    fs::remove_file(&folder).unwrap();
+    fs::rename(&aside, &folder).unwrap();
+    served.add(3);
+    served.compact();
+    served.await_names(&[ONE, "0000000003.db.zst"]);
+    let (_, listed) = tool(&served.file, &["history"]);
+    assert!(listed.contains("segment 2 is missing"), "{listed}");
 }
 
 #[test]

@@ -225,6 +225,14 @@ fn a_member_records_the_clients_of_followers_and_of_their_relays() {
     add(&mut relay.client(), 3, Some("relayed"));
     let everything = (1..=3).collect();
     numbered_rows::await_rows(&cluster, &[0, 1, 2], &everything);
+    // The relay has the member answer that it is connected to.
+    let params = json!([DATABASE, {"read": "log", "client": "relayed"}]);
+    let told = relay.client().call("read_history", &params).unwrap();
+    let told = told["result"]["lines"].as_array().unwrap().clone();
+    assert!(
+        told.iter().any(|line| line["comment"] == "relayed"),
+        "{told:?}"
+    );
     let sid = cluster.row(follower).unwrap()["sid"][1].clone();
     let via = format!(" via=member:{}", sid.as_str().unwrap());
     for member in 0..3 {

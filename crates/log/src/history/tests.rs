@@ -157,6 +157,17 @@ fn a_kept_file_gets_the_number_after_the_highest_of_any_form() {
 }
 
 #[test]
+fn a_replaced_file_that_is_not_kept_takes_a_number_with_it() {
+    assert_eq!(skip(&folder(&[]), 0), 0, "there is no history");
+    let names = folder(&[(HistoryName::segment(3), 5)]);
+    assert_eq!(skip(&names, 0), 4);
+    assert_eq!(skip(&names, 4), 5, "each of them");
+    assert_eq!(keep(&names, 5), Ok(6));
+    // The disk was full and took the last one.
+    assert_eq!(skip(&folder(&[]), 3), 4);
+}
+
+#[test]
 fn a_second_name_that_is_not_durable_is_removed() {
     let names = Names {
         fails_to_sync: true,

@@ -16,7 +16,7 @@ use std::thread::JoinHandle;
 use corvid_disk::log_file::Location;
 use corvid_history::Policy;
 use corvid_json::{Object, Value};
-use corvid_log::history::{HistoryForm, recover};
+use corvid_log::history::{HistoryForm, highest, recover, skip};
 use corvid_log::storage::FileStatus;
 use corvid_log::{Disk as _, HistoryFolder as _, KeptFile};
 use corvid_net::{clock, os_name};
@@ -49,7 +49,7 @@ pub(crate) struct History {
     is_ending: AtomicBool,
     /// All files, as of the thread's last step.
     files: Mutex<Vec<ListedFile>>,
-    /// The number of the file that was kept last; 0: none.
+    /// The number that was used or skipped last; 0: none.
     last: AtomicU64,
     warnings: Arc<AtomicU64>,
 }
@@ -122,7 +122,7 @@ impl Histories {
             thread: Mutex::new(None),
             is_ending: AtomicBool::new(false),
             files: Mutex::default(),
-            last: AtomicU64::new(0),
+            last: AtomicU64::new(highest(folder).unwrap_or_default()),
             warnings: folder.warnings().clone(),
         });
         locked(&self.databases).insert(name.to_owned(), history.clone());
@@ -277,9 +277,15 @@ impl KeptReporter {
         !self.histories.policy().is_off()
     }
 
-    /// The number of the file that was kept last; 0: none.
+    /// The number that was used or skipped last; 0: none.
     pub(crate) fn last(&self) -> u64 {
         self.history.last.load(Ordering::Relaxed)
+    }
+
+    /// A rewrite has replaced a file that was not kept.
+    pub(crate) fn not_kept(&self) {
+        let last = skip(self.history.disk.history(), self.last());
+        self.history.last.store(last, Ordering::Relaxed);
     }
 
     /// A rewrite has replaced this file. The next rewrite begins after this one's thread has ended.

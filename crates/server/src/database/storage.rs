@@ -432,8 +432,11 @@ impl RewriteWork {
             }
         }
         // The directory has been synced by now, or the file is poisoned and its history waits.
-        for kept in files.iter().flatten().filter_map(Replaced::kept) {
-            self.history.kept(kept);
+        for replaced in files.iter().flatten() {
+            match replaced.kept() {
+                Some(kept) => self.history.kept(kept),
+                None => self.history.not_kept(),
+            }
         }
         drop(files);
         if let Some(name) = self.label {

@@ -10,7 +10,7 @@ use corvid_log::storage::{
 use std::collections::VecDeque;
 use std::sync::Arc;
 
-use corvid_log::history::{KeptFile, recover};
+use corvid_log::history::{KeptFile, highest, recover, skip};
 use corvid_log::writer::Replaced;
 use corvid_log::{Disk as _, LogWriter};
 use corvid_service::job::{JobDone, JobNumber, JobResult};
@@ -34,9 +34,10 @@ pub(crate) struct Storage {
     threads: VecDeque<RewriteThread>,
     /// The history thread.
     keeper: Keeper<SimDisk>,
-    /// Replaced files that the rewrite thread has not reported to the history thread yet.
-    kept: Vec<KeptFile>,
-    /// The number of the file that was kept last; 0: none.
+    /// Replaced files that the rewrite thread has not reported to the history thread yet; `None`:
+    /// one that was not kept.
+    replaced: Vec<Option<KeptFile>>,
+    /// The number that was used or skipped last; 0: none.
     last_kept: u64,
     /// Records without a reply, or stored without a sync so far. The last part says whether the
     /// record is durable.
@@ -88,6 +89,7 @@ impl Storage {
         let disk = writer.disk().clone();
         disk.check_history();
         let uncompressed = recover(&*disk).unwrap_or_default();
+        let last_kept = highest(&*disk).unwrap_or_default();
         let keeper = Keeper::new(disk.clone(), disk.policy(), uncompressed);
         let mut file = Committer::new(writer);
         if is_quick {
@@ -102,8 +104,8 @@ impl Storage {
             unsynced_name: None,
             threads: VecDeque::new(),
             keeper,
-            kept: Vec::new(),
-            last_kept: 0,
+            replaced: Vec::new(),
+            last_kept,
             unpromised: VecDeque::new(),
         }
     }
@@ -263,7 +265,7 @@ impl Storage {
         self.disk.is_called_by(Caller::Anyone);
         self.unsynced_name = self.file.unsynced_name();
         let replaced = self.file.take_replaced();
-        self.kept.extend(replaced.iter().filter_map(Replaced::kept));
+        self.replaced.extend(replaced.iter().map(Replaced::kept));
         self.promise(&answers);
         drop(replaced);
         if wants_replaced && let Some(thread) = self.threads.front_mut() {
@@ -325,9 +327,14 @@ impl Storage {
                 }
             },
             Work::Writing | Work::Close => {
-                for kept in self.kept.drain(..) {
-                    self.last_kept = kept.number;
-                    self.keeper.kept(kept);
+                for replaced in self.replaced.drain(..) {
+                    match replaced {
+                        Some(kept) => {
+                            self.last_kept = kept.number;
+                            self.keeper.kept(kept);
+                        }
+                        None => self.last_kept = skip(&*self.disk, self.last_kept),
+                    }
                 }
                 self.threads.pop_front();
             }

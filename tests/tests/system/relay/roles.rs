@@ -162,6 +162,7 @@ fn a_role_is_judged_where_its_transaction_is_executed(source: Implementation) {
     }
     let mut options = tls(folder, "source");
     options.push("--remote=pssl:0:127.0.0.1".to_owned());
+    let is_ours = source == Corvid;
     let source = Node::started(source, &schema(), &options);
     transact(&source, RULES);
     wait_for("it listens", &[&source], || source.process.port().is_some());
@@ -205,6 +206,15 @@ fn a_role_is_judged_where_its_transaction_is_executed(source: Implementation) {
         r#"["D",{"op":"select","table":"Chassis","where":[],"columns":["name"]}]"#,
     );
     assert_eq!(rows[0]["rows"].as_array().expect("rows").len(), 2, "{rows}");
+
+    // A role does not restrict reading. The relay asks over a TLS connection of its own.
+    let params = json!(["D", {"read": "log"}]);
+    let reply = relay.client().call("read_history", &params);
+    let reply = reply.expect("a reply");
+    match is_ours {
+        true => assert!(reply["result"]["lines"][0].is_object(), "{reply}"),
+        false => assert_eq!(reply["error"]["error"], "not supported", "{reply}"),
+    }
 }
 
 #[test]
