@@ -255,7 +255,9 @@ impl Readings {
     #[must_use]
     pub fn refuse_overdue(&mut self, now_ms: u64) -> Vec<Action> {
         let mut actions = Vec::new();
-        while let Some(waiting) = self.waiting.pop_front_if(|it| it.until_ms <= now_ms) {
+        while self.deadline_ms().is_some_and(|at_ms| at_ms <= now_ms)
+            && let Some(waiting) = self.waiting.pop_front()
+        {
             let details = format!(
                 "other readings of history have not ended within {} s; try again later",
                 WAITING_MS / 1000
