@@ -23,7 +23,7 @@ pub fn events(readable: bool, writable: bool) -> i16 {
 /// forever. Returns the ready events, 0 after a timeout.
 ///
 /// # Errors
-/// poll(2) fails.
+/// poll(2) fails, or the wait is cancelled (`ECANCELED`).
 pub fn wait(wanted: Option<(RawFd, i16)>, timeout: Option<Duration>) -> io::Result<i16> {
     wait_for_two([wanted, None], timeout).map(|[events, _]| events)
 }
@@ -39,6 +39,7 @@ pub fn wait_for_two(
     let deadline = timeout.map(|timeout| Instant::now() + timeout);
     loop {
         interrupt::run();
+        interrupt::check()?;
         let interrupting = (interrupt::fd(), libc::POLLIN);
         let mut fds = [wanted[0], wanted[1], Some(interrupting)].map(|each| {
             let (fd, events) = each.unwrap_or((-1, 0));

@@ -18,7 +18,7 @@ use corvid_net::socket::DSCP_DEFAULT;
 use corvid_net::stream::{Resolve, Stream};
 use corvid_net::target::{Active, Target};
 use corvid_net::tls::Credentials;
-use corvid_net::{clock, errno};
+use corvid_net::{clock, errno, interrupt};
 
 /// The number of bytes read at a time.
 const READ_BYTES: usize = 64 * 1024;
@@ -32,6 +32,10 @@ pub struct Connection {
     buffer: Box<[u8]>,
     /// The bytes of `buffer` that the assembler has not taken yet.
     unscanned: Range<usize>,
+    /// The number of bytes that may still be received; `None` without a limit.
+    bytes_left: Option<usize>,
+    /// More has arrived.
+    is_exhausted: bool,
 }
 
 impl Connection {
@@ -118,7 +122,18 @@ impl Connection {
             assembler: Assembler::default(),
             buffer: vec![0; READ_BYTES].into_boxed_slice(),
             unscanned: 0..0,
+            bytes_left: None,
+            is_exhausted: false,
         })
+    }
+
+    /// The same connection, which fails after it has received this number of bytes.
+    #[must_use]
+    pub fn limited_to(self, bytes: usize) -> Connection {
+        Connection {
+            bytes_left: Some(bytes),
+            ..self
+        }
     }
 
     /// The name in log lines: the target as given, or the peer that connected.
@@ -161,16 +176,28 @@ impl Connection {
     /// The next JSON text; `None` at the end of the stream.
     ///
     /// # Errors
-    /// The connection is broken; `InvalidData` if the stream is not JSON; `TimedOut` at the
-    /// deadline, after which the caller may wait again.
+    /// The connection is broken or cancelled; `InvalidData` if the stream is not JSON;
+    /// `FileTooLarge` at the limit; `TimedOut` at the deadline, after which the caller may wait
+    /// again.
     pub fn receive(&mut self, deadline_ms: Option<u64>) -> io::Result<Option<Vec<u8>>> {
         loop {
             if let Some(frame) = self.cut()? {
                 return Ok(Some(frame));
             }
+            // A long text arrives without a wait, which would notice the cancellation.
+            interrupt::check()?;
             match self.stream.read(&mut self.buffer) {
                 Ok(0) => return Ok(None),
-                Ok(received) => self.unscanned = 0..received,
+                Ok(received) => {
+                    self.unscanned = 0..received;
+                    if let Some(left) = &mut self.bytes_left {
+                        self.is_exhausted = received > *left;
+                        if self.is_exhausted {
+                            return Err(io::ErrorKind::FileTooLarge.into());
+                        }
+                        *left -= received;
+                    }
+                }
                 Err(error) if errno::is_again(&error) => {
                     wait(self.stream.as_raw_fd(), libc::POLLIN, deadline_ms)?;
                 }
@@ -178,6 +205,12 @@ impl Connection {
                 Err(error) => return Err(error),
             }
         }
+    }
+
+    /// Whether more bytes have arrived than the connection's limit.
+    #[must_use]
+    pub fn is_exhausted(&self) -> bool {
+        self.is_exhausted
     }
 
     /// Whether unread bytes are buffered.

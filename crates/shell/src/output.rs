@@ -21,7 +21,7 @@ use std::io::{self, IsTerminal, Write};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use corvid_json::shown::{self, Shown, ShownLines};
-use corvid_net::errno;
+use corvid_net::{errno, interrupt};
 
 use crate::program;
 
@@ -71,6 +71,20 @@ pub fn flush() -> io::Result<()> {
 #[must_use]
 pub fn is_terminal() -> bool {
     output().is_terminal()
+}
+
+/// The number of columns of the terminal that standard output is; `None`: it is none, or does not
+/// tell.
+#[must_use]
+pub fn columns() -> Option<usize> {
+    let size = rustix::termios::tcgetwinsize(io::stdout()).ok()?;
+    Some(usize::from(size.ws_col)).filter(|columns| *columns > 0)
+}
+
+/// Writes a control sequence to a terminal, unbuffered. Errors are ignored.
+pub fn control(sequence: &[u8]) {
+    let mut out = io::stdout().lock();
+    let _ = out.write_all(sequence).and_then(|()| out.flush());
 }
 
 /// Foreign text as part of a line of standard output. On a terminal its newlines are escaped too,
@@ -243,8 +257,10 @@ impl<S: Sink> Buffer<S> {
     }
 
     fn write(&mut self, bytes: &[u8]) {
+        // The rest of a cancelled command's output is discarded.
         if matches!(self.state, State::Open)
             && !bytes.is_empty()
+            && !interrupt::is_cancelled()
             && let Err(error) = self.sink.write_all(bytes)
         {
             self.state = match error.kind() {

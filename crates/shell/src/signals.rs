@@ -5,7 +5,8 @@
 //! raises the signal again. So the parent sees the true cause of death. Blocking waits in `net` do
 //! the same ([`corvid_net::interrupt`]). A signal that was ignored at start stays ignored. Call
 //! [`init`] once, after the last fork. Programs that reread files on SIGHUP do not die of it
-//! ([`hangup`]).
+//! ([`hangup`]). In an interactive program, SIGINT cancels the running command instead
+//! ([`cancel_by_interrupt`]).
 
 #![allow(unsafe_code)]
 
@@ -14,6 +15,7 @@ pub(crate) mod event;
 
 use std::io;
 use std::os::fd::RawFd;
+use std::sync::OnceLock;
 use std::sync::atomic::{AtomicI32, Ordering};
 
 use crate::hangup;
@@ -29,6 +31,7 @@ const FATAL: [libc::c_int; 4] = [libc::SIGTERM, libc::SIGINT, libc::SIGHUP, libc
 static RECEIVED: AtomicI32 = AtomicI32::new(0);
 /// Stays raised once a fatal signal has arrived.
 static EVENT: Event = Event::new();
+static BEFORE_DEATH: OnceLock<fn()> = OnceLock::new();
 
 extern "C" fn record(signal: libc::c_int) {
     RECEIVED.store(signal, Ordering::SeqCst);
@@ -59,6 +62,33 @@ pub fn init() -> io::Result<()> {
     Ok(())
 }
 
+/// From now on SIGINT cancels blocking waits instead of ending the process. Call it again after a
+/// library has installed a handler of its own.
+pub fn cancel_by_interrupt() {
+    disposition::handle(libc::SIGINT, cancel);
+}
+
+extern "C" fn cancel(_: libc::c_int) {
+    interrupt::cancel();
+    EVENT.raise();
+}
+
+/// Whether SIGINT has arrived since the last call. From now on waits work again.
+pub fn take_cancellation() -> bool {
+    let is_cancelled = interrupt::take_cancellation();
+    // The descriptor stays readable for a fatal signal. One that arrives right here is noticed when
+    // the next wait begins.
+    if is_cancelled && received().is_none() {
+        EVENT.take();
+    }
+    is_cancelled
+}
+
+/// Runs `hook` when a fatal signal ends the process, for example to restore the terminal.
+pub fn before_death(hook: fn()) {
+    BEFORE_DEATH.get_or_init(|| hook);
+}
+
 /// The descriptor that becomes readable when a fatal signal arrives; poll it, do not read it.
 /// `None` before [`init`].
 #[must_use]
@@ -82,6 +112,9 @@ pub fn run() {
             format_args!("terminating with signal {signal} ({name})"),
         );
         cleanup::run();
+        if let Some(hook) = BEFORE_DEATH.get() {
+            hook();
+        }
         die_of(signal);
     }
 }

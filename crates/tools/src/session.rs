@@ -108,6 +108,11 @@ impl Session {
         }
     }
 
+    /// From now on requests time out at this time (monotonic ms).
+    pub fn set_deadline(&mut self, deadline_ms: Option<u64>) {
+        self.deadline_ms = deadline_ms;
+    }
+
     /// The number of notifications that arrived while a call waited for its reply, since the last
     /// call of this function.
     pub fn take_dropped(&mut self) -> u64 {
@@ -124,6 +129,12 @@ impl Session {
     #[must_use]
     pub fn fd(&self) -> RawFd {
         self.connection.fd()
+    }
+
+    /// Whether the connection has received more than its limit.
+    #[must_use]
+    pub fn is_exhausted(&self) -> bool {
+        self.connection.is_exhausted()
     }
 
     /// Sends a request and waits for its result. Notifications that arrive in the meantime are
