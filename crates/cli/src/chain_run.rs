@@ -31,6 +31,20 @@ pub(crate) struct ChainRun<'a> {
     pub(crate) is_explained: bool,
     /// The options.
     pub(crate) settings: &'a Settings,
+    /// The part of a transaction that the chain is.
+    pub(crate) part: Part,
+}
+
+/// The part of a transaction that a chain is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Part {
+    /// The whole: it is committed, and everything is printed.
+    Whole,
+    /// The beginning of an open transaction: nothing is sent, and the output of the commands before
+    /// this one is not printed.
+    Open(usize),
+    /// All of an open transaction: it is committed, and only the UUIDs of new rows are printed.
+    Commit,
 }
 
 impl ChainRun<'_> {
@@ -64,8 +78,9 @@ impl ChainRun<'_> {
             commands::print_json(&Value::Array(params.collect()), self.settings);
             return Ok(());
         }
-        print(outcome, self.settings)
+        print(outcome, self.settings, self.part)
     }
+
     fn attempt(&self, server: &mut Server, schema: &Schema) -> Result<Attempt, Failure> {
         let random = RandomUuids::new();
         let mut uuids = random.map_err(|failure| Failure::no_match(failure.to_string()))?;
@@ -86,13 +101,19 @@ impl ChainRun<'_> {
                 return Ok(Attempt::Waits(context.contents.tables_read()));
             }
         }
-        let mut warnings = context.names.finish()?;
+        let mut warnings = match self.part {
+            // A later line may still define or refer to a name.
+            Part::Open(_) => Vec::new(),
+            Part::Whole | Part::Commit => context.names.finish()?,
+        };
         warnings.append(&mut context.warnings);
         let transaction = Transaction::of(&context.contents, &self.comment);
-        let is_sent =
-            !transaction.operations.is_empty() && !self.settings.dry_run && !self.is_explained;
+        let is_sent = !transaction.operations.is_empty()
+            && !self.settings.dry_run
+            && !self.is_explained
+            && !matches!(self.part, Part::Open(_));
         let results = match is_sent {
-            true => server.transact(transaction.operations.clone())?,
+            true => server.commit(transaction.operations.clone())?,
             false => Vec::new(),
         };
         Ok(Attempt::Done(Outcome {
@@ -129,7 +150,7 @@ impl Outcome {
     }
 }
 
-fn print(outcome: Outcome, settings: &Settings) -> Result<(), Failure> {
+fn print(outcome: Outcome, settings: &Settings, part: Part) -> Result<(), Failure> {
     let style = settings.style;
     let mut records = Printer::new(Style {
         format: settings.format.unwrap_or(Format::List),
@@ -143,7 +164,14 @@ fn print(outcome: Outcome, settings: &Settings) -> Result<(), Failure> {
         .map(|number| outcome.uuid(number))
         .collect();
     let mut objects = Vec::new();
-    for (text, created) in outcome.outputs.into_iter().zip(created) {
+    let outputs = outcome.outputs.into_iter().zip(created).enumerate();
+    let is_printed = |number, output: &Output| match part {
+        Part::Whole => true,
+        // The UUID of a new row is not known before the commit.
+        Part::Open(first) => number >= first && !matches!(output, Output::Created(_)),
+        Part::Commit => matches!(output, Output::Created(_)),
+    };
+    for (_, (text, created)) in outputs.filter(|(number, (text, _))| is_printed(*number, text)) {
         let text = match text {
             Output::Table(table) | Output::Listing(table) if settings.objects.is_some() => {
                 objects.extend(plain_json::objects(&table));

@@ -137,6 +137,7 @@ impl fmt::Debug for Command {
 }
 
 pub(crate) use check::{Columns, check};
+pub(crate) use describe::type_in_words;
 pub(crate) use raw::print_json;
 
 /// The command that precedes a chain to show its transaction.

@@ -26,6 +26,8 @@ pub(crate) enum Kind {
 pub(crate) struct Failure {
     /// The kind.
     pub kind: Kind,
+    /// A transaction was sent whose result is unknown.
+    pub is_in_doubt: bool,
     message: String,
     meant: Option<String>,
 }
@@ -36,6 +38,7 @@ impl Failure {
         Failure {
             kind,
             message: shown::line(message.as_ref()).into_owned(),
+            is_in_doubt: false,
             meant: None,
         }
     }
@@ -66,6 +69,22 @@ impl Failure {
         Failure { meant, ..self }
     }
 
+    /// Adds a remark to the message.
+    #[must_use]
+    pub(crate) fn and(self, remark: &str) -> Failure {
+        let message = format!("{}; {remark}", self.message);
+        Failure { message, ..self }
+    }
+
+    /// The failure of a transaction that may be committed.
+    #[must_use]
+    pub(crate) fn in_doubt(self) -> Failure {
+        Failure {
+            is_in_doubt: true,
+            ..self.and("the transaction may be committed: look before you repeat it")
+        }
+    }
+
     /// The exit status: 1 nothing matched, 2 usage, 3 refused, 4 no connection.
     #[must_use]
     pub(crate) fn status(&self) -> i32 {
@@ -79,13 +98,23 @@ impl Failure {
 
     /// Prints the message and the suggestion, and ends the process.
     pub(crate) fn end(&self) -> ! {
-        let program = program::prefix();
-        output::error_line(format_args!("{program}: {self}"));
+        self.print(&format!("{}: ", program::prefix()));
+        program::exit(self.status())
+    }
+
+    /// Prints the message and the suggestion on standard error, each behind a prefix.
+    pub(crate) fn print(&self, prefix: &str) {
+        output::error_line(format_args!("{prefix}{self}"));
         if let Some(meant) = &self.meant {
             let question = suggestion::question(meant);
-            output::error_line(format_args!("{program}: {question}"));
+            output::error_line(format_args!("{prefix}{question}"));
         }
-        program::exit(self.status())
+    }
+
+    /// Whether a suggestion is known.
+    #[must_use]
+    pub(crate) fn has_suggestion(&self) -> bool {
+        self.meant.is_some()
     }
 }
 

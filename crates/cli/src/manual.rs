@@ -31,7 +31,10 @@ pub fn manual() -> Manual {
         name: "corvid",
         section: 1,
         purpose: "read and change any OVSDB database",
-        usage: &["[SERVER] [OPTIONS] COMMAND [ARG...] [-- [OPTIONS] COMMAND [ARG...]]..."],
+        usage: &[
+            "[SERVER] [OPTIONS] COMMAND [ARG...] [-- [OPTIONS] COMMAND [ARG...]]...",
+            "[SERVER] [OPTIONS]",
+        ],
         groups: settings::GROUPS.to_vec(),
         options: settings::entries(),
         commands: vec![Chapter {
@@ -49,7 +52,21 @@ pub fn manual() -> Manual {
         description: DESCRIPTION,
         chapters: vec![
             shared::environment(),
-            Chapter::list("FILES", &[("{rundir}/db.sock", "the default SERVER")]),
+            Chapter::prose("SHELL", SHELL),
+            Chapter::list(
+                "FILES",
+                &[
+                    ("{rundir}/db.sock", "the default SERVER"),
+                    (
+                        "~/.config/corvid/servers.toml",
+                        "names of servers, with their addresses, databases and TLS files",
+                    ),
+                    (
+                        "~/.local/state/corvid/history",
+                        "the lines of earlier shells",
+                    ),
+                ],
+            ),
             Chapter::list(
                 "EXIT STATUS",
                 &[
@@ -84,7 +101,14 @@ const DESCRIPTION: &str = "\
 A command reads only the rows that it needs. If other clients change them before the commit, the commands run again on the new contents.
 
 SERVER may name several servers of a cluster, separated by commas. Without SERVER, the variables `OVN_NB_DB`, `OVN_SB_DB`, `OVN_IC_NB_DB` and \
-`OVN_IC_SB_DB` name the servers of the databases `OVN_Northbound`, `OVN_Southbound`, `OVN_IC_Northbound` and `OVN_IC_Southbound`.";
+`OVN_IC_SB_DB` name the servers of the databases `OVN_Northbound`, `OVN_Southbound`, `OVN_IC_Northbound` and `OVN_IC_Southbound`. SERVER may \
+also be a name of the file `servers.toml`, whose `default` is used if nothing else names a server.";
+
+const SHELL: &str = "\
+Without COMMAND, `{program}` reads commands, a chain on each line: from a terminal with history, completion and hints, else from standard \
+input. A line that ends in a backslash or within quotes is continued. Besides the commands above there are `begin`, `commit` and `abort`, which \
+collect the changes of several lines in one transaction, `use DATABASE`, `connect SERVER`, `help [COMMAND]` and `quit`. Ctrl-C cancels a running \
+command. Lines of standard input are all executed; the exit status is that of the last one that failed.";
 
 const EXAMPLES: &str = "\
 Print two columns of the bridges of this host, and change one of them:

@@ -1,16 +1,22 @@
 //! The server: its address, the database, and requests over the connection.
 
+use std::os::fd::RawFd;
+use std::sync::Arc;
+
 use bstr::BString;
 use corvid_data::{ColumnId, ColumnType, Datum, Schema, TableId, TableSchema, Uuid, wire};
 use corvid_json::{Object, Reader, Value};
 use corvid_net::dirs;
+use corvid_net::tls::Credentials;
 use corvid_rpc::remote::RemoteList;
-use corvid_tools::leader;
+use corvid_shell::blocking::Connection;
+use corvid_tools::leader::{self, DatabaseStatus};
 use corvid_tools::session::{Incoming, Session};
 
 use crate::contents::{Clause, Found, Source};
 use crate::failure::{Failure, Kind};
 use crate::settings::Settings;
+use crate::shell::prompt::Role;
 use crate::transaction::{datum_json, operation};
 
 /// The environment variables that name the servers of a database.
@@ -27,23 +33,29 @@ pub(crate) struct Server {
     database: String,
     /// Tables whose changes the server reports.
     watched: Vec<TableId>,
+    /// The server reports changes, which somebody must read.
+    is_reporting: bool,
+    /// A transaction was sent whose result has not arrived.
+    is_in_doubt: bool,
 }
 
 /// The address: of the command line, of the database's environment variable, or the default.
-fn address(settings: &Settings) -> String {
-    let variable = || {
-        let database = settings.database.as_deref()?;
-        let (_, variable) = VARIABLES.iter().find(|(name, _)| *name == database)?;
-        std::env::var(variable)
-            .ok()
-            .filter(|value| !value.is_empty())
-    };
+pub(crate) fn address(settings: &Settings) -> String {
     let default = || format!("unix:{}", dirs::run().join("db.sock").display());
     settings
         .server
         .clone()
-        .or_else(variable)
+        .or_else(|| variable(settings))
         .unwrap_or_else(default)
+}
+
+/// The servers that the environment variable of the database names.
+pub(crate) fn variable(settings: &Settings) -> Option<String> {
+    let database = settings.database.as_deref()?;
+    let (_, variable) = VARIABLES.iter().find(|(name, _)| *name == database)?;
+    std::env::var(variable)
+        .ok()
+        .filter(|value| !value.is_empty())
 }
 
 impl Server {
@@ -68,7 +80,123 @@ impl Server {
             session,
             database: String::new(),
             watched: Vec::new(),
+            is_reporting: false,
+            is_in_doubt: false,
         })
+    }
+
+    /// A second connection to a server for quick questions: it fails after this number of bytes, or
+    /// at this time (monotonic ms).
+    ///
+    /// # Errors
+    /// The server cannot be reached in this time.
+    pub(crate) fn connect_briefly(
+        remote: &str,
+        database: &str,
+        credentials: &Arc<Credentials>,
+        bytes_max: usize,
+        deadline_ms: u64,
+    ) -> Result<Server, Failure> {
+        let connection = Connection::open_with(remote, Some(deadline_ms), Some(credentials))?;
+        Ok(Server {
+            session: Session::over(connection.limited_to(bytes_max)).until(Some(deadline_ms)),
+            database: database.to_owned(),
+            watched: Vec::new(),
+            is_reporting: false,
+            is_in_doubt: false,
+        })
+    }
+
+    /// The address of the connected server.
+    #[must_use]
+    pub(crate) fn remote(&self) -> &str {
+        self.session.name()
+    }
+
+    /// The descriptor that becomes readable when the server sends something.
+    #[must_use]
+    pub(crate) fn fd(&self) -> RawFd {
+        self.session.fd()
+    }
+
+    /// Answers what the server has sent while no command runs: its probes.
+    ///
+    /// # Errors
+    /// The connection has ended.
+    pub(crate) fn answer_probes(&mut self) -> Result<(), Failure> {
+        loop {
+            match self.session.poll() {
+                Ok(None) => return Ok(()),
+                Ok(Some(_)) => {}
+                Err(failure) => return Err(Failure::connection(failure.to_string())),
+            }
+        }
+    }
+
+    /// Whether more has arrived than a brief connection may receive.
+    #[must_use]
+    pub(crate) fn is_exhausted(&self) -> bool {
+        self.session.is_exhausted()
+    }
+
+    /// Whether the server keeps reporting changes of rows, so that the connection should be closed
+    /// when nobody reads it.
+    #[must_use]
+    pub(crate) fn is_reporting(&self) -> bool {
+        self.is_reporting
+    }
+
+    /// Whether a transaction was sent whose result has not arrived: it may be committed.
+    #[must_use]
+    pub(crate) fn is_in_doubt(&self) -> bool {
+        self.is_in_doubt
+    }
+
+    /// As [`Server::databases`], by this time (monotonic ms).
+    ///
+    /// # Errors
+    /// As for [`Server::databases`], or the time has passed.
+    pub(crate) fn databases_by(&mut self, deadline_ms: u64) -> Result<Vec<String>, Failure> {
+        self.session.set_deadline(Some(deadline_ms));
+        let names = self.databases();
+        self.session.set_deadline(None);
+        names
+    }
+
+    /// The schema of a database, by this time (monotonic ms).
+    ///
+    /// # Errors
+    /// As for [`Server::schema`], or the time has passed.
+    pub(crate) fn schema_by(
+        &mut self,
+        database: &str,
+        deadline_ms: u64,
+    ) -> Result<Schema, Failure> {
+        self.session.set_deadline(Some(deadline_ms));
+        let schema = self.session.schema(database);
+        self.session.set_deadline(None);
+        schema.map_err(|failure| Failure::connection(failure.to_string()))
+    }
+
+    /// The role of the server for a database, if it tells one by this time (monotonic ms).
+    ///
+    /// # Errors
+    /// The connection broke, or the time has passed.
+    pub(crate) fn role(
+        &mut self,
+        database: &str,
+        deadline_ms: u64,
+    ) -> Result<Option<Role>, Failure> {
+        self.session.set_deadline(Some(deadline_ms));
+        let status = leader::database_status(&mut self.session, database);
+        self.session.set_deadline(None);
+        let status = status.map_err(|failure| Failure::connection(failure.to_string()))?;
+        let DatabaseStatus::Row(row) = status else {
+            return Ok(None);
+        };
+        let is = |column: &str| row.get(column).and_then(Value::as_bool).unwrap_or(false);
+        let model = row.get("model").and_then(Value::as_str);
+        Ok(Role::of(model, is("leader"), is("connected")))
     }
 
     /// Chooses the database: the wanted one, or the only one.
@@ -112,6 +240,19 @@ impl Server {
     /// The connection broke, or the server refused.
     pub(crate) fn transact(&mut self, operations: Vec<Value>) -> Result<Vec<Value>, Failure> {
         Server::check(self.execute(operations)?)
+    }
+
+    /// As [`Server::transact`], for a transaction with changes. If it fails without a result,
+    /// [`Server::is_in_doubt`] tells that it may be committed.
+    ///
+    /// # Errors
+    /// As for [`Server::transact`].
+    pub(crate) fn commit(&mut self, operations: Vec<Value>) -> Result<Vec<Value>, Failure> {
+        self.is_in_doubt = true;
+        let results = self.execute(operations);
+        let is_answered = !matches!(&results, Err(failure) if failure.kind == Kind::Connection);
+        self.is_in_doubt = !is_answered;
+        Server::check(results?)
     }
 
     /// Executes a transaction, and returns the results of its operations, errors among them.
@@ -165,6 +306,7 @@ impl Server {
         table: TableId,
         columns: &[ColumnId],
     ) -> Result<Value, Failure> {
+        self.is_reporting = true;
         let table = schema.table(table);
         let names = columns
             .iter()
@@ -219,6 +361,7 @@ impl Server {
             .filter(|table| !self.watched.contains(table))
             .collect();
         if !new.is_empty() {
+            self.is_reporting = true;
             let requests = new.iter().map(|id| {
                 let select = Value::Object(Object::from([(
                     BString::from("initial"),

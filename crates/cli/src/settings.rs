@@ -17,17 +17,23 @@ use corvid_tools::table::{CellStyle, Format, Style};
 use crate::commands::COMMANDS;
 use crate::failure::Failure;
 use crate::manual;
+use crate::server;
+use crate::servers_file::Servers;
 
 /// The values of the options.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct Settings {
-    /// The server that the command line names.
+    /// The address of the server that the command line or the file of servers names.
     pub server: Option<String>,
+    /// The server's name in the file of servers.
+    pub server_name: Option<String>,
     /// `--database`
     pub database: Option<String>,
     /// With several servers, use only one that leads its cluster.
     pub leader_only: bool,
-    /// Keys and certificates for `ssl:` and `pssl:`.
+    /// The TLS options of the command line.
+    pub tls: tls::Settings,
+    /// Keys and certificates for `ssl:` and `pssl:`, of the command line and the file of servers.
     pub credentials: Arc<Credentials>,
     /// The style of printed tables; [`Settings::format`] has the layout.
     pub style: Style,
@@ -176,7 +182,10 @@ impl Settings {
         let mut parser = Parser::new();
         let specs = specs();
         let mut words = parser.options(&specs, line)?;
-        if parser.settings.server.is_none() && words.first().is_some_and(|word| is_server(word)) {
+        if parser.settings.server.is_none()
+            && let Some(word) = words.first()
+            && is_server(word)?
+        {
             parser.settings.server = Some(words.remove(0));
             // Options may follow the server.
             let program = line.first().cloned().unwrap_or_default();
@@ -192,14 +201,92 @@ impl Settings {
             ..
         } = parser;
         settings.credentials = Credentials::new(&tls);
+        settings.tls = tls;
+        let settings = match &settings.server {
+            // An address needs no file.
+            Some(server) if server.contains(':') => settings,
+            Some(server) => settings.with_server(server, &Servers::load()?)?,
+            None if settings.has_variable() => settings,
+            None => {
+                let servers = Servers::load()?;
+                match &servers.default {
+                    Some(default) => settings.with_server(default, &servers)?,
+                    None => settings,
+                }
+            }
+        };
         Ok((settings, first_options))
     }
 }
 
+impl Settings {
+    /// The same settings for a server: an address, or a name of the file of servers.
+    ///
+    /// # Errors
+    /// There is no such name.
+    pub(crate) fn with_server(&self, word: &str, servers: &Servers) -> Result<Settings, Failure> {
+        let Some(named) = servers.get(word) else {
+            if !word.contains(':') {
+                let failure = Failure::usage(format!(
+                    "\"{word}\" is neither an address nor a name in servers.toml"
+                ));
+                return Err(failure.suggesting(word, servers.names()));
+            }
+            return Ok(Settings {
+                server: Some(word.to_owned()),
+                server_name: None,
+                credentials: Credentials::new(&self.tls),
+                ..self.clone()
+            });
+        };
+        let mut tls = self.tls.clone();
+        named.fill(&mut tls);
+        Ok(Settings {
+            server: Some(named.address.clone()),
+            server_name: Some(word.to_owned()),
+            database: self.database.clone().or_else(|| named.database.clone()),
+            leader_only: named.leader_only.unwrap_or(self.leader_only),
+            credentials: Credentials::new(&tls),
+            ..self.clone()
+        })
+    }
+
+    /// Whether an environment variable names the servers of the database.
+    fn has_variable(&self) -> bool {
+        server::variable(self).is_some()
+    }
+
+    /// The settings of a line of the shell, which may begin with options of the output and of the
+    /// first command; and the words of its commands.
+    ///
+    /// # Errors
+    /// An option is wrong.
+    pub(crate) fn of_line(&self, words: &[String]) -> Result<(Settings, Vec<String>), Failure> {
+        let mut specs = specs();
+        specs.retain(|spec| {
+            let entry = spec.entry();
+            [OUTPUT, OF_COMMANDS].contains(&entry.group) || entry.long == Some("dry-run")
+        });
+        let mut parser = Parser {
+            settings: self.clone(),
+            ..Parser::new()
+        };
+        let line: Vec<String> = std::iter::once(String::new())
+            .chain(words.iter().cloned())
+            .collect();
+        let mut words = parser.options(&specs, &line)?;
+        parser.first_options.append(&mut words);
+        Ok((parser.settings, parser.first_options))
+    }
+}
+
 /// Whether a word names a server, or a list of servers, rather than a command.
-fn is_server(word: &str) -> bool {
-    let is_command = COMMANDS.iter().any(|command| command.name == word);
-    !is_command && Scheme::split(word).is_some()
+fn is_server(word: &str) -> Result<bool, Failure> {
+    let is_command = COMMANDS.iter().any(|command| command.name == word) || word == "help";
+    if is_command || word.starts_with('-') {
+        return Ok(false);
+    }
+    Ok(Scheme::split(word).is_some() || Servers::load()?.get(word).is_some())
 }
 
 struct Parser {
@@ -215,6 +302,8 @@ impl Parser {
         Parser {
             settings: Settings {
                 server: None,
+                server_name: None,
+                tls: tls::Settings::default(),
                 database: None,
                 leader_only: true,
                 credentials: Arc::default(),

@@ -90,7 +90,7 @@ fn kind(table: &TableSchema) -> String {
 }
 
 /// A type: `optional string`, `set of references to Port`, `map of string to integer 0 to 4095`.
-fn type_in_words(column_type: &ColumnType) -> String {
+pub(crate) fn type_in_words(column_type: &ColumnType) -> String {
     let key = base_in_words(&column_type.key);
     let ColumnType { min, max, .. } = *column_type;
     if let Some(value) = &column_type.value {

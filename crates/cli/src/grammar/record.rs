@@ -179,6 +179,14 @@ pub(crate) fn get(
     Ok(found)
 }
 
+/// The columns whose values name the rows of a table.
+pub(crate) fn naming_columns(schema: &Schema, table: TableId) -> Vec<ColumnId> {
+    let own = rules(schema, table)
+        .into_iter()
+        .filter(|rule| rule.table == table && rule.key.is_none() && rule.reference.is_none());
+    own.map(|rule| rule.column).collect()
+}
+
 /// The rules for a table: the known ones, a column `name` unless there is only one row, and columns
 /// that are an index.
 fn rules(schema: &Schema, id: TableId) -> Vec<Rule> {
