@@ -17,6 +17,7 @@
 //! - [`numbered_rows`]: clusters whose rows have numbers.
 //! - [`namespaces`]: runs a test again in separate namespaces.
 //! - [`network`]: separate hosts for a cluster, with cables that can be cut.
+//! - [`pseudo_terminal`]: a program on a terminal, and what a person would see.
 //! - [`server`]: a server under test in its own temporary directory.
 //! - [`random`], [`ledger`], [`tails`], [`small_disk`], [`troubled_disk`], [`peer`]: for the tests
 //!   of storage. Numbers from a seed, writers that know what the database must contain, damaged
@@ -46,6 +47,7 @@ pub mod peer;
 pub mod placeholder;
 pub mod play;
 pub mod process;
+pub mod pseudo_terminal;
 pub mod random;
 pub mod script;
 pub mod server;

@@ -59,6 +59,7 @@ mod scripted;
 mod service_manager;
 mod sessions;
 mod settings;
+mod shell;
 mod shown_text;
 mod slips;
 mod slow_disk;
