@@ -1,5 +1,5 @@
-//! A parsed command line: a chain, or one command that stands alone. The program runs one, the shell
-//! one after another.
+//! A parsed command line: a chain, or one command that stands alone. The program runs one, and the
+//! shell one after another.
 
 use crate::chain_run::{ChainRun, Part};
 use crate::commands::{Action, EXPLAIN};

@@ -265,7 +265,8 @@ impl Settings {
         let mut specs = specs();
         specs.retain(|spec| {
             let entry = spec.entry();
-            [OUTPUT, OF_COMMANDS].contains(&entry.group) || entry.long == Some("dry-run")
+            [OUTPUT, OF_COMMANDS].contains(&entry.group)
+                || matches!(entry.long, Some("dry-run" | "no-wait"))
         });
         let mut parser = Parser {
             settings: self.clone(),

@@ -58,7 +58,7 @@ pub(crate) fn run(settings: &Settings) -> Result<(), Failure> {
     }
 }
 
-/// What follows a line.
+/// Whether lines follow.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Flow {
     /// The next line.
@@ -299,7 +299,8 @@ impl Shell {
             };
             run.run(server)
         })?;
-        if let Some(open) = self.open.as_mut().filter(|_| !line.is_explained) {
+        let is_tried = line.is_explained || settings.dry_run;
+        if let Some(open) = self.open.as_mut().filter(|_| !is_tried) {
             open.add(line.chain, &words);
         }
         Ok(())

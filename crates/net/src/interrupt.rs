@@ -40,8 +40,8 @@ pub(crate) fn run() {
     }
 }
 
-/// Makes every wait fail, until [`take_cancellation`]. Async-signal-safe. A wait in progress notices
-/// it if the caller also makes the installed descriptor readable.
+/// Makes every wait fail, until [`take_cancellation`]. Async-signal-safe. A wait in progress fails
+/// if the caller also makes the installed descriptor readable.
 pub fn cancel() {
     IS_CANCELLED.store(true, Ordering::SeqCst);
 }

@@ -1,4 +1,4 @@
-//! The candidates at the cursor: names that fit what is wanted there, from the schema and from rows.
+//! The candidates at the cursor: names that fit there, from the schema and from rows.
 
 use corvid_data::{
     AtomRef, AtomType, BaseType, ColumnId, ColumnSchema, ColumnType, Datum, Schema, TableId,
@@ -12,7 +12,7 @@ use super::words::quoted;
 use crate::commands::{COMMANDS, Command, EXPLAIN};
 use crate::grammar::names;
 
-/// What is known of the server without asking about rows.
+/// The names that are known without asking about rows.
 #[derive(Debug, Default)]
 pub(crate) struct Known {
     /// The schema of the database in use.
@@ -43,7 +43,7 @@ pub(crate) trait Rows {
 pub(crate) struct Candidate {
     /// The text in a list of candidates. Contains no control characters.
     pub shown: String,
-    /// What replaces the word at the cursor, with its quotes.
+    /// The text that replaces the word at the cursor, with its quotes.
     pub replacement: String,
 }
 
@@ -272,7 +272,7 @@ struct Parts<'a> {
     separator: Option<char>,
     /// Everything up to the last separator.
     before: &'a str,
-    /// What follows it.
+    /// The rest of the word.
     last: &'a str,
 }
 
@@ -345,8 +345,8 @@ fn atom(atom: AtomRef<'_>) -> String {
     shown
 }
 
-/// A hint for the rest of the line: the type of the column whose value begins, or the arguments that
-/// are missing.
+/// A hint for the rest of the line: the type of the column whose value begins, or the missing
+/// arguments.
 pub(crate) fn hint(cursor: &Cursor, known: &Known) -> Option<String> {
     if cursor.word.is_empty() {
         let (command, count) = cursor.command?;

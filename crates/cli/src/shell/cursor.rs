@@ -1,4 +1,4 @@
-//! What is to be completed at the cursor: a function of the text before it.
+//! The kind of names that complete the word at the cursor: a function of the text before it.
 //!
 //! The synopsis of a command, as the manual shows it, tells what each argument is.
 
@@ -41,7 +41,7 @@ pub(crate) enum Wanted {
     Nothing,
 }
 
-/// What may follow the name of a column.
+/// The text that may follow the name of a column.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Follows {
     /// Nothing.
@@ -59,7 +59,7 @@ pub(crate) struct Cursor {
     pub start: usize,
     /// The part of the word before the cursor, without quotes.
     pub word: String,
-    /// What fits.
+    /// The names that fit.
     pub wanted: Wanted,
     /// The command whose arguments the word is among, and the number of arguments before it.
     pub command: Option<(&'static Command, usize)>,

@@ -21,7 +21,7 @@ use super::lookup::Lookup;
 use super::{cursor, highlight, history, words};
 use crate::failure::{Failure, Kind};
 
-/// What the user typed.
+/// The outcome of reading a statement.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Input {
     /// A statement, of one or more lines.
@@ -113,7 +113,7 @@ fn failure(error: ReadlineError) -> Failure {
     Failure::new(Kind::NoMatch, format!("the terminal fails ({error})"))
 }
 
-/// What the assistant knows; the shell keeps it current.
+/// The knowledge of the assistant; the shell keeps it current.
 #[derive(Debug, Default)]
 pub(crate) struct Knowledge {
     /// Names.
@@ -162,7 +162,7 @@ impl Hinter for Assistant {
     }
 }
 
-/// A hint that is no text to insert.
+/// A hint that only informs: no key inserts it.
 struct Remark(String);
 
 impl Hint for Remark {

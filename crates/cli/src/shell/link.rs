@@ -1,7 +1,7 @@
 //! The shell's connection, which is made again when it is lost.
 //!
-//! While the user types, a thread answers the server's probes ([`while_idle`]); otherwise the server
-//! would close a connection that is idle for some seconds.
+//! While the user types, a thread answers the server's probes ([`while_idle`]). Without answers the
+//! server would close the idle connection.
 
 use std::os::fd::AsRawFd;
 use std::os::unix::net::UnixStream;

@@ -42,7 +42,7 @@ impl Role {
     }
 }
 
-/// What the prompt tells.
+/// The facts that the prompt shows.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Prompt {
     /// The server, as the user named it.

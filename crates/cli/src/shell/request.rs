@@ -1,4 +1,4 @@
-//! What a line asks the shell for: one of its own commands, or a chain.
+//! The requests to the shell: its own commands, and chains.
 
 use crate::commands::COMMANDS;
 use crate::failure::Failure;
@@ -53,7 +53,7 @@ pub(crate) const OWN: [OwnCommand; 7] = [
     },
 ];
 
-/// What a line asks for.
+/// The request of a line.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Request {
     /// Nothing: the line is empty or a comment.

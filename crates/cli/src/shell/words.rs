@@ -16,7 +16,7 @@ pub(crate) struct Word {
     pub end: usize,
 }
 
-/// What the end of the input is in the middle of.
+/// The state at the end of the input.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Ending {
     /// Nothing: the input ends after a word, or after a blank.
@@ -34,7 +34,7 @@ pub(crate) enum Ending {
 pub(crate) struct Split {
     /// The words.
     pub words: Vec<Word>,
-    /// What the end of the input is in the middle of.
+    /// The state at the end of the input.
     pub ending: Ending,
 }
 
