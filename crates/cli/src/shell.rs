@@ -22,6 +22,7 @@ mod words;
 
 use std::sync::{Mutex, PoisonError};
 
+use corvid_net::{clock, poll};
 use corvid_shell::{output, signals};
 
 use crate::chain_run::{ChainRun, Part};
@@ -215,7 +216,7 @@ impl Shell {
     /// Chooses the only database, if none was named.
     fn choose_database(&mut self) -> Result<(), Failure> {
         let wanted = self.settings.database.clone();
-        let (server, _) = self.connected()?;
+        let server = self.connected()?;
         if wanted.is_some() {
             return server.choose(wanted.as_deref());
         }
@@ -270,7 +271,7 @@ impl Shell {
         let line = Line::parse(&words).map_err(|failure| suggesting_own(failure, &words))?;
         let name = line.chain.first().map_or("", |first| first.command.name);
         if settings.database.is_none() && !WITHOUT_DATABASE.contains(&name) {
-            let (server, _) = self.connected()?;
+            let server = self.connected()?;
             let names = own_databases(server)?.join(", ");
             return Err(Failure::usage(match names.as_str() {
                 "" => "the server serves no database".to_owned(),
@@ -345,9 +346,11 @@ impl Shell {
         is_repeatable: bool,
         run: impl Fn(&mut Server, &Settings) -> Result<(), Failure>,
     ) -> Result<(), Failure> {
+        // When the connection first broke during this command (monotonic ms).
+        let mut broken_ms = None;
         loop {
             let settings = self.settings.clone();
-            let (server, is_new) = match self.connected() {
+            let server = match self.connected() {
                 Err(_) if signals::take_cancellation() => return Err(cancelled()),
                 other => other?,
             };
@@ -374,18 +377,28 @@ impl Shell {
                     return other;
                 }
             };
-            link.lose();
+            let now_ms = clock::mono_ms();
+            match broken_ms {
+                None => link.lose(),
+                // A server that starts or stops may accept connections and close them: that was
+                // reported.
+                Some(_) => link.close(),
+            }
             if is_in_doubt {
                 return Err(broken.in_doubt());
             }
-            if !is_repeatable || is_new {
+            if !is_repeatable || now_ms > *broken_ms.get_or_insert(now_ms) + link::RECONNECT_MS {
+                link.lose();
                 return Err(broken);
+            }
+            if poll::wait(None, Some(link::PAUSE)).is_err() && signals::take_cancellation() {
+                return Err(cancelled());
             }
         }
     }
 
     /// The connection; a new one if the last one broke.
-    fn connected(&mut self) -> Result<(&mut Server, bool), Failure> {
+    fn connected(&mut self) -> Result<&mut Server, Failure> {
         let link = self.link.get_mut().unwrap_or_else(PoisonError::into_inner);
         link.server(&self.settings)
     }

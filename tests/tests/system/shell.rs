@@ -1,6 +1,7 @@
 //! The shell of `corvid`, as a person uses it in a terminal, and as a script does.
 
 use std::io::Write as _;
+use std::os::unix::net::UnixListener;
 use std::path::Path;
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
@@ -9,7 +10,7 @@ use corvid_tests::binary;
 use corvid_tests::daemon::Daemon;
 use corvid_tests::pseudo_terminal::{CTRL_A, CTRL_C, CTRL_D, ENTER, TAB, Terminal, UP};
 use corvid_tests::server::{Implementation, Server, Setup};
-use serde_json::{Value, json};
+use serde_json::{Deserializer, Value, json};
 use tempfile::TempDir;
 
 /// The time limit for a condition on a machine that stalls.
@@ -222,6 +223,13 @@ fn ctrl_c_cancels_the_command_and_not_the_shell() {
         });
         shell.await_last(PROMPT);
     }
+    shell.press("watch Device\r");
+    shell.await_text("+ web-2");
+    shell.press(CTRL_C);
+    shell.await_screen("cancelled", |screen| {
+        screen.matches("\ncancelled\n").count() == 3
+    });
+    shell.await_last(PROMPT);
     // A line that is being typed is dropped.
     shell.press("count Dev");
     shell.await_last("count Dev");
@@ -245,9 +253,65 @@ fn a_server_that_comes_back_is_found_again() {
     shell.await_command();
     lab.server.restart().expect("a server");
     shell.press(CTRL_C);
+    shell.await_text("\ncancelled\n");
+    // The connection may be lost at this moment.
     shell.await_last("> ");
     shell.press("create Site name=berlin\r");
     shell.await_screen("the site", |_| lab.sites() == ["berlin"]);
+}
+
+/// Serves `Lab` to one client. Returns when the client has answered a probe, which is sent after the
+/// last question before the first prompt.
+fn probe(listener: &UnixListener) {
+    let (mut stream, _) = listener.accept().expect("a client");
+    let messages = Deserializer::from_reader(stream.try_clone().expect("a stream"));
+    let mut is_informed = false;
+    for message in messages.into_iter::<Value>() {
+        let message = message.expect("a message");
+        if message["id"] == "probe" {
+            assert_eq!(message["result"], json!(["are you there"]));
+            return;
+        }
+        let result = match message["method"].as_str() {
+            Some("list_dbs") => json!(["Lab"]),
+            Some("get_schema") => schema(),
+            _ => json!([{"rows": [{"model": "standalone", "connected": true, "leader": true}]}]),
+        };
+        let reply = json!({"id": message["id"], "result": result, "error": null});
+        stream
+            .write_all(reply.to_string().as_bytes())
+            .expect("a connection");
+        is_informed |= message["method"] == "get_schema";
+        if is_informed && message["method"] == "list_dbs" {
+            // The last question before the prompt. A client that still reads its answer would answer
+            // the probe too.
+            std::thread::sleep(Duration::from_millis(300));
+            let probe = json!({"id": "probe", "method": "echo", "params": ["are you there"]});
+            stream
+                .write_all(probe.to_string().as_bytes())
+                .expect("a connection");
+        }
+    }
+    panic!("the client has left");
+}
+
+#[test]
+fn probes_are_answered_while_nobody_types() {
+    let home = tempfile::tempdir().expect("a directory");
+    let socket = home.path().join("db.sock");
+    let listener = UnixListener::bind(&socket).expect("a socket");
+    let server = std::thread::spawn(move || probe(&listener));
+    let program = binary::bin("corvid").display().to_string();
+    let line = format!("{program} unix:{}", socket.display());
+    let place = home.path().display().to_string();
+    let mut shell = Terminal::start(&line, 80, &[("HOME", &place)]).expect("script of util-linux");
+    shell.await_last(PROMPT);
+    let end = Instant::now() + LIMIT;
+    while !server.is_finished() {
+        assert!(Instant::now() < end, "no answer");
+        std::thread::sleep(Duration::from_millis(10));
+    }
+    server.join().expect("an answer to the probe");
 }
 
 #[test]

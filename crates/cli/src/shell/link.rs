@@ -19,9 +19,9 @@ use crate::server::{self, Server};
 use crate::settings::Settings;
 
 /// A command waits this long for a server that has gone.
-const RECONNECT_MS: u64 = 10_000;
+pub(crate) const RECONNECT_MS: u64 = 10_000;
 /// Between two attempts to connect.
-const PAUSE: Duration = Duration::from_millis(250);
+pub(crate) const PAUSE: Duration = Duration::from_millis(250);
 /// Limit on the time of the questions before a prompt.
 const SOON_MS: u64 = 900;
 
@@ -89,11 +89,11 @@ impl Link {
         self.is_lost = true;
     }
 
-    /// The connection; a new one if there is none. Also returns whether it is new.
+    /// The connection; a new one if there is none.
     ///
     /// # Errors
     /// No server can be reached for some seconds, or the user has cancelled.
-    pub(crate) fn server(&mut self, settings: &Settings) -> Result<(&mut Server, bool), Failure> {
+    pub(crate) fn server(&mut self, settings: &Settings) -> Result<&mut Server, Failure> {
         // The server may have closed the connection since the last command.
         if let Some(server) = &mut self.server
             && server.answer_probes().is_err()
@@ -107,7 +107,7 @@ impl Link {
         };
         self.is_lost = false;
         self.generation += u64::from(is_new);
-        Ok((self.server.insert(server), is_new))
+        Ok(self.server.insert(server))
     }
 
     /// The server's role for a database, if it tells one soon.
