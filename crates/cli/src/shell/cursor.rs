@@ -205,7 +205,7 @@ mod tests {
             ("", Wanted::Command { is_first: true }),
             ("li", Wanted::Command { is_first: true }),
             ("--", Wanted::Option),
-            ("--if-exists ", Wanted::Command { is_first: true }),
+            ("--if-exists ", Wanted::Command { is_first: false }),
             ("list ", Wanted::Table),
             ("list T ", record()),
             ("list T a ", record()),
