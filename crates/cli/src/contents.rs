@@ -243,6 +243,20 @@ impl<'s> Contents<'s> {
         state.is_some_and(|state| state.origin != Origin::Read)
     }
 
+    /// Whether the database has the row, and the chain deletes it.
+    #[must_use]
+    pub(crate) fn will_delete(&self, table: TableId, uuid: Uuid) -> bool {
+        let state = self.rows.get(&(table, uuid));
+        state.is_some_and(|state| state.is_deleted && state.origin == Origin::Read)
+    }
+
+    /// Whether the chain gives the column a value, or creates the row.
+    #[must_use]
+    pub(crate) fn is_written(&self, table: TableId, uuid: Uuid, column: ColumnId) -> bool {
+        let state = self.rows.get(&(table, uuid));
+        state.is_some_and(|it| it.origin != Origin::Read || it.new.contains_key(&column))
+    }
+
     /// Writes a column.
     pub(crate) fn write(&mut self, table: TableId, uuid: Uuid, column: ColumnId, value: Datum) {
         let state = self.rows.entry((table, uuid)).or_default();

@@ -7,6 +7,7 @@ number N: each side has its own uuids. Nothing here runs a program.
 import json
 
 OPERATORS = ["=", "!=", "<", ">", "<=", ">=", "{=}", "{!=}", "{<}", "{>}", "{<=}", "{>=}", "{in}", "{not-in}"]
+FORMS = ["--format=table", "--format=csv", "--data=bare", "--data=json", "--bare", "--no-headings", "--oneline"]
 TEXTS = ["a", "br0", "x-1", "two words", "true", "5", "", "a,b", "k=v", "q\"q", "back\\slash", "[]", "ü", "192.0.2.1", "0a:00:00:00:00:01"]
 
 
@@ -21,6 +22,10 @@ class Generator:
         self.rows = rows
         # Maps that the line writes.
         self.written = set()
+        # Tables of which the line destroys rows: the reference aborts when a later command names one by its uuid.
+        self.destroyed = set()
+        # The line avoids what is known to fail.
+        self.is_careful = False
 
     def one_of(self, items):
         return self.random.choice(list(items))
@@ -34,7 +39,7 @@ class Generator:
         """A name, sometimes in another spelling or wrong."""
         if self.chance(80):
             return name
-        if self.chance(50):
+        if self.chance(50) or self.is_careful:
             return self.one_of([name.lower(), name.upper(), name.replace("_", "-")])
         if self.chance(70):
             return name[: self.random.randint(1, len(name))]
@@ -50,7 +55,7 @@ class Generator:
         """Whether the line writes the map already; if not, it does from now on.
 
         The reference sends single keys separately from whole maps, so that `c:k=v c={}` leaves the key; ours does what
-        the line says. So each line writes a map once.
+        the line says (COMPAT 1201). So each line writes a map once.
         """
         if not parts(self.tables[table]["columns"][column]["type"])["value"]:
             return False
@@ -67,8 +72,8 @@ class Generator:
 
     def record(self, table, names):
         """A record of the table: by uuid, by the beginning of one, by name, or one that does not exist."""
-        rows = self.rows.get(table, [])
-        if self.chance(10) or not rows and not names:
+        rows = self.existing(table)
+        if not self.is_careful and self.chance(10) or not rows and not names:
             return self.one_of(["nosuch", ".", "ffff", "00000000-0000-0000-0000-000000000000"])
         if names and self.chance(50):
             return self.one_of(names)
@@ -77,14 +82,18 @@ class Generator:
         number = self.one_of(rows)
         return f"<{number}>" if self.chance(60) else f"<{number}:{self.one_of([4, 8, 9, 14, 20])}>"
 
+    def existing(self, table):
+        """The numbers of rows that a command may name."""
+        return [] if table in self.destroyed else self.rows.get(table, [])
+
     # Values
 
     def atom(self, base):
         base = {"type": base} if isinstance(base, str) else base
         kind = base["type"]
-        if self.chance(4):
+        if not self.is_careful and self.chance(4):
             return self.one_of(["", "@nosuch", "[", "{}", "x=y", "\"open", "-", "99999999999999999999"])
-        if "enum" in base and self.chance(90):
+        if "enum" in base and (self.is_careful or self.chance(90)):
             enum = base["enum"]
             choices = enum[1] if isinstance(enum, list) else [enum]
             return self.text(str(self.one_of(choices)))
@@ -92,11 +101,11 @@ class Generator:
             low = max(base.get("minInteger", -10), -10)
             high = min(base.get("maxInteger", 100), 4095)
             value = self.random.randint(min(low, high), high)
-            return str(value if self.chance(95) else self.one_of([-5, 1 << 40, -(1 << 63)]))
+            return str(value if self.is_careful or self.chance(95) else self.one_of([-5, 1 << 40, -(1 << 63)]))
         if kind == "real":
-            return self.one_of(["0", "1.5", "-2.25", "1e10", "0.1", "x"])
+            return self.one_of(["0", "1.5", "-2.25", "1e10", "0.1", "x"][: 5 if self.is_careful else 6])
         if kind == "boolean":
-            return self.one_of(["true", "false", "yes", "off", "1", "maybe"][: 5 if self.chance(90) else 6])
+            return self.one_of(["true", "false", "yes", "off", "1", "maybe"][: 5 if self.is_careful or self.chance(90) else 6])
         if kind == "uuid":
             rows = self.rows.get(base.get("refTable", ""), [])
             return f"<{self.one_of(rows)}>" if rows else "00000000-0000-0000-0000-000000000001"
@@ -107,14 +116,14 @@ class Generator:
         plain = text.replace("_", "").replace("-", "").replace(".", "").isalnum() and text.isascii()
         if plain and not self.chance(15):
             return text
-        return json.dumps(text, ensure_ascii=self.chance(50)) if self.chance(95) else text
+        return json.dumps(text, ensure_ascii=self.chance(50)) if self.is_careful or self.chance(95) else text
 
     def value(self, type, key=False):
         """A value of a column, or of one key of a map."""
         if key:
             return self.atom(type["value"] or type["key"])
         high = 4 if type["max"] == "unlimited" else min(type["max"], 4)
-        count = self.random.randint(min(type["min"], high), high) if self.chance(95) else high + 1
+        count = self.random.randint(min(type["min"], high), high) if self.is_careful or self.chance(95) else high + 1
         if count == 0:
             return "{}" if type["value"] else "[]"
         elements = [self.element(type) for _ in range(count)]
@@ -130,9 +139,10 @@ class Generator:
     def assignment(self, table, column=None, operators=("=",)):
         column = column or self.column(table, lambda type: not is_reference(type) or self.chance(40))
         type = parts(self.tables[table]["columns"][column]["type"])
-        operator = self.one_of(operators)
+        # The order of uuids is another one on each side.
+        operator = self.one_of([it for it in operators if not is_reference(type) or it not in ("<", ">", "<=", ">=")])
         spelled = self.spelled(column)
-        if (type["value"] and self.chance(60)) or self.chance(2):
+        if (type["value"] and self.chance(60)) or not self.is_careful and self.chance(2):
             return f"{spelled}:{self.atom(type['key'])}{operator}{self.value(type, key=True)}"
         return f"{spelled}{operator}{self.value(type)}"
 
@@ -140,7 +150,8 @@ class Generator:
 
     def command(self, names_of):
         """One command. `names_of(table)` returns names of records."""
-        table = self.one_of(list(self.tables) + [table for table in self.rows if self.rows[table]] * 2)
+        known = [table for table in self.rows if self.existing(table)]
+        table = self.one_of(known if self.is_careful and known else list(self.tables) + known * 2)
         kind = self.one_of("list find find get get set set set add add remove remove clear create destroy wait-until".split())
         return getattr(self, kind.replace("-", "_"))(table, names_of(table))
 
@@ -168,7 +179,8 @@ class Generator:
         for _ in range(self.random.randint(0, 3)):
             column = self.column(table)
             type = parts(self.tables[table]["columns"][column]["type"])
-            key = f":{self.atom(type['key'])}" if type["value"] and self.chance(60) or self.chance(3) else ""
+            keyed = type["value"] and self.chance(10 if self.is_careful else 60) or not self.is_careful and self.chance(3)
+            key = f":{self.atom(type['key'])}" if keyed else ""
             arguments.append(self.spelled(column) + key)
         if self.chance(15):
             arguments.append("_uuid")
@@ -204,7 +216,7 @@ class Generator:
 
     def create(self, table, names):
         if self.tables[table].get("maxRows") == 1:
-            # The reference's tools wait until the table is empty.
+            # The reference's tools wait until the table is empty (COMPAT 1202).
             return self.list(table, names)
         return ["create", self.spelled(table)] + self.contents(table)
 
@@ -219,17 +231,21 @@ class Generator:
         if self.tables[table].get("maxRows") == 1:
             # The reference's tools create the row again, with any command.
             return self.list(table, names)
+        # Names of this table that the destroyed rows have stand for none afterwards.
+        record = self.record(table, names)
+        self.destroyed.add(table)
         if self.chance(6):
             return ["--all", "destroy", table] + (["."] if self.chance(20) else [])
-        return self.exists_option() + ["destroy", self.spelled(table), self.record(table, names)]
+        return self.exists_option() + ["destroy", self.spelled(table), record]
 
     def wait_until(self, table, names):
         """Mostly one that need not wait: a line that waits in vain ends by the time limit."""
-        rows = self.rows.get(table, [])
+        rows = self.existing(table)
         record = f"<{self.one_of(rows)}>" if rows else self.one_of(names or ["nosuch"])
-        if self.chance(97) and not rows and not names:
+        is_vain = not rows and not names or table in self.destroyed
+        if is_vain and (self.is_careful or self.chance(97)):
             return self.list(table, names)
-        conditions = [self.assignment(table, operators=["!=", "{not-in}"])] if self.chance(15) else []
+        conditions = [self.assignment(table, operators=["!=", "{not-in}"])] if self.chance(8) else []
         return ["wait-until", self.spelled(table), record] + conditions
 
     def owned(self, names_of):
@@ -260,7 +276,14 @@ class Generator:
         return commands[0] + ["--"] + commands[1]
 
     def line(self, names_of):
+        """A whole line, a few with an option about the form of the output."""
+        form = [self.one_of(FORMS)] if self.chance(10) else []
+        return form + self.commands(names_of)
+
+    def commands(self, names_of):
         self.written.clear()
+        self.destroyed.clear()
+        self.is_careful = self.chance(70)
         if self.chance(35):
             return ["--"] + self.owned(names_of)
         words = ["--"] + self.command(names_of)
@@ -280,7 +303,7 @@ def read_too(table, record, column, type):
     """Commands after an `add` to a map.
 
     The reference's `add` keeps the value of a key that exists, as its manual says, only if the same line reads the
-    column; otherwise it replaces the value. Ours always keeps it.
+    column; otherwise it replaces the value. Ours always keeps it (COMPAT 1204).
     """
     return ["--", "--if-exists", "get", table, record, column] if type["value"] else []
 

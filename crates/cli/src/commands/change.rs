@@ -121,6 +121,17 @@ fn change_elements(
         step(context, &mut datum, text, &many)?;
     }
     check_count(invocation.command.name, schema, column, &datum)?;
+    // A value that this chain sets is replaced as a whole, and may be added to.
+    if column_type.is_scalar()
+        && invocation.command.name == "add"
+        && !context.contents.is_written(table, row, column)
+    {
+        return Err(Failure::usage(format!(
+            "\"add\" operation cannot be applied to column {} of table {}, which has exactly one value",
+            schema.column(column).name,
+            schema.name
+        )));
+    }
     context.contents.write(table, row, column, datum);
     Ok(NOTHING)
 }

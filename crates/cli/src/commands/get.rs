@@ -17,14 +17,6 @@ pub(super) fn get(context: &mut Context<'_>, invocation: &Invocation) -> Result<
     }
     let (table, schema) = context.table(invocation)?;
     let word = &invocation.args[1];
-    // The names are checked even if the record does not exist.
-    let arguments = invocation.args[2..]
-        .iter()
-        .map(|text| match text.eq_ignore_ascii_case("_uuid") {
-            true => Ok(None),
-            false => argument::without_value(schema, text).map(Some),
-        })
-        .collect::<Result<Vec<_>, _>>()?;
     let Some(row) = record::get(&mut context.contents, table, word, is_optional)? else {
         return Ok(Output::Text(String::new()));
     };
@@ -32,7 +24,11 @@ pub(super) fn get(context: &mut Context<'_>, invocation: &Invocation) -> Result<
         context.names.define_existing(id, row)?;
     }
     let mut out = String::new();
-    for argument in arguments {
+    for text in &invocation.args[2..] {
+        let argument = match text.eq_ignore_ascii_case("_uuid") {
+            true => None,
+            false => Some(argument::without_value(schema, text)?),
+        };
         let column = argument.as_ref().map_or(ColumnId::UUID, |it| it.column);
         let datum = context.contents.rely_on(table, row, column)?;
         let column = schema.column(column);
