@@ -7,6 +7,7 @@
 use corvid_data::{Schema, Uuid};
 use corvid_json::Value;
 use corvid_shell::output;
+use corvid_shell::terminal::Painted;
 use corvid_shell::vlog::{self, Module};
 use corvid_tools::table::{Format, Printer, Style};
 use corvid_tools::uuids::RandomUuids;
@@ -16,6 +17,7 @@ use crate::contents::Contents;
 use crate::failure::{Failure, Kind};
 use crate::grammar::chain::Invocation;
 use crate::grammar::row_names::RowNames;
+use crate::page::{self, Layout, Shape};
 use crate::plain_json;
 use crate::server::Server;
 use crate::settings::{Objects, Settings};
@@ -142,6 +144,17 @@ struct Outcome {
 }
 
 impl Outcome {
+    /// Whether commands were to print records, and none of them has one.
+    fn has_no_match(&self) -> bool {
+        let mut tables = self.outputs.iter().filter_map(|output| match output {
+            Output::Table(table) => Some(table.rows.is_empty()),
+            _ => None,
+        });
+        tables
+            .next()
+            .is_some_and(|is_empty| is_empty && tables.all(|is_empty| is_empty))
+    }
+
     /// The UUID that the server gave to the row of a command.
     fn uuid(&self, command: usize) -> Option<Uuid> {
         let result = self.results.get(*self.transaction.inserts.get(&command)?)?;
@@ -151,56 +164,130 @@ impl Outcome {
 }
 
 fn print(outcome: Outcome, settings: &Settings, part: Part) -> Result<(), Failure> {
-    let style = settings.style;
-    let mut records = Printer::new(Style {
-        format: settings.format.unwrap_or(Format::List),
-        ..style
-    });
-    let mut listings = Printer::new(Style {
-        format: settings.format.unwrap_or(Format::Table),
-        ..style
-    });
     let created: Vec<Option<Uuid>> = (0..outcome.outputs.len())
         .map(|number| outcome.uuid(number))
         .collect();
-    let mut objects = Vec::new();
-    let outputs = outcome.outputs.into_iter().zip(created).enumerate();
-    let is_printed = |number, output: &Output| match part {
+    let is_empty = outcome.has_no_match();
+    let is_printed = |(number, output): &(usize, Output)| match part {
         Part::Whole => true,
         // The UUID of a new row is not known before the commit.
-        Part::Open(first) => number >= first && !matches!(output, Output::Created(_)),
+        Part::Open(first) => *number >= first && !matches!(output, Output::Created(_)),
         Part::Commit => matches!(output, Output::Created(_)),
     };
-    for (_, (text, created)) in outputs.filter(|(number, (text, _))| is_printed(*number, text)) {
-        let text = match text {
-            Output::Table(table) | Output::Listing(table) if settings.objects.is_some() => {
-                objects.extend(plain_json::objects(&table));
-                continue;
-            }
-            Output::Table(table) => {
-                records.print(&table, &mut output::Output)?;
-                continue;
-            }
-            Output::Listing(table) => {
-                listings.print(&table, &mut output::Output)?;
-                continue;
-            }
-            Output::Text(text) => text,
-            Output::Created(uuid) => {
-                let uuid = created.unwrap_or(uuid).to_text();
-                format!("{}\n", String::from_utf8_lossy(&uuid))
-            }
+    let outputs = outcome.outputs.into_iter().enumerate().filter(is_printed);
+    let outputs = outputs.map(|(number, text)| match text {
+        Output::Created(uuid) => {
+            let uuid = created[number].unwrap_or(uuid).to_text();
+            Output::Text(format!("{}\n", String::from_utf8_lossy(&uuid)))
+        }
+        other => other,
+    });
+    if settings.quiet {
+        return match is_empty {
+            true => Err(Failure::silent()),
+            false => Ok(()),
         };
-        match settings.oneline {
-            true => output::line(one_line(&text)),
-            false => output::print(text),
+    }
+    if let Some(objects) = settings.objects {
+        return print_objects(outputs, objects, settings);
+    }
+    let is_for_person = matches!(settings.format, None | Some(Format::List | Format::Table));
+    if let Some(size) = output::terminal_size()
+        && is_for_person
+        && !settings.oneline
+    {
+        return print_page(outputs, size.columns, settings);
+    }
+    print_exactly(outputs, settings)
+}
+
+/// Prints as the reference's tools do.
+fn print_exactly(
+    outputs: impl Iterator<Item = Output>,
+    settings: &Settings,
+) -> Result<(), Failure> {
+    let printer = |default| {
+        Printer::new(Style {
+            format: settings.format.unwrap_or(default),
+            ..settings.style
+        })
+    };
+    let (mut records, mut listings) = (printer(Format::List), printer(Format::Table));
+    for output in outputs {
+        match output {
+            Output::Table(table) => records.print(&table, &mut output::Output)?,
+            Output::Listing(table) => listings.print(&table, &mut output::Output)?,
+            Output::Text(text) if settings.oneline => output::line(one_line(&text)),
+            Output::Text(text) => output::print(text),
+            Output::Created(_) => {}
         }
     }
-    match settings.objects {
-        Some(Objects::Array) => commands::print_json(&Value::Array(objects), settings),
-        Some(Objects::Lines) => objects.iter().for_each(output::line),
-        None => {}
+    Ok(())
+}
+
+/// Prints for a person at a terminal.
+fn print_page(
+    outputs: impl Iterator<Item = Output>,
+    columns: usize,
+    settings: &Settings,
+) -> Result<(), Failure> {
+    let mut page = Painted::for_output();
+    let mut is_first = true;
+    for output in outputs {
+        let (table, default) = match output {
+            Output::Table(table) => (table, Layout::Fitting),
+            Output::Listing(table) => (table, Layout::Table),
+            Output::Text(text) => {
+                page.lines(&text);
+                continue;
+            }
+            Output::Created(_) => continue,
+        };
+        if !std::mem::replace(&mut is_first, false) {
+            page.end_line();
+        }
+        let shape = Shape {
+            layout: match settings.format {
+                Some(Format::Table) => Layout::Table,
+                Some(_) => Layout::Records,
+                None => default,
+            },
+            cells: settings.style.cells,
+            has_headings: settings.style.headings,
+            columns,
+        };
+        page::add_table(&mut page, &table, shape);
     }
+    match settings.no_pager {
+        true => output::show(&page)?,
+        false => output::show_page(&page)?,
+    }
+    Ok(())
+}
+
+/// Prints records as plain JSON, after the texts of other commands.
+fn print_objects(
+    outputs: impl Iterator<Item = Output>,
+    objects: Objects,
+    settings: &Settings,
+) -> Result<(), Failure> {
+    let mut tables = Vec::new();
+    for output in outputs {
+        match output {
+            Output::Table(table) | Output::Listing(table) => tables.push(table),
+            Output::Text(text) if settings.oneline => output::line(one_line(&text)),
+            Output::Text(text) => output::print(text),
+            Output::Created(_) => {}
+        }
+    }
+    match objects {
+        Objects::Array => output::line(plain_json::array(&tables, settings.style.pretty)),
+        Objects::Lines => tables
+            .iter()
+            .flat_map(plain_json::objects)
+            .for_each(output::line),
+    }
+    output::flush()?;
     Ok(())
 }
 

@@ -4,6 +4,7 @@
 //! transaction, and prints what the commands of a chain returned once it is committed.
 
 mod change;
+mod change_line;
 mod check;
 mod count;
 mod create;
@@ -155,9 +156,10 @@ pub(crate) static COMMANDS: &[Command] = &[
         options: &["--if-exists", "--columns=", "--where="],
         columns: Columns::None,
         action: Action::InChain(list::list),
-        synopsis: "[--if-exists] [--columns=COLUMN[,COLUMN]...] [--where=EXPRESSION] list TABLE [RECORD]...",
+        synopsis: "[--if-exists] [--columns=COLUMN[,COLUMN]...] list TABLE [RECORD]... | list TABLE [COLUMN]... --where=EXPRESSION",
         meaning: "print records of TABLE, or all of them",
-        detail: "Rows are sorted by their contents. With `--if-exists`, records that do not exist are skipped.",
+        detail: "Rows are sorted by their contents. With `--if-exists`, records that do not exist are skipped. With `--where`, the words after TABLE \
+are columns. Of `list`, `find`, `count` and `watch`, `--where` and `--columns` may also follow the command's name.",
     },
     Command {
         name: "find",
@@ -311,14 +313,17 @@ refer to is printed in full once.",
     Command {
         name: "watch",
         args_min: 1,
-        args_max: 1,
+        args_max: ANY,
         options: &["--columns=", "--where="],
         columns: Columns::None,
         action: Action::Alone(watch::watch),
-        synopsis: "[--columns=COLUMN[,COLUMN]...] [--where=EXPRESSION] watch TABLE",
+        synopsis: "[--where=EXPRESSION] watch TABLE [COLUMN]...",
         meaning: "print the records of TABLE, then every change, until interrupted",
         detail: "A line that begins with `+` is a record that exists or appears, with its values other than defaults; `~` is a change, with \
-old and new values; `-` is a record that disappears. With `--where`, a record appears when EXPRESSION begins to hold.",
+old and new values, or the elements of a set or map that are new (`+`), gone (`-`) or replaced (`->`); `-` is a record that disappears. With \
+`--where`, a record appears when EXPRESSION begins to hold. With `--json` or `--jsonl`, each line is a JSON object: `event` is `present`, \
+`insert`, `modify` or `delete`, `row` has the columns, and `old` the old values of changed ones. After a lost connection the command connects \
+again, says so, and prints what has changed meanwhile.",
     },
     Command {
         name: "dbs",

@@ -58,6 +58,11 @@ impl Failure {
         Failure::new(Kind::Connection, message)
     }
 
+    /// No record, where the exit status alone tells so.
+    pub(crate) fn silent() -> Failure {
+        Failure::no_match("")
+    }
+
     /// Adds a suggestion: the known name nearest to `name`, if one is near enough.
     #[must_use]
     pub(crate) fn suggesting<'a>(
@@ -98,7 +103,9 @@ impl Failure {
 
     /// Prints the message and the suggestion, and ends the process.
     pub(crate) fn end(&self) -> ! {
-        self.print(&format!("{}: ", program::prefix()));
+        if !self.message.is_empty() {
+            self.print(&format!("{}: ", program::prefix()));
+        }
         program::exit(self.status())
     }
 

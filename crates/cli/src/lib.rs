@@ -16,6 +16,7 @@ mod grammar;
 mod line;
 #[cfg(test)]
 mod memory;
+mod page;
 mod plain_json;
 mod server;
 mod servers_file;

@@ -129,6 +129,8 @@ struct Outcome {
     operations: String,
     /// The selects, as `TABLE by COLUMN,...`.
     asked: Vec<String>,
+    /// A condition does not hold yet.
+    waits: bool,
 }
 
 /// Runs a chain, whose words are separated by blanks; `_` in a word stands for a blank.
@@ -138,7 +140,7 @@ fn run(line: &str) -> Result<Outcome, String> {
     let schema = Schema::from_json(&json).unwrap();
     let mut memory = Memory::new();
     let mut uuids = Numbered(100);
-    let (printed, transaction) =
+    let (printed, transaction, waits) =
         attempt(&schema, &mut memory, &mut uuids, &words).map_err(|failure| failure.to_string())?;
     let changes = transaction.operations.len().saturating_sub(1);
     let operations = transaction
@@ -150,6 +152,7 @@ fn run(line: &str) -> Result<Outcome, String> {
         printed,
         operations: operations.collect::<Vec<_>>().join("\n"),
         asked: memory.asked,
+        waits,
     })
 }
 
@@ -158,7 +161,7 @@ fn attempt(
     memory: &mut Memory,
     uuids: &mut Numbered,
     words: &[String],
-) -> Result<(String, Transaction), Failure> {
+) -> Result<(String, Transaction, bool), Failure> {
     let chain = chain::parse(words)?;
     let mut context = Context {
         contents: Contents::new(schema, memory),
@@ -191,7 +194,8 @@ fn attempt(
         }
     }
     context.names.finish()?;
-    Ok((printed, Transaction::of(&context.contents, "test")))
+    let transaction = Transaction::of(&context.contents, "test");
+    Ok((printed, transaction, context.must_wait))
 }
 
 mod tests {
@@ -267,6 +271,70 @@ mod tests {
     }
 
     #[test]
+    fn a_wait_sees_the_row_that_its_chain_destroys() {
+        let waits = |line: &str| run(line).unwrap().waits;
+        let row = uuid(1).to_text();
+        let row = String::from_utf8_lossy(&row);
+        assert!(!waits(&format!(
+            "destroy Device web-1 -- wait-until Device {row}"
+        )));
+        assert!(!waits(&format!(
+            "destroy Device web-1 -- wait-until Device {row} name=web-1"
+        )));
+        assert!(waits(&format!(
+            "destroy Device web-1 -- wait-until Device {row} name=web-2"
+        )));
+        // Another row may get the name.
+        assert!(waits("destroy Device web-1 -- wait-until Device web-1"));
+    }
+
+    #[test]
+    fn a_column_with_exactly_one_value_has_none_added() {
+        let error = run("add Device web-1 name web-1").unwrap_err();
+        assert!(error.contains("exactly one value"), "{error}");
+        assert_eq!(
+            printed("set Device web-1 name=w -- add Device w name w -- get Device w name"),
+            "w\n"
+        );
+        // Removing what is not there changes nothing.
+        assert_eq!(run("remove Device web-1 name x").unwrap().operations, "");
+        assert!(
+            run("remove Device web-1 name web-1")
+                .unwrap_err()
+                .contains("minimum")
+        );
+    }
+
+    #[test]
+    fn arguments_of_get_are_read_one_after_the_other() {
+        let error = run("get Device web-1 labels:no name:\"open").unwrap_err();
+        assert!(error.starts_with("no key \"no\""), "{error}");
+        let error = run("get Device nosuch name:\"open").unwrap_err();
+        assert_eq!(error, "no row \"nosuch\" in table Device");
+    }
+
+    #[test]
+    fn changes_of_a_map_follow_one_another() {
+        let after = |changes: &str| printed(&format!("{changes} -- get Device web-1 labels"));
+        assert_eq!(after("set Device web-1 labels:a=b labels={}"), "{}\n");
+        assert_eq!(after("set Device web-1 labels={} labels:a=b"), "{a=b}\n");
+        assert_eq!(
+            after("remove Device web-1 labels rack -- set Device web-1 labels:rack=c"),
+            "{rack=c}\n"
+        );
+    }
+
+    #[test]
+    fn add_keeps_the_value_of_a_key() {
+        assert_eq!(
+            printed("add Device web-1 labels rack=c12 row=5 -- get Device web-1 labels"),
+            "{rack=b11, row=\"5\"}\n"
+        );
+        let error = run("destroy Device web-1 -- get Device 00000000-0000-0000-0000-000000000001");
+        assert!(error.unwrap_err().starts_with("no row"));
+    }
+
+    #[test]
     fn only_rows_with_the_name_are_fetched() {
         assert_eq!(
             run("get Device web-1 ports").unwrap().asked,
@@ -282,6 +350,17 @@ mod tests {
                 .asked,
             ["Device by name"]
         );
+    }
+
+    #[test]
+    fn words_of_list_are_columns_with_an_expression() {
+        assert_eq!(
+            printed("list Device up name --where name_~_web"),
+            "[]|web-1\ntrue|web-2\n"
+        );
+        let error = run("list Device colour --where up").unwrap_err();
+        assert!(error.contains("\"colour\""), "{error}");
+        assert!(run("--columns=up list Device name --where up").is_err());
     }
 
     #[test]

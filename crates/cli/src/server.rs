@@ -10,6 +10,7 @@ use corvid_net::dirs;
 use corvid_net::tls::Credentials;
 use corvid_rpc::remote::RemoteList;
 use corvid_shell::blocking::Connection;
+use corvid_shell::output;
 use corvid_tools::leader::{self, DatabaseStatus};
 use corvid_tools::session::{Incoming, Session};
 
@@ -26,6 +27,15 @@ const VARIABLES: [(&str, &str); 4] = [
     ("OVN_IC_Northbound", "OVN_IC_NB_DB"),
     ("OVN_IC_Southbound", "OVN_IC_SB_DB"),
 ];
+
+/// Rows that the server reports: tables by name, with rows by UUID.
+#[derive(Debug)]
+pub(crate) enum Update {
+    /// As of `update`: whole new rows.
+    Rows(Value),
+    /// As of `update2`: what has changed in rows.
+    Changes(Value),
+}
 
 /// A connection, for one database.
 pub(crate) struct Server {
@@ -295,8 +305,8 @@ impl Server {
         }
     }
 
-    /// Asks the server to report the rows of a table and their changes. Returns the present rows in
-    /// the form of an update.
+    /// Asks the server to report the rows of a table that satisfy all clauses, and their changes.
+    /// A server without conditional monitoring reports all rows. Returns the present rows.
     ///
     /// # Errors
     /// The connection broke, or the server refused.
@@ -305,40 +315,60 @@ impl Server {
         schema: &Schema,
         table: TableId,
         columns: &[ColumnId],
-    ) -> Result<Value, Failure> {
+        clauses: &[Clause],
+    ) -> Result<Update, Failure> {
         self.is_reporting = true;
         let table = schema.table(table);
         let names = columns
             .iter()
             .map(|id| Value::string(&*table.column(*id).name));
-        let request = Value::Object(Object::from([(
-            BString::from("columns"),
-            Value::Array(names.collect()),
-        )]));
-        let requests = Object::from([(BString::from(table.name.as_bytes()), request)]);
-        let params = vec![
-            Value::string(&self.database),
-            Value::Null,
-            Value::Object(requests),
-        ];
-        let reply = self.session.call("monitor", &Value::Array(params));
-        reply.map_err(|failure| Failure::connection(failure.to_string()))
+        let mut request = Object::from([(BString::from("columns"), Value::Array(names.collect()))]);
+        let params = |request: Object| {
+            let requests =
+                Object::from([(BString::from(table.name.as_bytes()), Value::Object(request))]);
+            Value::Array(vec![
+                Value::string(&self.database),
+                Value::Null,
+                Value::Object(requests),
+            ])
+        };
+        let plain = params(request.clone());
+        if !clauses.is_empty() {
+            request.insert(BString::from("where"), clauses_json(table, clauses));
+        }
+        let conditional = params(request);
+        let broken =
+            |failure: corvid_tools::failure::Failure| Failure::connection(failure.to_string());
+        let reply = self
+            .session
+            .transact("monitor_cond", &conditional)
+            .map_err(broken)?;
+        if let Ok(rows) = reply {
+            return Ok(Update::Changes(rows));
+        }
+        let rows = self.session.call("monitor", &plain).map_err(broken)?;
+        Ok(Update::Rows(rows))
     }
 
-    /// Waits for the next update of [`Server::monitor`].
+    /// Waits for the next update of [`Server::monitor`]. `None`: nobody reads standard output any
+    /// more.
     ///
     /// # Errors
     /// The connection broke.
-    pub(crate) fn next_update(&mut self) -> Result<Value, Failure> {
+    pub(crate) fn next_update(&mut self) -> Result<Option<Update>, Failure> {
         loop {
-            let incoming = self.session.receive();
+            let incoming = self.session.poll();
             match incoming.map_err(|failure| Failure::connection(failure.to_string()))? {
-                Incoming::Notification(method, mut params)
-                    if method == "update" && params.len() == 2 =>
-                {
-                    return Ok(params.remove(1));
+                Some(Incoming::Notification(method, mut params)) if params.len() == 2 => {
+                    match method.as_str() {
+                        "update" => return Ok(Some(Update::Rows(params.remove(1)))),
+                        "update2" => return Ok(Some(Update::Changes(params.remove(1)))),
+                        _ => {}
+                    }
                 }
-                _ => {}
+                Some(_) => {}
+                None if output::await_input(self.session.fd())? => {}
+                None => return Ok(None),
             }
         }
     }
@@ -408,14 +438,6 @@ impl Source for Server {
         clauses: &[Clause],
         columns: &[ColumnId],
     ) -> Result<Vec<Found>, Failure> {
-        let clauses = clauses.iter().map(|clause| {
-            let column = table.column(clause.column);
-            Value::Array(vec![
-                Value::string(&*column.name),
-                Value::string(clause.function.name()),
-                datum_json(&clause.argument, column.column_type.is_map()),
-            ])
-        });
         let names = columns
             .iter()
             .map(|id| Value::string(&*table.column(*id).name));
@@ -423,7 +445,7 @@ impl Source for Server {
             "select",
             [
                 ("table", Value::string(&*table.name)),
-                ("where", Value::Array(clauses.collect())),
+                ("where", clauses_json(table, clauses)),
                 (
                     "columns",
                     Value::Array(
@@ -441,6 +463,19 @@ impl Source for Server {
         let rows = rows.ok_or_else(|| strange("a `select` without rows"))?;
         rows.iter().map(|row| found(row, table, columns)).collect()
     }
+}
+
+/// Clauses as the server takes them.
+fn clauses_json(table: &TableSchema, clauses: &[Clause]) -> Value {
+    let clauses = clauses.iter().map(|clause| {
+        let column = table.column(clause.column);
+        Value::Array(vec![
+            Value::string(&*column.name),
+            Value::string(clause.function.name()),
+            datum_json(&clause.argument, column.column_type.is_map()),
+        ])
+    });
+    Value::Array(clauses.collect())
 }
 
 /// A row of a result.
@@ -462,6 +497,22 @@ fn found(row: &Value, table: &TableSchema, columns: &[ColumnId]) -> Result<Found
     })
 }
 
+/// A difference that the server sent.
+///
+/// # Errors
+/// It is not one of the type.
+pub(crate) fn difference(json: &Value, column_type: &ColumnType) -> Result<Datum, Failure> {
+    let any = ColumnType {
+        min: 0,
+        max: match column_type.is_composite() {
+            true => ColumnType::UNLIMITED,
+            false => column_type.max,
+        },
+        ..column_type.clone()
+    };
+    datum(json, &any)
+}
+
 /// A value that the server sent.
 ///
 /// # Errors
@@ -471,7 +522,7 @@ pub(crate) fn datum(json: &Value, column_type: &ColumnType) -> Result<Datum, Fai
         .map_err(|error| strange(&error.to_string()))
 }
 
-fn strange(what: &str) -> Failure {
+pub(crate) fn strange(what: &str) -> Failure {
     Failure::new(
         Kind::Refused,
         format!("the server's reply is not valid: {what}"),

@@ -45,6 +45,10 @@ pub(crate) struct Settings {
     pub oneline: bool,
     /// `--dry-run`
     pub dry_run: bool,
+    /// `--quiet`
+    pub quiet: bool,
+    /// `--no-pager`
+    pub no_pager: bool,
 }
 
 /// How records are printed as plain JSON.
@@ -69,6 +73,8 @@ enum Id {
     Pretty,
     Bare,
     Oneline,
+    Quiet,
+    NoPager,
     DryRun,
     NoWait,
     Timeout,
@@ -132,6 +138,9 @@ fn specs() -> Vec<Spec<Id>> {
             .means(
                 "FORMAT",
                 "\"list\" (default), \"table\", \"html\", \"csv\" or \"json\"",
+            )
+            .more(
+                "On a terminal, records that fit its width are a table by default, and \"table\" cuts the longest values to fit.",
             ),
         Spec::both("data", 'd', Arg::Required, Id::Data)
             .within(OUTPUT)
@@ -151,6 +160,11 @@ fn specs() -> Vec<Spec<Id>> {
             "",
             "print the text of each command on one line, with \\n for newlines",
         ),
+        Spec::both("quiet", 'q', Arg::None, Id::Quiet)
+            .within(OUTPUT)
+            .means("", "print nothing; the exit status is 1 if no record matched"),
+        output("no-pager", Id::NoPager)
+            .means("", "do not pass long output on a terminal through `$PAGER`"),
     ]);
     specs.extend(tls_options::specs(Id::Tls));
     specs.extend(vlog::specs(Id::Log));
@@ -316,6 +330,8 @@ impl Parser {
                 objects: None,
                 oneline: false,
                 dry_run: false,
+                quiet: false,
+                no_pager: false,
             },
             tls: tls::Settings::default(),
             timeout_s: None,
@@ -343,8 +359,9 @@ impl Parser {
             Id::Database => settings.database = Some(text.to_owned()),
             Id::LeaderOnly(only) => settings.leader_only = only,
             Id::Format => {
-                settings.style.format = Format::parse(text)
+                let format = Format::parse(text)
                     .ok_or_else(|| Failure::usage(format!("unknown output format \"{text}\"")))?;
+                settings.format = Some(format);
             }
             Id::Data => {
                 settings.style.cells = CellStyle::parse(text)
@@ -363,6 +380,8 @@ impl Parser {
                 settings.style.cells = CellStyle::Bare;
             }
             Id::Oneline => settings.oneline = true,
+            Id::Quiet => settings.quiet = true,
+            Id::NoPager => settings.no_pager = true,
             Id::DryRun => settings.dry_run = true,
             Id::NoWait => {}
             Id::Timeout => {

@@ -21,6 +21,7 @@ pub mod local_time;
 pub mod manual;
 pub mod memory;
 pub mod output;
+mod pager;
 pub mod pidfile;
 pub mod program;
 #[cfg(feature = "progress")]
@@ -28,7 +29,9 @@ pub mod progress;
 pub mod service_manager;
 pub mod signals;
 pub mod size;
+pub mod terminal;
 pub mod timeout;
 pub mod tls_options;
 pub mod unixctl;
 pub mod vlog;
+mod window;

@@ -7,8 +7,8 @@
 //! that does not.
 //!
 //! On a terminal and on standard error, control characters other than newlines and tabs are escaped
-//! ([`corvid_json::shown`]): a person reads them, and names, values and errors come from clients
-//! and servers. A pipe or a file gets the exact bytes.
+//! ([`corvid_json::shown`]), except those of [`Painted`] text: a person reads them, and names,
+//! values and errors come from clients and servers. A pipe or a file gets the exact bytes.
 //!
 //! A reader that stops early, as `| grep -q` and `| head` do, is not an error: the rest of the
 //! output is discarded, and the exit status is that of the work. Commands whose output never ends
@@ -18,18 +18,21 @@
 use std::borrow::Cow;
 use std::fmt::Display;
 use std::io::{self, IsTerminal, Write};
+use std::os::fd::RawFd;
+use std::process::Child;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use corvid_json::shown::{self, Shown, ShownLines};
-use corvid_net::{errno, interrupt};
+use corvid_net::{errno, interrupt, poll};
 
-use crate::program;
+use crate::terminal::Painted;
+use crate::{pager, program, window};
 
 /// The size at which buffered output is written, bytes: the capacity of a pipe, so that shorter
 /// output is written in one piece.
 const BUFFERED_BYTES_MAX: usize = 64 * 1024;
 
-static OUTPUT: Mutex<Buffer<Stdout>> = Mutex::new(Buffer::new(Stdout));
+static OUTPUT: Mutex<Buffer<Stdout>> = Mutex::new(Buffer::new(Stdout { pager: None }));
 
 /// Standard output as a writer. Its errors report lost output; a reader that is gone is not an
 /// error.
@@ -97,10 +100,75 @@ pub fn part(text: &str) -> Cow<'_, str> {
     }
 }
 
+/// Writes painted text, and what was printed before it. Its colours reach the terminal.
+///
+/// # Errors
+/// As for [`flush`].
+pub fn show(painted: &Painted) -> io::Result<()> {
+    output().show(painted.as_str())
+}
+
+/// As [`show`], by way of a pager if standard output is a terminal with fewer lines than the text:
+/// the command in `PAGER`, else `less` if there is one. Nobody pages if `PAGER` is empty or `cat`.
+///
+/// # Errors
+/// As for [`flush`].
+pub fn show_page(painted: &Painted) -> io::Result<()> {
+    if let Some(size) = terminal_size()
+        && painted.height(size.columns) >= size.lines
+        && let Some(pager) = pager::start()
+    {
+        let mut output = output();
+        output.flush()?;
+        output.sink.pager = Some(pager);
+    }
+    show(painted)
+}
+
+/// The size of a terminal.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct TerminalSize {
+    /// Columns.
+    pub columns: usize,
+    /// Lines.
+    pub lines: usize,
+}
+
+/// The size of the terminal that shows standard output; 80 by 24 if the terminal does not say.
+/// `None` if it is none.
+#[must_use]
+pub fn terminal_size() -> Option<TerminalSize> {
+    if !is_terminal() {
+        return None;
+    }
+    let size = window::size(libc::STDOUT_FILENO);
+    let known = |value: u16, default| match value {
+        0 => default,
+        value => usize::from(value),
+    };
+    Some(TerminalSize {
+        columns: known(size.columns, 80),
+        lines: known(size.lines, 24),
+    })
+}
+
 /// Whether output is discarded because its reader has closed the pipe.
 #[must_use]
 pub fn reader_is_gone() -> bool {
     matches!(output().state, State::ReaderGone)
+}
+
+/// Waits until a descriptor has input. `false`: the reader of standard output has gone instead, so
+/// nobody would see what follows from the input.
+///
+/// # Errors
+/// poll(2) fails.
+pub fn await_input(fd: RawFd) -> io::Result<bool> {
+    let readable = poll::events(true, false);
+    // Of standard output only errors and hang-ups are told.
+    let wanted = [Some((fd, readable)), Some((libc::STDOUT_FILENO, 0))];
+    let [_, gone] = poll::wait_for_two(wanted, None)?;
+    Ok(gone == 0)
 }
 
 /// Prints a line on standard error, unbuffered. Errors are ignored, because nothing could report
@@ -124,7 +192,10 @@ pub fn overwritten_line(text: impl Display) {
 /// Writes buffered output at the end of the process. Returns the exit status: 1 instead of 0 if
 /// output was lost.
 pub(crate) fn close(status: i32) -> i32 {
-    match output().end() {
+    let mut output = output();
+    let end = output.end();
+    output.sink.close();
+    match end {
         Err(error) if status == 0 => {
             error_line(format_args!(
                 "{}: cannot write output ({})",
@@ -159,7 +230,20 @@ trait Sink {
 }
 
 #[derive(Debug)]
-struct Stdout;
+struct Stdout {
+    /// The pager that reads the output and has the terminal.
+    pager: Option<Child>,
+}
+
+impl Stdout {
+    /// Waits until the user has left the pager.
+    fn close(&mut self) {
+        if let Some(mut pager) = self.pager.take() {
+            drop(pager.stdin.take());
+            let _ = pager.wait();
+        }
+    }
+}
 
 impl Sink for Stdout {
     fn is_terminal(&self) -> bool {
@@ -167,6 +251,9 @@ impl Sink for Stdout {
     }
 
     fn write_all(&mut self, bytes: &[u8]) -> io::Result<()> {
+        if let Some(pager) = self.pager.as_mut().and_then(|pager| pager.stdin.as_mut()) {
+            return pager.write_all(bytes);
+        }
         let mut out = io::stdout().lock();
         out.write_all(bytes)?;
         // The library buffers an unfinished line.
@@ -253,6 +340,16 @@ impl<S: Sink> Buffer<S> {
             let replacement = char::REPLACEMENT_CHARACTER.to_string();
             self.write(replacement.as_bytes());
         }
+        self.outcome()
+    }
+
+    /// Adds text without control characters of others, which a terminal gets as it is.
+    fn show(&mut self, text: &str) -> io::Result<()> {
+        if !self.is_terminal() {
+            return self.add(text.as_bytes());
+        }
+        self.flush()?;
+        self.write(text.as_bytes());
         self.outcome()
     }
 
@@ -357,6 +454,14 @@ mod tests {
                 ),
             }
         }
+    }
+
+    #[test]
+    fn shown_text_comes_after_what_was_printed_before() {
+        let mut buffer = buffer(true, None);
+        buffer.add(b"a\x1b").unwrap();
+        buffer.show("\x1b[1mb\x1b[0m\n").unwrap();
+        assert_eq!(buffer.sink.written.concat(), b"a\\u001b\x1b[1mb\x1b[0m\n");
     }
 
     #[test]

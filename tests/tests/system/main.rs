@@ -23,6 +23,7 @@ mod cluster_swap;
 mod commands;
 mod config_file;
 mod conversions;
+mod corvid;
 mod coverage;
 mod crash_report;
 mod crashes;

@@ -35,7 +35,11 @@ pub(crate) fn check(schema: &Schema, invocation: &Invocation) -> Result<(), Fail
         return Ok(());
     }
     let table = schema.table(names::table(schema, &args[0])?);
-    names::columns(table, invocation.value("--columns"))?;
+    // With `--where`, the words of `list` are columns.
+    match columns == Columns::None && invocation.has("--where") {
+        true => names::listed(table, invocation)?,
+        false => names::columns(table, invocation.value("--columns"))?,
+    };
     match columns {
         Columns::NoTable | Columns::None => {}
         Columns::At(at) => {

@@ -14,16 +14,16 @@ use crate::grammar::{names, record, where_form};
 
 pub(super) fn list(context: &mut Context<'_>, invocation: &Invocation) -> Result<Output, Failure> {
     let (table, schema) = context.table(invocation)?;
+    if invocation.has("--where") {
+        let columns = names::listed(schema, invocation)?;
+        let rows = matching(context, table, invocation, &[], &columns)?;
+        return print(context, (table, schema), &columns, &rows, true);
+    }
     let columns = names::columns(schema, invocation.value("--columns"))?;
     let words = &invocation.args[1..];
     if words.is_empty() {
         let rows = matching(context, table, invocation, &[], &columns)?;
         return print(context, (table, schema), &columns, &rows, true);
-    }
-    if invocation.has("--where") {
-        return Err(Failure::usage(
-            "--where and records should not be specified together",
-        ));
     }
     let is_optional = invocation.has("--if-exists");
     let mut rows = Vec::new();

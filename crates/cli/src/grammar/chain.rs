@@ -72,13 +72,46 @@ fn parse_one(words: &[String]) -> Result<Invocation, Failure> {
         let failure = Failure::usage(format!("unknown command '{name}'; use --help for help"));
         return Err(failure.suggesting(name, COMMANDS.iter().map(|command| command.name)));
     };
+    let args = trailing_options(command, args, &mut options)?;
     check_options(command, &options)?;
-    check_count(command, args)?;
+    check_count(command, &args)?;
     Ok(Invocation {
         command,
         options,
-        args: args.to_vec(),
+        args,
     })
+}
+
+/// Takes the options out of the words after a command's name: only those that no command of the
+/// reference has there as an argument.
+fn trailing_options(
+    command: &Command,
+    words: &[String],
+    options: &mut Vec<(String, Option<String>)>,
+) -> Result<Vec<String>, Failure> {
+    let mut args = Vec::new();
+    let mut words = words.iter();
+    while let Some(word) = words.next() {
+        let (name, value) = match word.split_once('=') {
+            Some((name, value)) => (name, Some(value.to_owned())),
+            None => (word.as_str(), None),
+        };
+        let is_known = command.options.contains(&"--where=")
+            && matches!(name, "--where" | "--columns")
+            && command.options.contains(&format!("{name}=").as_str());
+        if !is_known {
+            args.push(word.clone());
+            continue;
+        }
+        if options.iter().any(|(known, _)| known == name) {
+            return Err(Failure::usage(format!(
+                "'{name}' option specified multiple times"
+            )));
+        }
+        let value = value.or_else(|| words.next().cloned());
+        options.push((name.to_owned(), value));
+    }
+    Ok(args)
 }
 
 fn check_options(command: &Command, options: &[(String, Option<String>)]) -> Result<(), Failure> {
@@ -154,6 +187,23 @@ mod tests {
         assert!(chain[0].has("--if-exists"));
         assert_eq!(chain[0].args, ["T", "a"]);
         assert_eq!(chain[1].value("--id"), Some("@x"));
+    }
+
+    #[test]
+    fn where_and_columns_may_follow_the_name() {
+        let chain =
+            parsed("list T a --where n>1 b -- count T --where=n -- set T r c=--where").unwrap();
+        assert_eq!(chain[0].value("--where"), Some("n>1"));
+        assert_eq!(chain[0].args, ["T", "a", "b"]);
+        assert_eq!(chain[1].value("--where"), Some("n"));
+        assert_eq!(chain[2].args, ["T", "r", "c=--where"]);
+        assert!(
+            parsed("get T --where").unwrap()[0]
+                .args
+                .contains(&"--where".to_owned())
+        );
+        assert!(parsed("list T --where").is_err());
+        assert!(parsed("--where=a list T --where=b").is_err());
     }
 
     #[test]

@@ -2,6 +2,7 @@
 
 use corvid_data::{ColumnId, Schema, TableId, TableSchema};
 
+use super::chain::Invocation;
 use crate::failure::Failure;
 
 /// How well a word names something.
@@ -119,6 +120,25 @@ pub(crate) fn columns(table: &TableSchema, words: Option<&str>) -> Result<Vec<Co
     match columns.is_empty() {
         true => Err(Failure::usage("must specify at least one column name")),
         false => Ok(columns),
+    }
+}
+
+/// The columns that a command prints of which the words after the table are columns: these, else
+/// those of `--columns`, else all.
+///
+/// # Errors
+/// A column is unknown, or the columns are given twice.
+pub(crate) fn listed(
+    table: &TableSchema,
+    invocation: &Invocation,
+) -> Result<Vec<ColumnId>, Failure> {
+    let (words, option) = (&invocation.args[1..], invocation.value("--columns"));
+    match (words.is_empty(), option) {
+        (true, option) => columns(table, option),
+        (false, None) => columns(table, Some(&words.join(","))),
+        (false, Some(_)) => Err(Failure::usage(
+            "--columns and columns after the table should not be specified together",
+        )),
     }
 }
 

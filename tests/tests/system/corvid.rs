@@ -1,0 +1,311 @@
+//! The program `corvid` as its users see it: exit statuses, terminals and pipes, `watch`.
+//!
+//! `script` of util-linux provides the terminal, and `stty` its size. The suite `database-commands`
+//! compares what the commands do.
+
+use std::io::{BufRead, BufReader, Read};
+use std::process::{Child, ChildStdout, Command, Output, Stdio};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use corvid_tests::process::Process;
+use corvid_tests::{binary, limited, one_file};
+use serde_json::{Value, json};
+use tempfile::TempDir;
+
+/// A value that would clear a terminal and forge a line.
+const HOSTILE: &str = "x\u{1b}[2J\u{9b}31m\r\nforged : \u{202e}y";
+
+fn schema() -> Value {
+    let set = json!({"key": "string", "min": 0, "max": "unlimited"});
+    json!({"name": "Lab", "version": "1.0.0", "tables": {
+        "Device": {"isRoot": true, "indexes": [["name"]], "columns": {
+            "name": {"type": "string"}, "n": {"type": "integer"}, "tags": {"type": set}}},
+        "Only": {"isRoot": true, "maxRows": 1, "columns": {"n": {"type": "integer"}}}}})
+}
+
+/// A server with the schema, and devices `d0`, `d1` and so on.
+struct Lab {
+    server: Process,
+    _folder: TempDir,
+}
+
+impl Lab {
+    fn start(devices: usize) -> Lab {
+        let (server, _, folder) = one_file::start(&schema(), &[]).expect("a server");
+        let lab = Lab {
+            server,
+            _folder: folder,
+        };
+        if devices > 0 {
+            let row = |number| json!({"op": "insert", "table": "Device", "row": {"name": format!("d{number}"), "n": number}});
+            let operations: Vec<Value> = (0..devices).map(row).collect();
+            lab.succeed(&["raw", &json!(operations).to_string()]);
+        }
+        lab
+    }
+
+    fn address(&self) -> String {
+        format!("unix:{}", self.server.socket().display())
+    }
+
+    fn command(&self, words: &[&str]) -> Command {
+        let mut command = Command::new(binary::bin("corvid"));
+        command.arg(self.address()).args(words);
+        command
+    }
+
+    fn run(&self, words: &[&str]) -> Output {
+        limited::output(&mut self.command(words)).expect("corvid")
+    }
+
+    /// Runs a command that must succeed, and returns its output.
+    fn succeed(&self, words: &[&str]) -> String {
+        let output = self.run(words);
+        let errors = String::from_utf8_lossy(&output.stderr);
+        assert!(output.status.success(), "{words:?}: {errors}");
+        String::from_utf8_lossy(&output.stdout).into_owned()
+    }
+
+    /// Runs a shell command line on a terminal, and returns what it shows.
+    fn on_terminal(&self, size: (usize, usize), variables: &str, words: &str) -> String {
+        let program = binary::bin("corvid");
+        let line = format!(
+            "stty cols {} rows {}; {variables} {} {} {words}",
+            size.0,
+            size.1,
+            program.display(),
+            self.address()
+        );
+        let mut command = Command::new("script");
+        command.args(["-qec", &line, "/dev/null"]);
+        command.env("TERM", "xterm");
+        command.env_remove("NO_COLOR").env_remove("PAGER");
+        let output = limited::output(&mut command).expect("script of util-linux");
+        String::from_utf8_lossy(&output.stdout).replace("\r\n", "\n")
+    }
+
+    fn watch(&self, words: &[&str]) -> Watch {
+        let mut child = self
+            .command(words)
+            .stdin(Stdio::null())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .expect("corvid");
+        let lines = BufReader::new(child.stdout.take().expect("its output"));
+        Watch {
+            child,
+            lines: Some(lines),
+        }
+    }
+}
+
+/// A running `watch`.
+struct Watch {
+    child: Child,
+    lines: Option<BufReader<ChildStdout>>,
+}
+
+impl Watch {
+    fn line(&mut self) -> String {
+        let mut line = String::new();
+        let lines = self.lines.as_mut().expect("its output");
+        lines.read_line(&mut line).expect("a line");
+        line.trim_end().to_owned()
+    }
+
+    /// Waits until it has ended, and returns what it said on standard error.
+    fn await_end(&mut self) -> String {
+        let began = Instant::now();
+        while self.child.try_wait().expect("a status").is_none() {
+            if began.elapsed() > Duration::from_secs(60) {
+                let _ = self.child.kill();
+                panic!("it does not end");
+            }
+            thread::sleep(Duration::from_millis(5));
+        }
+        let mut said = String::new();
+        let errors = self.child.stderr.as_mut().expect("its errors");
+        errors.read_to_string(&mut said).expect("text");
+        said
+    }
+}
+
+impl Drop for Watch {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+#[test]
+fn corvid_ends_with_the_status_of_its_outcome() {
+    let lab = Lab::start(1);
+    let status = |words: &[&str]| lab.run(words).status.code();
+    assert_eq!(status(&["get", "Device", "d0", "n"]), Some(0));
+    assert_eq!(status(&["find", "Device", "name=x"]), Some(0));
+    assert_eq!(status(&["get", "Device", "x"]), Some(1));
+    assert_eq!(status(&["--quiet", "find", "Device", "name=x"]), Some(1));
+    assert_eq!(status(&["get", "Dev"]), Some(2));
+    assert_eq!(status(&["create", "Device", "name=d0"]), Some(3));
+    // A table that is full.
+    assert_eq!(status(&["create", "Only", "n=1"]), Some(0));
+    assert_eq!(status(&["create", "Only", "n=2"]), Some(3));
+    let mut nowhere = Command::new(binary::bin("corvid"));
+    nowhere.args(["unix:/nonexistent/db.sock", "tables"]);
+    let output = limited::output(&mut nowhere).expect("corvid");
+    assert_eq!(output.status.code(), Some(4));
+    let quiet = lab.run(&["--quiet", "list", "Device"]);
+    assert_eq!((quiet.status.code(), quiet.stdout), (Some(0), Vec::new()));
+}
+
+#[test]
+fn formats_are_those_that_options_name() {
+    let lab = Lab::start(1);
+    let list = |option: &str| lab.succeed(&[option, "list", "Device", "name", "n", "--where=n<5"]);
+    assert_eq!(list("--format=table"), "name n\n---- -\nd0   0\n");
+    assert_eq!(list("--format=csv"), "name,n\nd0,0\n");
+    assert_eq!(list("--json"), "[{\"name\":\"d0\",\"n\":0}]\n");
+    assert_eq!(list("--jsonl"), "{\"name\":\"d0\",\"n\":0}\n");
+}
+
+#[test]
+fn terminals_get_fitted_tables_and_no_control_characters_of_values() {
+    let lab = Lab::start(0);
+    let row = json!({"op": "insert", "table": "Device", "row": {"name": HOSTILE, "n": 7}});
+    lab.succeed(&["raw", &row.to_string()]);
+    let list = "--columns=n,name list Device";
+    let row = r#"7  "x\u001b[2J\u009b31m\r\nforged : \u202ey""#;
+    for width in [60, 80, 300] {
+        let shown = lab.on_terminal((width, 50), "NO_COLOR=1", list);
+        assert!(
+            !shown.contains(['\u{1b}', '\u{9b}', '\u{202e}', '\r']),
+            "{shown:?}"
+        );
+        assert!(shown.starts_with("n  name\n-  ---"), "{shown}");
+        assert!(shown.contains(row), "{shown}");
+    }
+    // Too narrow: a record, or a table whose values are cut.
+    let shown = lab.on_terminal((40, 50), "NO_COLOR=1", list);
+    assert!(shown.starts_with("n                   : 7\n"), "{shown}");
+    let shown = lab.on_terminal((40, 50), "NO_COLOR=1", &format!("--format=table {list}"));
+    assert!(
+        shown.lines().all(|line| line.chars().count() <= 40),
+        "{shown}"
+    );
+    assert!(shown.contains('…'), "{shown}");
+    // Only headings and marks are in colour, and only on a terminal.
+    let shown = lab.on_terminal((80, 50), "", list);
+    assert!(shown.starts_with("\u{1b}[1mn\u{1b}[0m"), "{shown:?}");
+    assert_eq!(shown.matches('\u{1b}').count(), 4, "{shown:?}");
+    let shown = lab.on_terminal((80, 50), "TERM=dumb", list);
+    assert!(!shown.contains('\u{1b}'), "{shown:?}");
+    let piped = lab.succeed(&["--columns=n", "list", "Device"]);
+    assert_eq!(piped, "n                   : 7\n");
+}
+
+#[test]
+fn long_output_goes_through_the_pager_of_a_terminal() {
+    let lab = Lab::start(30);
+    let list = "--columns=name list Device";
+    let pager = "PAGER='sed s/^/PAGED/'";
+    let shown = lab.on_terminal((80, 20), pager, list);
+    assert_eq!(shown.matches("PAGED").count(), 32, "{shown}");
+    // A text that fits on the screen is not paged; nor is anything if the user says so.
+    for (size, words) in [
+        ((80, 40), list.to_owned()),
+        ((80, 20), format!("--no-pager {list}")),
+    ] {
+        let shown = lab.on_terminal(size, pager, &words);
+        assert!(!shown.contains("PAGED") && shown.contains("d29"), "{shown}");
+    }
+    // A reader that leaves early is not an error.
+    let shown = lab.on_terminal((80, 20), "PAGER=true", &format!("{list} && echo done"));
+    assert!(shown.ends_with("done\n"), "{shown}");
+}
+
+#[test]
+fn a_watch_reports_changed_elements_and_ends_with_its_reader() {
+    let lab = Lab::start(3);
+    let mut watch = lab.watch(&[
+        "watch",
+        "Device",
+        "name",
+        "n",
+        "tags",
+        "--where",
+        "n >= 1 and n != 2",
+    ]);
+    assert_eq!(watch.line(), "+ d1 n=1");
+    lab.succeed(&["set", "Device", "d1", "tags=a,b"]);
+    assert_eq!(watch.line(), "~ d1 tags: +a +b");
+    lab.succeed(&["set", "Device", "d1", "tags=b,c", "n=5"]);
+    assert_eq!(watch.line(), "~ d1 n: 1 -> 5, tags: -a +c");
+    lab.succeed(&[
+        "set", "Device", "d1", "n=0", "--", "set", "Device", "d2", "n=9",
+    ]);
+    let mut both = [watch.line(), watch.line()];
+    both.sort();
+    assert_eq!(both, ["+ d2 n=9", "- d1"]);
+    // No further change is needed to notice that the reader has gone.
+    drop(watch.lines.take());
+    assert_eq!(watch.await_end(), "");
+    assert!(watch.child.wait().expect("a status").success());
+}
+
+#[test]
+fn a_watch_prints_json_lines() {
+    let lab = Lab::start(1);
+    let mut watch = lab.watch(&["--jsonl", "watch", "Device", "n", "name"]);
+    let mut told = || {
+        let mut value: Value = serde_json::from_str(&watch.line()).expect("JSON");
+        assert_eq!(value["uuid"].as_str().map(str::len), Some(36), "{value}");
+        value.as_object_mut().expect("an object").remove("uuid");
+        value
+    };
+    assert_eq!(
+        told(),
+        json!({"event": "present", "row": {"n": 0, "name": "d0"}})
+    );
+    lab.succeed(&["set", "Device", "d0", "n=1"]);
+    assert_eq!(
+        told(),
+        json!({"event": "modify", "row": {"n": 1, "name": "d0"}, "old": {"n": 0}})
+    );
+    lab.succeed(&["create", "Device", "name=d1"]);
+    assert_eq!(
+        told(),
+        json!({"event": "insert", "row": {"n": 0, "name": "d1"}})
+    );
+    lab.succeed(&["destroy", "Device", "d0"]);
+    assert_eq!(
+        told(),
+        json!({"event": "delete", "row": {"n": 1, "name": "d0"}})
+    );
+}
+
+#[test]
+fn a_watch_connects_again_and_reports_what_has_changed_meanwhile() {
+    let mut lab = Lab::start(2);
+    let mut watch = lab.watch(&["watch", "Device", "n"]);
+    let mut present = [watch.line(), watch.line()];
+    present.sort();
+    assert_eq!(present, ["+ d0", "+ d1 n=1"]);
+    lab.server.stop().expect("a server that stops");
+    lab.server.start().expect("a server");
+    let operations = json!([
+        {"op": "update", "table": "Device", "where": [["name", "==", "d1"]], "row": {"n": 7}},
+        {"op": "delete", "table": "Device", "where": [["name", "==", "d0"]]},
+        {"op": "insert", "table": "Device", "row": {"name": "d2"}}]);
+    lab.succeed(&["raw", &operations.to_string()]);
+    let mut news = [watch.line(), watch.line(), watch.line()];
+    news.sort();
+    assert_eq!(news, ["+ d2", "- d0", "~ d1 n: 1 -> 7"]);
+    drop(watch.lines.take());
+    let said = watch.await_end();
+    assert!(
+        said.contains("connecting again") && said.contains("connected again"),
+        "{said}"
+    );
+}
