@@ -55,14 +55,21 @@ impl ChainRun<'_> {
     /// # Errors
     /// A command failed, the server refused the transaction, or the connection broke.
     pub(crate) fn run(&self, server: &mut Server) -> Result<(), Failure> {
+        server.begin_reading(self.settings)?;
         let schema = server.schema()?;
         for invocation in self.chain {
             commands::check(&schema, invocation)?;
         }
         let outcome = loop {
-            server.forget_changes();
             match self.attempt(server, &schema) {
                 Ok(Attempt::Done(outcome)) => break outcome,
+                // Now the server has what the commands asked for at one moment.
+                Ok(Attempt::IsMixed) => continue,
+                Ok(Attempt::Waits(_)) if self.settings.at.is_some() => {
+                    return Err(Failure::no_match(
+                        "at the moment of --at a condition does not hold",
+                    ));
+                }
                 Ok(Attempt::Waits(tables)) => {
                     output::flush()?;
                     server.wait_for_change(&schema, &tables)?;
@@ -70,6 +77,7 @@ impl ChainRun<'_> {
                 Err(failure) if failure.kind == Kind::Conflict => {}
                 Err(failure) => return Err(failure),
             }
+            server.forget_reads();
         };
         for warning in &outcome.warnings {
             vlog::warn(Module::OvsdbClient, format_args!("{warning}"));
@@ -93,6 +101,9 @@ impl ChainRun<'_> {
             must_wait: false,
             warnings: Vec::new(),
         };
+        for invocation in self.chain {
+            commands::want(&mut context.contents, invocation)?;
+        }
         let mut outputs = Vec::new();
         for (number, invocation) in self.chain.iter().enumerate() {
             context.number = number;
@@ -110,6 +121,14 @@ impl ChainRun<'_> {
         };
         warnings.append(&mut context.warnings);
         let transaction = Transaction::of(&context.contents, &self.comment);
+        if !server.reads_are_of_one_moment()? {
+            return Ok(Attempt::IsMixed);
+        }
+        if self.settings.at.is_some() && !transaction.operations.is_empty() {
+            return Err(Failure::usage(
+                "with --at, commands can only read: the past does not change",
+            ));
+        }
         let is_sent = !transaction.operations.is_empty()
             && !self.settings.dry_run
             && !self.is_explained
@@ -131,6 +150,9 @@ impl ChainRun<'_> {
 enum Attempt {
     /// The changes are committed.
     Done(Outcome),
+    /// The rows were read at several moments between which they have changed. The commands run
+    /// again on rows of one moment.
+    IsMixed,
     /// A condition does not hold: the commands run again when one of these tables has changed.
     Waits(Vec<corvid_data::TableId>),
 }

@@ -11,7 +11,12 @@ mod create;
 mod describe;
 mod get;
 mod list;
+mod past;
 mod raw;
+mod schema;
+mod schema_check;
+mod schema_diff;
+mod schema_doc;
 mod show;
 mod wait_until;
 mod watch;
@@ -105,6 +110,8 @@ pub(crate) enum Action {
     InChain(Run),
     /// Alone, over the connection.
     Alone(fn(&mut Server, &Invocation, &Settings) -> Result<(), Failure>),
+    /// Alone, without a connection unless it makes one.
+    Offline(fn(&Invocation, &Settings) -> Result<(), Failure>),
     /// It precedes a chain.
     BeforeChain,
 }
@@ -137,7 +144,7 @@ impl fmt::Debug for Command {
     }
 }
 
-pub(crate) use check::{Columns, check};
+pub(crate) use check::{Columns, check, want};
 pub(crate) use describe::type_in_words;
 pub(crate) use raw::print_json;
 
@@ -324,6 +331,63 @@ old and new values, or the elements of a set or map that are new (`+`), gone (`-
 `--where`, a record appears when EXPRESSION begins to hold. With `--json` or `--jsonl`, each line is a JSON object: `event` is `present`, \
 `insert`, `modify` or `delete`, `row` has the columns, and `old` the old values of changed ones. After a lost connection the command connects \
 again, says so, and prints what has changed meanwhile.",
+    },
+    Command {
+        name: "log",
+        args_min: 0,
+        args_max: 0,
+        options: &[
+            "--since=",
+            "--until=",
+            "--table=",
+            "--row=",
+            "--column=",
+            "--client=",
+            "-n=",
+            "--json",
+        ],
+        columns: Columns::NoTable,
+        action: Action::Alone(past::run),
+        synopsis: "log [-n N] [--since=MOMENT] [--until=MOMENT] [--table=TABLE] [--row=UUID] [--column=COLUMN] [--client=TEXT] [--json]",
+        meaning: "print the commits of the database with their changes, oldest first",
+        detail: "`-n` prints the last N commits only, the other options those that they describe. `ovsdb-client`(1) explains moments. The id of a \
+commit is what `--at`, `diff` and `revert` take.",
+    },
+    Command {
+        name: "diff",
+        args_min: 2,
+        args_max: 2,
+        options: &["--table=", "--row=", "--column=", "--json"],
+        columns: Columns::NoTable,
+        action: Action::Alone(past::run),
+        synopsis: "diff FROM TO [--table=TABLE] [--row=UUID] [--column=COLUMN] [--json]",
+        meaning: "print what has changed between two moments",
+        detail: "`diff HEAD~1 HEAD` is the last commit, `diff -1h now` the last hour.",
+    },
+    Command {
+        name: "revert",
+        args_min: 1,
+        args_max: 1,
+        options: &["--table=", "--row=", "--json", "--dry-run"],
+        columns: Columns::NoTable,
+        action: Action::Alone(past::run),
+        synopsis: "revert MOMENT [--table=TABLE] [--row=UUID] [--dry-run] [--json]",
+        meaning: "undo one commit, or everything since a time, in one transaction",
+        detail: "`revert HEAD` undoes the last commit, `revert -15min` the last quarter of an hour. What others have changed since stays, or the \
+command fails and changes nothing. With `--dry-run` it only prints the changes.",
+    },
+    Command {
+        name: "schema",
+        args_min: 1,
+        args_max: 3,
+        options: &[],
+        columns: Columns::NoTable,
+        action: Action::Offline(schema::schema),
+        synopsis: "schema check FILE | schema diff [OLD] NEW | schema doc [FILE]",
+        meaning: "check a schema in a file, compare two schemas, or describe one in Markdown",
+        detail: "`check` prints each fault with its line and column, and likely mistakes. `diff` lists what a conversion from OLD to NEW would \
+lose (`-`), change (`~`) and add (`+`). Without OLD it takes the schema of the server's database, and counts the rows and values that would be lost or \
+would not fit. `doc` without FILE describes the server's database.",
     },
     Command {
         name: "dbs",

@@ -6,7 +6,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use corvid_data::{ColumnId, Datum, Function, Schema, TableId, TableSchema, Uuid};
+use corvid_data::{ColumnId, ColumnType, Datum, Function, Schema, TableId, TableSchema, Uuid};
 
 use crate::failure::{Failure, Kind};
 
@@ -44,6 +44,29 @@ pub(crate) trait Source {
     ) -> Result<Vec<Found>, Failure>;
 }
 
+/// A change of elements of a set or map that the server makes itself, so that it neither needs the
+/// other elements nor disturbs them.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) enum Step {
+    /// Adds elements. A key that the map has already keeps its value.
+    Insert(Datum),
+    /// Removes elements; pairs of a map only if they have this value.
+    Remove(Datum),
+    /// Removes the pairs of a map with these keys.
+    RemoveKeys(Datum),
+}
+
+impl Step {
+    /// Changes a value as the server does.
+    pub(crate) fn apply(&self, value: &mut Datum) {
+        match self {
+            Step::Insert(elements) => value.insert_all(elements),
+            Step::Remove(elements) => value.remove_all(elements),
+            Step::RemoveKeys(keys) => value.remove_keys(keys),
+        };
+    }
+}
+
 /// A row in a chain.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct RowState {
@@ -51,6 +74,8 @@ pub(crate) struct RowState {
     pub old: BTreeMap<ColumnId, Datum>,
     /// Values that the chain has written.
     pub new: BTreeMap<ColumnId, Datum>,
+    /// Changes of elements, in order, of columns that have no new value as a whole.
+    pub steps: BTreeMap<ColumnId, Vec<Step>>,
     /// Columns whose old value the transaction relies on.
     pub relied_on: BTreeSet<ColumnId>,
     /// The chain creates the row.
@@ -72,6 +97,18 @@ pub(crate) enum Origin {
 }
 
 impl RowState {
+    /// The value of a column after the chain's changes, if it is known.
+    pub(crate) fn value(&self, column: ColumnId) -> Option<Datum> {
+        if let Some(written) = self.new.get(&column) {
+            return Some(written.clone());
+        }
+        let mut value = self.old.get(&column)?.clone();
+        for step in self.steps.get(&column).into_iter().flatten() {
+            step.apply(&mut value);
+        }
+        Some(value)
+    }
+
     /// The number of the command that creates the row.
     #[must_use]
     pub(crate) fn creator(&self) -> Option<usize> {
@@ -90,6 +127,8 @@ pub(crate) struct Contents<'s> {
     /// The columns of which every row of a table has been read.
     complete: BTreeMap<TableId, BTreeSet<ColumnId>>,
     tables_read: BTreeSet<TableId>,
+    /// The columns that the chain reads of rows that it names.
+    wanted: BTreeMap<TableId, BTreeSet<ColumnId>>,
 }
 
 impl<'s> Contents<'s> {
@@ -101,7 +140,13 @@ impl<'s> Contents<'s> {
             rows: BTreeMap::new(),
             complete: BTreeMap::new(),
             tables_read: BTreeSet::new(),
+            wanted: BTreeMap::new(),
         }
+    }
+
+    /// Reads these columns of a row together with its name.
+    pub(crate) fn want(&mut self, table: TableId, columns: &[ColumnId]) {
+        self.wanted.entry(table).or_default().extend(columns);
     }
 
     /// The schema.
@@ -162,7 +207,10 @@ impl<'s> Contents<'s> {
         clauses: &[Clause],
         columns: &[ColumnId],
     ) -> Result<(), Failure> {
-        let own: BTreeSet<ColumnId> = columns.iter().copied().collect();
+        let mut own: BTreeSet<ColumnId> = columns.iter().copied().collect();
+        if !clauses.is_empty() {
+            own.extend(self.wanted.get(&table).into_iter().flatten());
+        }
         let own: Vec<ColumnId> = own
             .into_iter()
             .filter(|column| !column.is_standard())
@@ -209,8 +257,7 @@ impl<'s> Contents<'s> {
 
     fn known(&self, table: TableId, uuid: Uuid, column: ColumnId) -> Option<Datum> {
         let state = self.rows.get(&(table, uuid))?;
-        let written = state.new.get(&column).or_else(|| state.old.get(&column));
-        written.cloned().or_else(|| {
+        state.value(column).or_else(|| {
             let column_type = &self.schema.table(table).column(column).column_type;
             (state.origin != Origin::Read).then(|| Datum::default_for(column_type))
         })
@@ -260,7 +307,23 @@ impl<'s> Contents<'s> {
     /// Writes a column.
     pub(crate) fn write(&mut self, table: TableId, uuid: Uuid, column: ColumnId, value: Datum) {
         let state = self.rows.entry((table, uuid)).or_default();
+        state.steps.remove(&column);
         state.new.insert(column, value);
+    }
+
+    /// Whether changes of single elements of a column can be left to the server: any number of
+    /// elements is right, and the column has no new value as a whole.
+    #[must_use]
+    pub(crate) fn takes_steps(&self, table: TableId, uuid: Uuid, column: ColumnId) -> bool {
+        let column_type = &self.schema.table(table).column(column).column_type;
+        let is_unlimited = column_type.min == 0 && column_type.max == ColumnType::UNLIMITED;
+        is_unlimited && !self.is_written(table, uuid, column)
+    }
+
+    /// Changes elements of a column that [takes steps](Contents::takes_steps).
+    pub(crate) fn step(&mut self, table: TableId, uuid: Uuid, column: ColumnId, step: Step) {
+        let state = self.rows.entry((table, uuid)).or_default();
+        state.steps.entry(column).or_default().push(step);
     }
 
     /// Creates a row.

@@ -50,6 +50,9 @@ fn run(settings: &Settings, words: &[String]) -> Result<(), Failure> {
         return shell::run(settings);
     }
     let line = Line::parse(words)?;
+    if let Some(outcome) = line.run_offline(settings) {
+        return outcome;
+    }
     let mut server = Server::connect(settings)?;
     line.run(&mut server, settings)
 }

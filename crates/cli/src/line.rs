@@ -52,6 +52,17 @@ impl Line {
             .all(|it| matches!(it.command.action, Action::InChain(_)))
     }
 
+    /// Runs a command that needs no server, and prints its output. `None`: the commands need one.
+    pub(crate) fn run_offline(&self, settings: &Settings) -> Option<Result<(), Failure>> {
+        match self.chain.as_slice() {
+            [invocation] => match invocation.command.action {
+                Action::Offline(run) => Some(run(invocation, settings)),
+                Action::InChain(_) | Action::Alone(_) | Action::BeforeChain => None,
+            },
+            _ => None,
+        }
+    }
+
     /// Runs the commands, and prints their output.
     ///
     /// # Errors
@@ -60,6 +71,10 @@ impl Line {
         if let [invocation] = self.chain.as_slice()
             && let Action::Alone(run) = invocation.command.action
         {
+            if settings.at.is_some() {
+                let name = invocation.command.name;
+                return Err(Failure::usage(format!("'{name}' does not accept --at")));
+            }
             return run(server, invocation, settings);
         }
         server.choose(settings.database.as_deref())?;

@@ -173,6 +173,7 @@ fn attempt(
     let mut printed = String::new();
     for invocation in &chain {
         commands::check(schema, invocation)?;
+        commands::want(&mut context.contents, invocation)?;
     }
     for (number, invocation) in chain.iter().enumerate() {
         context.number = number;
@@ -229,23 +230,66 @@ mod tests {
         );
     }
 
+    const WEB_1: &str =
+        r#""where":[["_uuid","==",["uuid","00000000-0000-0000-0000-000000000001"]]]"#;
+
     #[test]
     fn a_value_that_is_changed_in_part_must_still_be_the_same() {
-        let outcome = run("set Device web-1 labels:a=b").unwrap();
-        let row = r#""where":[["_uuid","==",["uuid","00000000-0000-0000-0000-000000000001"]]]"#;
+        let outcome = run("add Device web-1 ports 7").unwrap();
         let wait = format!(
-            r#"{{"columns":["labels"],"op":"wait","rows":[{{"labels":["map",[["rack","b11"]]]}}],"table":"Device","timeout":0,"until":"==",{row}}}"#
+            r#"{{"columns":["ports"],"op":"wait","rows":[{{"ports":["set",[1,2]]}}],"table":"Device","timeout":0,"until":"==",{WEB_1}}}"#
         );
         let update = format!(
-            r#"{{"op":"update","row":{{"labels":["map",[["a","b"],["rack","b11"]]]}},"table":"Device",{row}}}"#
+            r#"{{"op":"update","row":{{"ports":["set",[1,2,7]]}},"table":"Device",{WEB_1}}}"#
         );
         assert_eq!(outcome.operations, format!("{wait}\n{update}"));
         // A whole value replaces the old one.
         let outcome = run("set Device web-1 ports=5").unwrap();
         assert_eq!(
             outcome.operations,
-            format!(r#"{{"op":"update","row":{{"ports":5}},"table":"Device",{row}}}"#)
+            format!(r#"{{"op":"update","row":{{"ports":5}},"table":"Device",{WEB_1}}}"#)
         );
+    }
+
+    #[test]
+    fn elements_of_unlimited_columns_are_changed_without_reading_them() {
+        let wait = format!(
+            r#"{{"columns":["_uuid"],"op":"wait","rows":[{{"_uuid":["uuid","00000000-0000-0000-0000-000000000001"]}}],"table":"Device","timeout":0,"until":"==",{WEB_1}}}"#
+        );
+        for (command, mutations) in [
+            (
+                "add Device web-1 labels a=b",
+                r#"[["labels","insert",["map",[["a","b"]]]]]"#,
+            ),
+            (
+                "remove Device web-1 labels a=b rack",
+                r#"[["labels","delete",["map",[["a","b"]]]],["labels","delete","rack"]]"#,
+            ),
+            (
+                "set Device web-1 labels:a=b",
+                r#"[["labels","delete","a"],["labels","insert",["map",[["a","b"]]]]]"#,
+            ),
+        ] {
+            let outcome = run(command).unwrap();
+            let mutate =
+                format!(r#"{{"mutations":{mutations},"op":"mutate","table":"Device",{WEB_1}}}"#);
+            assert_eq!(outcome.operations, format!("{wait}\n{mutate}"));
+            assert_eq!(outcome.asked, ["Device by name"]);
+        }
+        // A change that is known to have no effect, and one that a new value replaces.
+        let outcome = run("get Device web-1 labels -- add Device web-1 labels rack=x").unwrap();
+        assert!(
+            !outcome.operations.contains("mutate"),
+            "{}",
+            outcome.operations
+        );
+        let outcome = run("add Device web-1 labels a=b -- set Device web-1 labels=c=d").unwrap();
+        assert!(
+            outcome
+                .operations
+                .starts_with(r#"{"op":"update","row":{"labels":["map",[["c","d"]]]}"#)
+        );
+        assert_eq!(outcome.operations.lines().count(), 1);
     }
 
     #[test]
@@ -338,7 +382,7 @@ mod tests {
     fn only_rows_with_the_name_are_fetched() {
         assert_eq!(
             run("get Device web-1 ports").unwrap().asked,
-            ["Device by name", "Device by _uuid"]
+            ["Device by name"]
         );
         assert_eq!(
             run("find Device name=web-1").unwrap().asked,

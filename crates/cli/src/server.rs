@@ -1,5 +1,6 @@
 //! The server: its address, the database, and requests over the connection.
 
+use std::collections::BTreeMap;
 use std::os::fd::RawFd;
 use std::sync::Arc;
 
@@ -12,6 +13,7 @@ use corvid_rpc::remote::RemoteList;
 use corvid_shell::blocking::Connection;
 use corvid_shell::output;
 use corvid_tools::leader::{self, DatabaseStatus};
+use corvid_tools::past::{self, Past};
 use corvid_tools::session::{Incoming, Session};
 
 use crate::contents::{Clause, Found, Source};
@@ -37,6 +39,9 @@ pub(crate) enum Update {
     Changes(Value),
 }
 
+/// The command that reads the past of a file, where no server can.
+const AT_INSTEAD: &str = "ovsdb-tool query --at";
+
 /// A connection, for one database.
 pub(crate) struct Server {
     session: Session,
@@ -47,6 +52,27 @@ pub(crate) struct Server {
     is_reporting: bool,
     /// A transaction was sent whose result has not arrived.
     is_in_doubt: bool,
+    /// The moment to read at; `None`: now.
+    at: Option<String>,
+    /// The reads of the commands so far.
+    reads: Reads,
+}
+
+/// The reads so far: each `select` with its rows.
+#[derive(Default)]
+struct Reads {
+    /// The reads, in order.
+    done: Vec<(Value, Value)>,
+    /// Rows of one moment by the text of their `select`, for commands that run again.
+    snapshot: BTreeMap<String, Value>,
+    /// A read was not in the snapshot.
+    is_beyond: bool,
+}
+
+/// The moment to read at; `None`: now.
+fn moment(settings: &Settings) -> Result<Option<String>, Failure> {
+    let moment = settings.at.as_deref().map(past::moment).transpose();
+    moment.map_err(|failure| Failure::usage(failure.to_string()))
 }
 
 /// The address: of the command line, of the database's environment variable, or the default.
@@ -92,6 +118,8 @@ impl Server {
             watched: Vec::new(),
             is_reporting: false,
             is_in_doubt: false,
+            at: moment(settings)?,
+            reads: Reads::default(),
         })
     }
 
@@ -114,7 +142,20 @@ impl Server {
             watched: Vec::new(),
             is_reporting: false,
             is_in_doubt: false,
+            at: None,
+            reads: Reads::default(),
         })
+    }
+
+    /// Begins to read for a new command line: the reads of the one before, and its moment, are
+    /// forgotten.
+    ///
+    /// # Errors
+    /// The moment of `--at` is not one.
+    pub(crate) fn begin_reading(&mut self, settings: &Settings) -> Result<(), Failure> {
+        self.at = moment(settings)?;
+        self.forget_reads();
+        Ok(())
     }
 
     /// The address of the connected server.
@@ -238,6 +279,11 @@ impl Server {
     /// # Errors
     /// The connection broke, or the reply is not a schema.
     pub(crate) fn schema(&mut self) -> Result<Schema, Failure> {
+        if let Some(moment) = &self.at {
+            return Past::of(&mut self.session, &self.database, AT_INSTEAD)
+                .and_then(|mut past| past.schema_at(moment))
+                .map_err(|failure| Failure::no_match(failure.to_string()));
+        }
         self.session
             .schema(&self.database)
             .map_err(|failure| Failure::connection(failure.to_string()))
@@ -263,6 +309,23 @@ impl Server {
         let is_answered = !matches!(&results, Err(failure) if failure.kind == Kind::Connection);
         self.is_in_doubt = !is_answered;
         Server::check(results?)
+    }
+
+    /// The results of operations that only read, now or at the moment of `--at`.
+    ///
+    /// # Errors
+    /// As for [`Server::transact`].
+    fn read(&mut self, operations: Vec<Value>) -> Result<Vec<Value>, Failure> {
+        let Some(moment) = &self.at else {
+            return self.transact(operations);
+        };
+        let results = Past::of(&mut self.session, &self.database, AT_INSTEAD)
+            .and_then(|mut past| past.select_at(moment, operations))
+            .map_err(|failure| Failure::no_match(failure.to_string()))?;
+        match results {
+            Value::Array(results) => Server::check(results),
+            _ => Err(strange("results that are not an array")),
+        }
     }
 
     /// Executes a transaction, and returns the results of its operations, errors among them.
@@ -425,9 +488,35 @@ impl Server {
         Ok(())
     }
 
-    /// Forgets the notifications that arrived so far: the next read sees what they announced.
-    pub(crate) fn forget_changes(&mut self) {
+    /// Forgets what was read, and the notifications that arrived so far: the next read sees what
+    /// they announced.
+    pub(crate) fn forget_reads(&mut self) {
         self.session.take_dropped();
+        self.reads = Reads::default();
+    }
+
+    /// Whether everything that was read is as at one moment. If not, it is read again in one
+    /// transaction, from which commands that run again get their rows.
+    ///
+    /// # Errors
+    /// The connection broke, or the server refused.
+    pub(crate) fn reads_are_of_one_moment(&mut self) -> Result<bool, Failure> {
+        let Reads {
+            done, is_beyond, ..
+        } = std::mem::take(&mut self.reads);
+        // One transaction has read all of it.
+        if done.len() < 2 || !is_beyond {
+            return Ok(true);
+        }
+        let selects = done.iter().map(|(select, _)| select.clone());
+        let results = self.read(selects.collect())?;
+        let mut is_same = true;
+        for ((select, before), result) in done.into_iter().zip(results) {
+            let rows = rows_of(result)?;
+            is_same &= sorted(&before) == sorted(&rows);
+            self.reads.snapshot.insert(select.to_string(), rows);
+        }
+        Ok(is_same)
     }
 }
 
@@ -456,12 +545,18 @@ impl Source for Server {
                 ),
             ],
         );
-        let results = self.transact(vec![select])?;
-        let rows = results
-            .first()
-            .and_then(|result| result.get("rows")?.as_array());
-        let rows = rows.ok_or_else(|| strange("a `select` without rows"))?;
-        rows.iter().map(|row| found(row, table, columns)).collect()
+        let rows = match self.reads.snapshot.get(&select.to_string()) {
+            Some(rows) => rows.clone(),
+            None => {
+                let mut results = self.read(vec![select.clone()])?;
+                self.reads.is_beyond = true;
+                rows_of(results.pop().unwrap_or(Value::Null))?
+            }
+        };
+        let of = |row: &Value| found(row, table, columns);
+        let found = rows.as_array().into_iter().flatten().map(of).collect();
+        self.reads.done.push((select, rows));
+        found
     }
 }
 
@@ -476,6 +571,24 @@ fn clauses_json(table: &TableSchema, clauses: &[Clause]) -> Value {
         ])
     });
     Value::Array(clauses.collect())
+}
+
+/// The rows of a result.
+fn rows_of(result: Value) -> Result<Value, Failure> {
+    match result {
+        Value::Object(mut members) => members.remove("rows".as_bytes()),
+        _ => None,
+    }
+    .filter(|rows| rows.as_array().is_some())
+    .ok_or_else(|| strange("a `select` without rows"))
+}
+
+/// Rows in an order that does not depend on the server.
+fn sorted(rows: &Value) -> Vec<String> {
+    let rows = rows.as_array().into_iter().flatten();
+    let mut texts: Vec<String> = rows.map(ToString::to_string).collect();
+    texts.sort();
+    texts
 }
 
 /// A row of a result.
@@ -495,6 +608,13 @@ fn found(row: &Value, table: &TableSchema, columns: &[ColumnId]) -> Result<Found
         uuid: uuid.as_uuid().unwrap_or(Uuid::ZERO),
         values: columns.iter().map(of).collect::<Result<_, _>>()?,
     })
+}
+
+/// Whether a value is one of a type, constraints included.
+#[must_use]
+pub(crate) fn fits(value: &Datum, is_map: bool, column_type: &ColumnType) -> bool {
+    let json = datum_json(value, is_map).to_bytes();
+    wire::read_datum(&mut Reader::new(&json), column_type, None).is_ok()
 }
 
 /// A difference that the server sent.

@@ -45,6 +45,8 @@ pub(crate) struct Settings {
     pub oneline: bool,
     /// `--dry-run`
     pub dry_run: bool,
+    /// `--at`
+    pub at: Option<String>,
     /// `--quiet`
     pub quiet: bool,
     /// `--no-pager`
@@ -73,6 +75,7 @@ enum Id {
     Pretty,
     Bare,
     Oneline,
+    At,
     Quiet,
     NoPager,
     DryRun,
@@ -118,6 +121,11 @@ fn specs() -> Vec<Spec<Id>> {
         standard_options::timeout('t', Id::Timeout).within(CONNECTION),
         Spec::long("dry-run", Arg::None, Id::DryRun)
             .means("", "run the commands, but do not commit the transaction"),
+        Spec::long("at", Arg::Required, Id::At)
+            .means("MOMENT", "read the rows as they were at MOMENT")
+            .more(
+                "A moment is `HEAD~1` (before the last commit), an age (`-15min`, `-2h`), a date and time, or the id of a commit that `log` prints.",
+            ),
         Spec::long("no-wait", Arg::None, Id::NoWait)
             .means("", "accepted for scripts of `ovs-vsctl`, without effect"),
         of_command("if-exists", Arg::None, "--if-exists")
@@ -330,6 +338,7 @@ impl Parser {
                 objects: None,
                 oneline: false,
                 dry_run: false,
+                at: None,
                 quiet: false,
                 no_pager: false,
             },
@@ -380,6 +389,7 @@ impl Parser {
                 settings.style.cells = CellStyle::Bare;
             }
             Id::Oneline => settings.oneline = true,
+            Id::At => settings.at = Some(text.to_owned()),
             Id::Quiet => settings.quiet = true,
             Id::NoPager => settings.no_pager = true,
             Id::DryRun => settings.dry_run = true,

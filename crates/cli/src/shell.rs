@@ -269,6 +269,9 @@ impl Shell {
     fn run(&mut self, words: &[String]) -> Result<(), Failure> {
         let (settings, words) = self.settings.of_line(words)?;
         let line = Line::parse(&words).map_err(|failure| suggesting_own(failure, &words))?;
+        if let Some(outcome) = line.run_offline(&settings) {
+            return outcome;
+        }
         let name = line.chain.first().map_or("", |first| first.command.name);
         if settings.database.is_none() && !WITHOUT_DATABASE.contains(&name) {
             let server = self.connected()?;

@@ -6,7 +6,7 @@ use bstr::BString;
 use corvid_data::{AtomRef, ColumnId, Datum, TableSchema, Uuid};
 use corvid_json::{Object, Value};
 
-use crate::contents::{Contents, Origin, RowState};
+use crate::contents::{Contents, Origin, RowState, Step};
 
 /// A transaction.
 #[derive(Clone, Debug, Default)]
@@ -27,14 +27,17 @@ impl Transaction {
         let mut creators = Vec::new();
         for ((id, uuid), state) in contents.states() {
             let table = contents.schema().table(*id);
-            let Some(change) = names.change(table, *uuid, state) else {
-                // A value that is only read decides about the changes of other rows.
-                waits.extend(names.wait(table, *uuid, state));
-                continue;
-            };
-            waits.extend(names.wait(table, *uuid, state));
-            creators.push(state.creator());
-            changes.push(change);
+            let mutation = names.mutation(table, *uuid, state);
+            // A value that is only read decides about the changes of other rows.
+            waits.extend(names.wait(table, *uuid, state, mutation.is_some()));
+            if let Some(change) = names.change(table, *uuid, state) {
+                creators.push(state.creator());
+                changes.push(change);
+            }
+            if let Some(mutation) = mutation {
+                creators.push(None);
+                changes.push(mutation);
+            }
         }
         if changes.is_empty() {
             return Transaction::default();
@@ -97,10 +100,66 @@ impl Names {
         Some(operation("insert", [name, id, row]))
     }
 
-    /// The operation that fails if a value that the chain relies on has changed.
-    fn wait(&self, table: &TableSchema, uuid: Uuid, state: &RowState) -> Option<Value> {
-        if state.relied_on.is_empty() {
+    /// The operation that changes elements of a row, if there are any such changes.
+    fn mutation(&self, table: &TableSchema, uuid: Uuid, state: &RowState) -> Option<Value> {
+        if state.is_deleted {
             return None;
+        }
+        let mut mutations = Vec::new();
+        for (id, steps) in &state.steps {
+            // Elements that are known to be there, or not to be there.
+            if state
+                .old
+                .get(id)
+                .is_some_and(|old| state.value(*id).as_ref() == Some(old))
+            {
+                continue;
+            }
+            let column = table.column(*id);
+            let is_map = column.column_type.is_map();
+            mutations.extend(steps.iter().map(|step| {
+                let (mutator, elements) = match step {
+                    Step::Insert(elements) => ("insert", self.datum(elements, is_map)),
+                    Step::Remove(elements) => ("delete", self.datum(elements, is_map)),
+                    Step::RemoveKeys(keys) => ("delete", self.datum(keys, false)),
+                };
+                let name = Value::string(&*column.name);
+                Value::Array(vec![name, Value::string(mutator), elements])
+            }));
+        }
+        let is_changed = !mutations.is_empty();
+        is_changed.then(|| {
+            let members = [
+                ("table", Value::string(&*table.name)),
+                ("where", this_row(uuid)),
+                ("mutations", Value::Array(mutations)),
+            ];
+            operation("mutate", members)
+        })
+    }
+
+    /// The operation that fails if a value that the chain relies on has changed, or if the row of a
+    /// mutation is gone.
+    fn wait(
+        &self,
+        table: &TableSchema,
+        uuid: Uuid,
+        state: &RowState,
+        is_mutated: bool,
+    ) -> Option<Value> {
+        if state.relied_on.is_empty() {
+            let id = Object::from([(BString::from("_uuid"), pair("uuid", &uuid.to_text()))]);
+            return is_mutated.then(|| {
+                let members = [
+                    ("table", Value::string(&*table.name)),
+                    ("timeout", Value::Integer(0)),
+                    ("where", this_row(uuid)),
+                    ("columns", Value::Array(vec![Value::string("_uuid")])),
+                    ("until", Value::string("==")),
+                    ("rows", Value::Array(vec![Value::Object(id)])),
+                ];
+                operation("wait", members)
+            });
         }
         let columns = state.relied_on.iter();
         let names = columns

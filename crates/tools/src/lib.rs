@@ -3,8 +3,9 @@
 //! Each program is a module with a `main` function and a manual; its binary in `src/bin` adds the
 //! allocator. At the root are the parts that the programs share: the table of commands, the type of
 //! a fatal error, common options, random UUIDs, schema files, suggestions, printed tables, the
-//! connection to a server, what is said of a database's history. The public ones serve the program
-//! `corvid` (`crates/cli`) too. No program uses another program's module.
+//! connection to a server, what is said of a database's history and how a server reads it. The
+//! public ones serve the program `corvid` (`crates/cli`) too, for which [`client::run_history`]
+//! runs a command. No other program uses another program's module.
 
 mod command;
 mod history;
@@ -13,6 +14,7 @@ mod schema_file;
 
 pub mod failure;
 pub mod leader;
+pub mod past;
 pub mod rows;
 pub mod session;
 pub mod standard_options;

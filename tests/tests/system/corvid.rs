@@ -4,6 +4,7 @@
 //! compares what the commands do.
 
 use std::io::{BufRead, BufReader, Read};
+use std::path::Path;
 use std::process::{Child, ChildStdout, Command, Output, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
@@ -308,4 +309,133 @@ fn a_watch_connects_again_and_reports_what_has_changed_meanwhile() {
         said.contains("connecting again") && said.contains("connected again"),
         "{said}"
     );
+}
+
+/// Chains read all their rows at one moment, although they ask several times: two rows that are
+/// always changed together are never seen apart. Additions to a set do not disturb one another.
+#[test]
+fn chains_read_at_one_moment_and_additions_do_not_collide() {
+    let lab = Lab::start(2);
+    thread::scope(|scope| {
+        let writers = (0..2).map(|writer| {
+            let lab = &lab;
+            scope.spawn(move || {
+                for round in 0..25 {
+                    let n = format!("n={}", writer * 100 + round);
+                    let tag = format!("w{writer}-{round}");
+                    let second = if writer == 0 { "d1" } else { "d0" };
+                    lab.succeed(&[
+                        "set", "Device", "d0", &n, "--", "set", "Device", "d1", &n, "--", "add",
+                        "Device", second, "tags", &tag, "--", "add", "Device", "d0", "tags", &tag,
+                    ]);
+                }
+            })
+        });
+        let writers: Vec<_> = writers.collect();
+        let mut reads = 0;
+        while reads < 20 || writers.iter().any(|writer| !writer.is_finished()) {
+            let shown =
+                lab.succeed(&["get", "Device", "d0", "n", "--", "get", "Device", "d1", "n"]);
+            let values: Vec<&str> = shown.lines().collect();
+            // At first the numbers of the devices.
+            assert!(values == ["0", "1"] || values[0] == values[1], "{values:?}");
+            reads += 1;
+        }
+    });
+    let tags = lab.succeed(&["--json", "list", "Device", "tags", "--where", "name == d0"]);
+    let tags: Value = serde_json::from_str(&tags).expect("JSON");
+    assert_eq!(tags[0]["tags"].as_array().map(Vec::len), Some(50), "{tags}");
+}
+
+#[test]
+fn the_past_is_read_compared_and_undone() {
+    let lab = Lab::start(1);
+    lab.succeed(&["set", "Device", "d0", "n=5"]);
+    lab.succeed(&["--at=HEAD~1", "get", "Device", "d0", "n"]);
+    assert_eq!(
+        lab.succeed(&["--at=HEAD~1", "get", "Device", "d0", "n"]),
+        "0\n"
+    );
+    assert_eq!(
+        lab.succeed(&["--at", "HEAD", "get", "Device", "d0", "n"]),
+        "5\n"
+    );
+    let refused = lab.run(&["--at=HEAD~1", "set", "Device", "d0", "n=7"]);
+    assert_eq!(refused.status.code(), Some(2));
+    assert_eq!(
+        lab.run(&["--at=HEAD~1", "watch", "Device"]).status.code(),
+        Some(2)
+    );
+    let log = lab.succeed(&["log", "-n", "1", "--table", "Device"]);
+    assert!(
+        log.contains("corvid: set Device d0 n=5") && log.contains('5'),
+        "{log}"
+    );
+    let json = lab.succeed(&["--json", "log", "-n", "1"]);
+    assert!(
+        json.lines()
+            .all(|line| serde_json::from_str::<Value>(line).is_ok()),
+        "{json}"
+    );
+    let diff = lab.succeed(&["diff", "HEAD~1", "HEAD"]);
+    assert!(diff.contains("Device"), "{diff}");
+    let shown = lab.succeed(&["revert", "HEAD", "--dry-run"]);
+    assert!(shown.contains("Device"), "{shown}");
+    assert_eq!(lab.succeed(&["get", "Device", "d0", "n"]), "5\n");
+    lab.succeed(&["revert", "HEAD"]);
+    assert_eq!(lab.succeed(&["get", "Device", "d0", "n"]), "0\n");
+    assert_eq!(lab.run(&["log", "--tabel=x"]).status.code(), Some(2));
+    assert_eq!(lab.run(&["revert", "HEAD~9999"]).status.code(), Some(1));
+}
+
+#[test]
+fn schemas_in_files_are_checked_with_the_places_of_their_faults() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let file = folder.path().join("x.ovsschema");
+    std::fs::write(
+        &file,
+        "{\"name\": \"D\", \"tables\": {\n  \"T\": {\"columns\": {\"a\": {\"type\": 7}}}}}",
+    )
+    .expect("a file");
+    let mut check = Command::new(binary::bin("corvid"));
+    check.args(["schema", "check"]).arg(&file);
+    let output = limited::output(&mut check).expect("corvid");
+    assert_eq!(output.status.code(), Some(1));
+    let text = String::from_utf8_lossy(&output.stdout);
+    assert!(
+        text.starts_with(&format!("{}:2:26: ", file.display())),
+        "{text}"
+    );
+}
+
+/// Runs the commands of the page in a shell, and compares what they print with the page.
+#[test]
+fn the_page_about_schemas_is_true() {
+    let page = Path::new(env!("CARGO_MANIFEST_DIR")).join("../docs/start/schema.md");
+    let page = std::fs::read_to_string(page).expect("the page");
+    let blocks = |kind: &str| {
+        let begin = format!("```{kind}\n");
+        let blocks = page.split(&begin).skip(1);
+        let ends = blocks.map(|block| block.split("```").next().unwrap_or_default().to_owned());
+        ends.collect::<Vec<String>>()
+    };
+    let folder = tempfile::tempdir().expect("a folder");
+    std::fs::write(folder.path().join("lab.ovsschema"), &blocks("json")[0]).expect("a file");
+    let session = blocks("console").concat();
+    let mut script = String::from("exec 2>&1\n");
+    for command in session.lines().filter_map(|line| line.strip_prefix("$ ")) {
+        let shown = command.replace('\'', "'\\''");
+        script.push_str(&format!("printf '%s\\n' '$ {shown}'\n{command}\n"));
+    }
+    let programs = binary::bin("corvid");
+    let programs = programs.parent().expect("a folder").display();
+    let path = std::env::var("PATH").unwrap_or_default();
+    let mut shell = Command::new("sh");
+    shell.arg("-c").arg(&script).current_dir(folder.path());
+    shell.env("PATH", format!("{programs}:{path}"));
+    shell
+        .env("OVS_RUNDIR", folder.path())
+        .env("OVS_LOGDIR", folder.path());
+    let output = limited::output(&mut shell).expect("sh");
+    assert_eq!(String::from_utf8_lossy(&output.stdout), session);
 }

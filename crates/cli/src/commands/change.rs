@@ -3,6 +3,7 @@
 use corvid_data::{ColumnId, ColumnType, Datum, TableId, TableSchema, Uuid};
 
 use super::{Context, Output};
+use crate::contents::Step;
 use crate::failure::Failure;
 use crate::grammar::chain::Invocation;
 use crate::grammar::{argument, names, record};
@@ -51,6 +52,14 @@ pub(super) fn set_column(
         .names
         .read_atom(argument.value, value_type)
         .map_err(Failure::usage)?;
+    if context.contents.takes_steps(table, row, column) {
+        let keys = Datum::one(key.clone());
+        let pair = Datum::pair(key, value);
+        for step in [Step::RemoveKeys(keys), Step::Insert(pair)] {
+            context.contents.step(table, row, column, step);
+        }
+        return Ok(());
+    }
     let mut datum = context.contents.rely_on(table, row, column)?;
     datum.replace(key, value);
     context.contents.write(table, row, column, datum);
@@ -58,13 +67,9 @@ pub(super) fn set_column(
 }
 
 pub(super) fn add(context: &mut Context<'_>, invocation: &Invocation) -> Result<Output, Failure> {
-    change_elements(context, invocation, |context, datum, text, many| {
-        let added = context
-            .names
-            .read_datum(text, many)
-            .map_err(Failure::usage)?;
-        datum.insert_all(&added);
-        Ok(())
+    change_elements(context, invocation, |context, text, many| {
+        let added = context.names.read_datum(text, many);
+        added.map(Step::Insert).map_err(Failure::usage)
     })
 }
 
@@ -72,37 +77,31 @@ pub(super) fn remove(
     context: &mut Context<'_>,
     invocation: &Invocation,
 ) -> Result<Output, Failure> {
-    change_elements(context, invocation, |context, datum, text, many| {
+    change_elements(context, invocation, |context, text, many| {
         match context.names.read_datum(text, many) {
-            Ok(removed) => {
-                datum.remove_all(&removed);
-            }
+            Ok(removed) => Ok(Step::Remove(removed)),
             // Keys alone.
             Err(_) if many.is_map() => {
                 let keys = ColumnType {
                     value: None,
                     ..many.clone()
                 };
-                let keys = context
-                    .names
-                    .read_datum(text, &keys)
-                    .map_err(Failure::usage)?;
-                datum.remove_keys(&keys);
+                let keys = context.names.read_datum(text, &keys);
+                keys.map(Step::RemoveKeys).map_err(Failure::usage)
             }
-            Err(error) => return Err(Failure::usage(error)),
+            Err(error) => Err(Failure::usage(error)),
         }
-        Ok(())
     })
 }
 
-/// A change of a datum by one argument, which may have any number of elements of the type.
-type Step = fn(&mut Context<'_>, &mut Datum, &str, &ColumnType) -> Result<(), Failure>;
+/// Makes the change of one argument, which may have any number of elements of the type.
+type Parse = fn(&mut Context<'_>, &str, &ColumnType) -> Result<Step, Failure>;
 
 /// Changes the elements of one column, by one argument after another.
 fn change_elements(
     context: &mut Context<'_>,
     invocation: &Invocation,
-    step: Step,
+    parse: Parse,
 ) -> Result<Output, Failure> {
     let (table, schema) = context.table(invocation)?;
     let column = names::column(schema, &invocation.args[2])?;
@@ -116,9 +115,16 @@ fn change_elements(
         max: u32::MAX,
         ..column_type.clone()
     };
+    if context.contents.takes_steps(table, row, column) {
+        for text in &invocation.args[3..] {
+            let step = parse(context, text, &many)?;
+            context.contents.step(table, row, column, step);
+        }
+        return Ok(NOTHING);
+    }
     let mut datum = context.contents.rely_on(table, row, column)?;
     for text in &invocation.args[3..] {
-        step(context, &mut datum, text, &many)?;
+        parse(context, text, &many)?.apply(&mut datum);
     }
     check_count(invocation.command.name, schema, column, &datum)?;
     // A value that this chain sets is replaced as a whole, and may be added to.

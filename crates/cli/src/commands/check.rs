@@ -5,6 +5,7 @@
 
 use corvid_data::Schema;
 
+use crate::contents::Contents;
 use crate::failure::Failure;
 use crate::grammar::chain::Invocation;
 use crate::grammar::{argument, names};
@@ -22,6 +23,31 @@ pub(crate) enum Columns {
     WordsFrom(usize),
     /// From this one on they are `COLUMN[:KEY]`, with or without a value.
     From(usize),
+}
+
+/// Lets the columns that a command reads of rows which it names be read together with the names.
+///
+/// # Errors
+/// As for [`check`].
+pub(crate) fn want(contents: &mut Contents<'_>, invocation: &Invocation) -> Result<(), Failure> {
+    let args = &invocation.args;
+    let is_reading = matches!(invocation.command.name, "get" | "wait-until" | "list");
+    if !is_reading || args.len() < 2 || invocation.has("--where") {
+        return Ok(());
+    }
+    let schema = contents.schema();
+    let id = names::table(schema, &args[0])?;
+    let table = schema.table(id);
+    let columns = match invocation.command.columns {
+        Columns::From(first) => args[first..]
+            .iter()
+            .filter(|text| !text.eq_ignore_ascii_case("_uuid"))
+            .map(|text| argument::column(table, text))
+            .collect::<Result<_, _>>()?,
+        _ => names::columns(table, invocation.value("--columns"))?,
+    };
+    contents.want(id, &columns);
+    Ok(())
 }
 
 /// Checks the names of tables and columns of a command.

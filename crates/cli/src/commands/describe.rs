@@ -3,7 +3,7 @@
 use std::fmt::Display;
 
 use corvid_data::types::Bounds;
-use corvid_data::{BaseType, ColumnType, RefType, TableSchema, text};
+use corvid_data::{BaseType, ColumnSchema, ColumnType, RefType, TableSchema, text};
 use corvid_tools::table::{Cell, Table};
 
 use super::{Context, Output};
@@ -35,29 +35,34 @@ pub(super) fn describe(
 ) -> Result<Output, Failure> {
     let (_, table) = context.table(invocation)?;
     let rows = table.columns().iter().map(|column| {
-        let mut notes = Vec::new();
-        if !column.mutable {
-            notes.push("not mutable".to_owned());
-        }
-        if !column.persistent {
-            notes.push("not stored on disk".to_owned());
-        }
-        let is_index = table.indexes.iter().any(|index| {
-            let [only] = index.as_slice() else {
-                return false;
-            };
-            table.column(*only).name == column.name
-        });
-        if is_index {
-            notes.push("unique".to_owned());
-        }
         vec![
             Cell::Text(column.name.to_string()),
             Cell::Text(type_in_words(&column.column_type)),
-            Cell::Text(notes.join(", ")),
+            Cell::Text(notes(table, column).join(", ")),
         ]
     });
     Ok(listing(["column", "type", "notes"], rows.collect()))
+}
+
+/// The properties of a column besides its type.
+pub(super) fn notes(table: &TableSchema, column: &ColumnSchema) -> Vec<&'static str> {
+    let mut notes = Vec::new();
+    if !column.mutable {
+        notes.push("not mutable");
+    }
+    if !column.persistent {
+        notes.push("not stored on disk");
+    }
+    let is_index = table.indexes.iter().any(|index| {
+        let [only] = index.as_slice() else {
+            return false;
+        };
+        table.column(*only).name == column.name
+    });
+    if is_index {
+        notes.push("unique");
+    }
+    notes
 }
 
 fn listing<const N: usize>(headings: [&str; N], rows: Vec<Vec<Cell>>) -> Output {
@@ -69,7 +74,7 @@ fn listing<const N: usize>(headings: [&str; N], rows: Vec<Vec<Cell>>) -> Output 
 }
 
 /// The indexes of a table: `name`, `datapath+tunnel_key`.
-fn indexes(table: &TableSchema) -> String {
+pub(super) fn indexes(table: &TableSchema) -> String {
     let names = table.indexes.iter().map(|index| {
         let columns = index.iter().map(|id| table.column(*id).name.as_str());
         columns.collect::<Vec<_>>().join("+")
@@ -78,7 +83,7 @@ fn indexes(table: &TableSchema) -> String {
 }
 
 /// How long the records of a table stay, and how many there may be.
-fn kind(table: &TableSchema) -> String {
+pub(super) fn kind(table: &TableSchema) -> String {
     let lifetime = match table.is_root {
         true => "root",
         false => "while referred to",

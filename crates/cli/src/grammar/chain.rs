@@ -21,6 +21,12 @@ impl Invocation {
         self.options.iter().any(|(name, _)| name == option)
     }
 
+    /// All options.
+    #[must_use]
+    pub(crate) fn options(&self) -> &[(String, Option<String>)] {
+        &self.options
+    }
+
     /// The value of an option.
     #[must_use]
     pub(crate) fn value(&self, option: &str) -> Option<&str> {
@@ -96,10 +102,19 @@ fn trailing_options(
             Some((name, value)) => (name, Some(value.to_owned())),
             None => (word.as_str(), None),
         };
-        let is_known = command.options.contains(&"--where=")
-            && matches!(name, "--where" | "--columns")
-            && command.options.contains(&format!("{name}=").as_str());
-        if !is_known {
+        let takes_value = command.options.contains(&format!("{name}=").as_str());
+        let is_known = match command.name {
+            "log" | "diff" | "revert" => takes_value || name.starts_with('-'),
+            _ => {
+                let has_where = command.options.contains(&"--where=");
+                takes_value && has_where && matches!(name, "--where" | "--columns")
+            }
+        };
+        // A moment may be an age.
+        let is_age = name
+            .strip_prefix('-')
+            .is_some_and(|age| age.starts_with(|letter: char| letter.is_ascii_digit()));
+        if !is_known || is_age {
             args.push(word.clone());
             continue;
         }
@@ -108,7 +123,10 @@ fn trailing_options(
                 "'{name}' option specified multiple times"
             )));
         }
-        let value = value.or_else(|| words.next().cloned());
+        let value = match takes_value {
+            true => value.or_else(|| words.next().cloned()),
+            false => value,
+        };
         options.push((name.to_owned(), value));
     }
     Ok(args)

@@ -57,8 +57,9 @@ impl Editor {
             .color_mode(colours);
         let config = config
             .max_history_size(history::LINES_MAX)
-            .map_err(failure)?;
-        let mut editor = rustyline::Editor::with_config(config.build()).map_err(failure)?;
+            .map_err(|error| failure(&error))?;
+        let mut editor =
+            rustyline::Editor::with_config(config.build()).map_err(|error| failure(&error))?;
         let knowledge = Rc::<RefCell<Knowledge>>::default();
         editor.set_helper(Some(Assistant {
             knowledge: Rc::clone(&knowledge),
@@ -109,7 +110,7 @@ impl Editor {
     }
 }
 
-fn failure(error: ReadlineError) -> Failure {
+fn failure(error: &ReadlineError) -> Failure {
     Failure::new(Kind::NoMatch, format!("the terminal fails ({error})"))
 }
 

@@ -188,30 +188,35 @@ pub(crate) const GROUPS: [&str; 6] = [
 ];
 
 impl Settings {
+    /// The settings without any option.
+    pub(crate) fn new() -> Settings {
+        Settings {
+            style: Style {
+                is_shown: output::is_terminal(),
+                ..Style::default()
+            },
+            is_timestamped: false,
+            force: false,
+            fail: false,
+            keep_uuids: false,
+            dry_run: false,
+            history: HistoryOptions::default(),
+            leader_only: true,
+            aware: None,
+            credentials: Arc::default(),
+            has_timeout: false,
+            daemon: RefCell::default(),
+            is_detached: false,
+        }
+    }
+
     /// Parses a command line, `argv[0]` included. Returns the options, and the words that are not
     /// options. Ends the process on errors, and after `--help` and similar options. Starts the
     /// timer of `--timeout`.
     #[must_use]
     pub(crate) fn parse(line: &[String]) -> (Settings, Vec<String>) {
         let mut parser = Parser {
-            settings: Settings {
-                style: Style {
-                    is_shown: output::is_terminal(),
-                    ..Style::default()
-                },
-                is_timestamped: false,
-                force: false,
-                fail: false,
-                keep_uuids: false,
-                dry_run: false,
-                history: HistoryOptions::default(),
-                leader_only: true,
-                aware: None,
-                credentials: Arc::default(),
-                has_timeout: false,
-                daemon: RefCell::default(),
-                is_detached: false,
-            },
+            settings: Settings::new(),
             daemon: daemon::Options::default(),
             tls: tls::Settings::default(),
             timeout_s: None,

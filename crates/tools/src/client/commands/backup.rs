@@ -11,8 +11,8 @@ use corvid_shell::output::Output;
 use corvid_shell::progress::{Progress, Spinner};
 
 use super::Invocation;
-use crate::client::past::Contents;
 use crate::failure::Failure;
+use crate::past::Contents;
 use crate::session::Session;
 
 pub(crate) fn backup(session: &mut Session, invocation: &Invocation<'_>) -> Result<(), Failure> {

@@ -10,8 +10,8 @@ use corvid_shell::output::Output;
 use corvid_shell::progress::Spinner;
 
 use super::{Invocation, column_names, table_names};
-use crate::client::past::Contents;
 use crate::failure::Failure;
+use crate::past::Contents;
 use crate::rows::{Column, all_columns, compare};
 use crate::session::Session;
 use crate::table::{Cell, Printer, Table};

@@ -4,9 +4,9 @@ use corvid_session::history::Question;
 use corvid_shell::output::Output;
 
 use super::Invocation;
-use crate::client::past::{Past, moment};
 use crate::failure::Failure;
 use crate::history::Printer;
+use crate::past::{Past, moment};
 use crate::session::Session;
 
 /// Lists the files.

@@ -13,10 +13,10 @@ use corvid_shell::program;
 
 use super::transact::once;
 use super::{Invocation, table_names};
-use crate::client::past::{Past, moment};
 use crate::client::revert::{Columns, Conflict, Done, RowId, is_row, object, operations, others};
 use crate::failure::Failure;
 use crate::history::Printer;
+use crate::past::{Past, moment};
 use crate::session::Session;
 
 /// Attempts until the rows stay as they were read.

@@ -6,8 +6,8 @@ use bstr::BString;
 use corvid_json::{Object, Value};
 
 use super::{Invocation, print_line};
-use crate::client::past::Contents;
 use crate::failure::Failure;
+use crate::past::Contents;
 use crate::session::Session;
 
 pub(crate) fn transact(session: &mut Session, invocation: &Invocation<'_>) -> Result<(), Failure> {

@@ -26,7 +26,7 @@ const STEPS: u32 = 1 << 20;
 
 /// The history of one database.
 #[derive(Debug)]
-pub(crate) struct Past<'a> {
+pub struct Past<'a> {
     session: &'a mut Session,
     database: &'a str,
     /// The command that does the same with a file.
@@ -39,7 +39,7 @@ impl<'a> Past<'a> {
     ///
     /// # Errors
     /// It does not, or the connection broke.
-    pub(crate) fn of(
+    pub fn of(
         session: &'a mut Session,
         database: &'a str,
         instead: &'static str,
@@ -79,7 +79,7 @@ impl<'a> Past<'a> {
     ///
     /// # Errors
     /// The server refused, the connection broke, or `sink` returned an error.
-    pub(crate) fn read(
+    pub fn read(
         &mut self,
         question: Question,
         sink: &mut dyn FnMut(&[u8]) -> Result<(), Failure>,
@@ -119,7 +119,10 @@ impl<'a> Past<'a> {
     }
 
     /// The schema that the database had at a moment.
-    pub(crate) fn schema_at(&mut self, moment: &str) -> Result<Schema, Failure> {
+    ///
+    /// # Errors
+    /// The server refused, or the connection broke.
+    pub fn schema_at(&mut self, moment: &str) -> Result<Schema, Failure> {
         let reply = self.ask(&Question::schema(moment))?;
         let schema = Page::parse(&reply)
             .and_then(|page| Value::parse(page.lines.first()?).ok())
@@ -127,7 +130,11 @@ impl<'a> Past<'a> {
         Ok(Schema::from_json(&schema)?)
     }
 
-    fn select_at(&mut self, moment: &str, operations: Vec<Value>) -> Result<Value, Failure> {
+    /// The results of operations, which only read, at a moment.
+    ///
+    /// # Errors
+    /// The server refused, or the connection broke.
+    pub fn select_at(&mut self, moment: &str, operations: Vec<Value>) -> Result<Value, Failure> {
         let mut params = vec![Value::string(self.database), Value::string(moment)];
         params.extend(operations);
         let reply = self.session.transact("select_at", &Value::Array(params))?;
@@ -157,7 +164,7 @@ fn steps(part: f64) -> u64 {
 ///
 /// # Errors
 /// The text is not a moment.
-pub(crate) fn moment(text: &str) -> Result<String, Failure> {
+pub fn moment(text: &str) -> Result<String, Failure> {
     let is_local = Civil::parse(text).is_some();
     // Only the server can tell what is in its future.
     let now_ms = if is_local { clock::wall_ms() } else { i64::MAX };
@@ -172,7 +179,7 @@ pub(crate) fn moment(text: &str) -> Result<String, Failure> {
 
 /// The contents of a database, now or at a moment.
 #[derive(Debug)]
-pub(crate) struct Contents<'a> {
+pub struct Contents<'a> {
     past: Past<'a>,
     /// `None`: now.
     at: Option<String>,
@@ -183,7 +190,7 @@ impl<'a> Contents<'a> {
     ///
     /// # Errors
     /// `at` is not a moment, the server cannot read history, or the connection broke.
-    pub(crate) fn at(
+    pub fn at(
         session: &'a mut Session,
         database: &'a str,
         at: Option<&str>,
@@ -205,7 +212,7 @@ impl<'a> Contents<'a> {
     ///
     /// # Errors
     /// The server refused, or the connection broke.
-    pub(crate) fn schema(&mut self) -> Result<Schema, Failure> {
+    pub fn schema(&mut self) -> Result<Schema, Failure> {
         match &self.at {
             Some(moment) => {
                 let _progress = Spinner::new("Waiting for the server");
@@ -219,7 +226,7 @@ impl<'a> Contents<'a> {
     ///
     /// # Errors
     /// As for [`Contents::schema`].
-    pub(crate) fn select(&mut self, operations: Vec<Value>) -> Result<Value, Failure> {
+    pub fn select(&mut self, operations: Vec<Value>) -> Result<Value, Failure> {
         if let Some(moment) = &self.at {
             return self.past.select_at(moment, operations);
         }
