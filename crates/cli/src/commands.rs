@@ -9,6 +9,7 @@ mod check;
 mod count;
 mod create;
 mod describe;
+mod edit;
 mod get;
 mod list;
 mod past;
@@ -150,6 +151,9 @@ pub(crate) use raw::print_json;
 
 /// The command that precedes a chain to show its transaction.
 pub(crate) const EXPLAIN: &str = "explain";
+
+/// The number of a command that is alone, in [`Context`].
+const NO_COMMAND: usize = 0;
 
 /// Any number of arguments.
 const ANY: usize = usize::MAX;
@@ -331,6 +335,18 @@ old and new values, or the elements of a set or map that are new (`+`), gone (`-
 `--where`, a record appears when EXPRESSION begins to hold. With `--json` or `--jsonl`, each line is a JSON object: `event` is `present`, \
 `insert`, `modify` or `delete`, `row` has the columns, and `old` the old values of changed ones. After a lost connection the command connects \
 again, says so, and prints what has changed meanwhile.",
+    },
+    Command {
+        name: "edit",
+        args_min: 2,
+        args_max: 2,
+        options: &[],
+        columns: Columns::NoTable,
+        action: Action::Alone(edit::edit),
+        synopsis: "edit TABLE RECORD",
+        meaning: "change the columns of a record in an editor",
+        detail: "The editor (`VISUAL`, else `EDITOR`, else `vi`) gets one line for each column, in the form of the arguments of `set`. If others change \
+the same columns meanwhile, nothing is changed, and the text is kept in a file.",
     },
     Command {
         name: "log",

@@ -275,12 +275,17 @@ impl<'s> Contents<'s> {
         column: ColumnId,
     ) -> Result<Datum, Failure> {
         let value = self.read(table, uuid, column)?;
+        self.rely_on_read(table, uuid, column);
+        Ok(value)
+    }
+
+    /// Makes the transaction rely on a value that was read before.
+    pub(crate) fn rely_on_read(&mut self, table: TableId, uuid: Uuid, column: ColumnId) {
         if let Some(state) = self.rows.get_mut(&(table, uuid))
             && state.old.contains_key(&column)
         {
             state.relied_on.insert(column);
         }
-        Ok(value)
     }
 
     /// Whether the chain creates the row, so that its columns may all be set.

@@ -74,7 +74,10 @@ pub fn manual() -> Manual {
                         "0",
                         "the commands succeeded, and their transaction is committed",
                     ),
-                    ("1", "a record or a key does not exist"),
+                    (
+                        "1",
+                        "a record or a key does not exist; with --quiet also: no record matched",
+                    ),
                     ("2", "the command line is wrong"),
                     (
                         "3",
@@ -102,7 +105,11 @@ A command reads only the rows that it needs. If other clients change them before
 
 SERVER may name several servers of a cluster, separated by commas. Without SERVER, the variables `OVN_NB_DB`, `OVN_SB_DB`, `OVN_IC_NB_DB` and \
 `OVN_IC_SB_DB` name the servers of the databases `OVN_Northbound`, `OVN_Southbound`, `OVN_IC_Northbound` and `OVN_IC_Southbound`. SERVER may \
-also be a name of the file `servers.toml`, whose `default` is used if nothing else names a server.";
+also be a name of the file `servers.toml`, whose `default` is used if nothing else names a server.
+
+On a terminal, records are a table if their values fit its width, and otherwise one line for each value; control characters in values are \
+escaped. Headings and changes are in colour, unless `NO_COLOR` is set. Output that is longer than the screen goes through the command in `PAGER`, by \
+default `less`. Pipes and files get the layout of the reference, without colours.";
 
 const SHELL: &str = "\
 Without COMMAND, `{program}` reads commands, a chain on each line: from a terminal with history, completion and hints, else from standard \

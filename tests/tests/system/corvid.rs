@@ -389,6 +389,61 @@ fn the_past_is_read_compared_and_undone() {
 }
 
 #[test]
+fn a_row_is_changed_in_the_editor_unless_others_change_it_meanwhile() {
+    let lab = Lab::start(1);
+    let edit = |editor: &str| {
+        let mut command = lab.command(&["edit", "Device", "d0"]);
+        command.env_remove("VISUAL").env("EDITOR", editor);
+        let output = limited::output(&mut command).expect("corvid");
+        let said = String::from_utf8_lossy(&output.stderr).into_owned();
+        (output.status.code(), said)
+    };
+    let row = || lab.succeed(&["get", "Device", "d0", "n", "tags"]);
+    assert_eq!(
+        edit("sed -i -e s/^n=.*/n=42/ -e '/^tags/d'"),
+        (Some(0), String::new())
+    );
+    assert_eq!(row(), "42\n[]\n");
+    let (status, said) = edit("true");
+    assert!(
+        status == Some(0) && said.contains("nothing was changed"),
+        "{said}"
+    );
+    let kept = |said: &str| {
+        let file = said
+            .trim()
+            .rsplit(" is in ")
+            .next()
+            .unwrap_or_default()
+            .to_owned();
+        let text = std::fs::read_to_string(&file).expect("the kept text");
+        std::fs::remove_file(&file).expect("the kept text");
+        text
+    };
+    let (status, said) = edit("sed -i s/^n=.*/n=many/");
+    assert_eq!(status, Some(2), "{said}");
+    assert!(kept(&said).contains("n=many"));
+    let program = binary::bin("corvid");
+    let other = format!(
+        "{} {} set Device d0 n=7; sed -i s/^n=.*/n=43/",
+        program.display(),
+        lab.address()
+    );
+    let (status, said) = edit(&other);
+    assert_eq!(status, Some(1), "{said}");
+    assert!(kept(&said).contains("n=43"));
+    assert_eq!(row(), "7\n[]\n");
+    // Another column may change.
+    let other = format!(
+        "{} {} add Device d0 tags x; sed -i s/^n=.*/n=44/",
+        program.display(),
+        lab.address()
+    );
+    assert_eq!(edit(&other).0, Some(0));
+    assert_eq!(row(), "44\n[x]\n");
+}
+
+#[test]
 fn schemas_in_files_are_checked_with_the_places_of_their_faults() {
     let folder = tempfile::tempdir().expect("a folder");
     let file = folder.path().join("x.ovsschema");
