@@ -157,8 +157,15 @@ fn corvid_ends_with_the_status_of_its_outcome() {
     nowhere.args(["unix:/nonexistent/db.sock", "tables"]);
     let output = limited::output(&mut nowhere).expect("corvid");
     assert_eq!(output.status.code(), Some(4));
-    let quiet = lab.run(&["--quiet", "list", "Device"]);
-    assert_eq!((quiet.status.code(), quiet.stdout), (Some(0), Vec::new()));
+    for words in [
+        &["--quiet", "list", "Device"][..],
+        &["--quiet", "create", "Device", "name=d1"],
+        &["--quiet", "raw", "[]"],
+        &["--quiet", "explain", "destroy", "Device", "d1"],
+    ] {
+        let quiet = lab.run(words);
+        assert_eq!((quiet.status.code(), quiet.stdout), (Some(0), Vec::new()));
+    }
 }
 
 #[test]

@@ -21,7 +21,8 @@ use tempfile::TempDir;
 const LIMIT: Duration = Duration::from_secs(300);
 
 /// The programs that the tour takes from `target/release`.
-const OURS: [&str; 5] = [
+const OURS: [&str; 6] = [
+    "corvid",
     "corvid-demo",
     "ovsdb-server",
     "ovsdb-client",
@@ -31,7 +32,11 @@ const OURS: [&str; 5] = [
 
 /// For commands that contain the first text, the texts that their output must contain. The shell
 /// waits for these texts, because a monitor in the background may print at any time.
-const EXPECTED: [(&str, &[&str]); 20] = [
+const EXPECTED: [(&str, &[&str]); 24] = [
+    ("Inventory show", &["Device web-1"]),
+    ("--where 'name", &["role", ": web-1"]),
+    ("diff HEAD~1", &["b12"]),
+    ("revert HEAD", &["b11"]),
     ("list-dbs $DB", &["Inventory", "_Server"]),
     ("dump $DB Inventory", &["web-1", "leaf-1"]),
     ("monitor $DB", &["initial", "web-1"]),

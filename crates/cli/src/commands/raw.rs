@@ -49,8 +49,11 @@ pub(super) fn raw(
     Ok(())
 }
 
-/// Prints JSON on one line, or indented with `--pretty`.
+/// Prints JSON on one line, or indented with `--pretty`; nothing with `--quiet`.
 pub(crate) fn print_json(value: &Value, settings: &Settings) {
+    if settings.quiet {
+        return;
+    }
     let mut bytes = Vec::new();
     match settings.style.pretty {
         true => value.write_pretty(&mut bytes),
