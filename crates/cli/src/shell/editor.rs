@@ -96,7 +96,7 @@ impl Editor {
             Err(ReadlineError::Eof) => Ok(Input::End),
             // The window was resized at a bad moment: the prompt appears again.
             Err(ReadlineError::Signal(_)) => Ok(Input::Cancelled),
-            Err(error) => Err(failure(error)),
+            Err(error) => Err(failure(&error)),
         }
     }
 
