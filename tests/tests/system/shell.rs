@@ -260,8 +260,8 @@ fn a_server_that_comes_back_is_found_again() {
     shell.await_screen("the site", |_| lab.sites() == ["berlin"]);
 }
 
-/// Serves `Lab` to one client. Returns when the client has answered a probe, which is sent after the
-/// last question before the first prompt.
+/// Serves `Lab` to one client. Returns when the client has answered a probe, which is sent after
+/// the last question before the first prompt.
 fn probe(listener: &UnixListener) {
     let (mut stream, _) = listener.accept().expect("a client");
     let messages = Deserializer::from_reader(stream.try_clone().expect("a stream"));
@@ -283,8 +283,8 @@ fn probe(listener: &UnixListener) {
             .expect("a connection");
         is_informed |= message["method"] == "get_schema";
         if is_informed && message["method"] == "list_dbs" {
-            // The last question before the prompt. A client that still reads its answer would answer
-            // the probe too.
+            // The last question before the prompt. A client that still reads its answer would
+            // answer the probe too.
             std::thread::sleep(Duration::from_millis(300));
             let probe = json!({"id": "probe", "method": "echo", "params": ["are you there"]});
             stream
