@@ -141,6 +141,8 @@ fn lines_are_edited_run_and_remembered() {
     shell.await_text("did you mean \"Device\"?");
     shell.press("comit\r");
     shell.await_text("did you mean \"commit\"?");
+    // Between two prompts the terminal would take Ctrl-D for an end of its own.
+    shell.await_last(PROMPT);
     shell.press(CTRL_D);
     shell.await_text("status 0");
     drop(shell);
