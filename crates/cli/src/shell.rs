@@ -98,7 +98,8 @@ impl Shell {
             self.inform(&editor);
             // Of the last command. From here to the next command the terminal sends no signals.
             signals::take_cancellation();
-            let input = link::while_idle(&self.link, || editor.read(&prompt))?;
+            let is_entered = editor.is_entered();
+            let input = link::while_idle(&self.link, &is_entered, || editor.read(&prompt))?;
             let line = match input {
                 Input::Line(line) => line,
                 Input::Cancelled => continue,

@@ -6,6 +6,8 @@ use std::borrow::Cow;
 use std::cell::RefCell;
 use std::path::PathBuf;
 use std::rc::Rc;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use rustyline::completion::{Completer, Pair};
 use rustyline::config::BellStyle;
@@ -38,6 +40,7 @@ pub(crate) struct Editor {
     /// Where the history is kept; `None`: nowhere.
     history: Option<PathBuf>,
     knowledge: Rc<RefCell<Knowledge>>,
+    is_entered: Arc<AtomicBool>,
 }
 
 impl Editor {
@@ -61,8 +64,10 @@ impl Editor {
         let mut editor =
             rustyline::Editor::with_config(config.build()).map_err(|error| failure(&error))?;
         let knowledge = Rc::<RefCell<Knowledge>>::default();
+        let is_entered = Arc::<AtomicBool>::default();
         editor.set_helper(Some(Assistant {
             knowledge: Rc::clone(&knowledge),
+            is_entered: Arc::clone(&is_entered),
             has_colours,
         }));
         let history = history::file();
@@ -74,6 +79,7 @@ impl Editor {
             editor,
             history,
             knowledge,
+            is_entered,
         })
     }
 
@@ -82,11 +88,18 @@ impl Editor {
         change(&mut self.knowledge.borrow_mut());
     }
 
+    /// Whether the statement is complete, while it is read. From then on the terminal turns Ctrl-C
+    /// into a signal for its command.
+    pub(crate) fn is_entered(&self) -> Arc<AtomicBool> {
+        Arc::clone(&self.is_entered)
+    }
+
     /// Reads a statement.
     ///
     /// # Errors
     /// The terminal fails.
     pub(crate) fn read(&mut self, prompt: &str) -> Result<Input, Failure> {
+        self.is_entered.store(false, Ordering::SeqCst);
         match self.editor.readline(prompt) {
             Ok(line) => {
                 self.remember(&line);
@@ -126,6 +139,7 @@ pub(crate) struct Knowledge {
 /// Helps with a line.
 struct Assistant {
     knowledge: Rc<RefCell<Knowledge>>,
+    is_entered: Arc<AtomicBool>,
     has_colours: bool,
 }
 
@@ -200,7 +214,10 @@ impl Validator for Assistant {
     fn validate(&self, context: &mut ValidationContext<'_>) -> rustyline::Result<ValidationResult> {
         Ok(match words::split(context.input()).is_continued() {
             true => ValidationResult::Incomplete,
-            false => ValidationResult::Valid(None),
+            false => {
+                self.is_entered.store(true, Ordering::SeqCst);
+                ValidationResult::Valid(None)
+            }
         })
     }
 }

@@ -5,12 +5,13 @@
 
 use std::os::fd::AsRawFd;
 use std::os::unix::net::UnixStream;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::Duration;
 
 use corvid_data::Schema;
-use corvid_net::{clock, poll};
+use corvid_net::{clock, interrupt, poll};
 use corvid_shell::{output, signals};
 
 use super::prompt::Role;
@@ -98,7 +99,10 @@ impl Link {
         if let Some(server) = &mut self.server
             && server.answer_probes().is_err()
         {
-            self.lose();
+            match interrupt::is_cancelled() {
+                true => self.close(),
+                false => self.lose(),
+            }
         }
         let is_new = self.server.is_none();
         let server = match self.server.take() {
@@ -150,13 +154,19 @@ fn connect(settings: &Settings, is_lost: bool) -> Result<Server, Failure> {
 }
 
 /// Runs `read`, and answers the server's probes meanwhile.
-pub(crate) fn while_idle<T>(link: &Mutex<Link>, read: impl FnOnce() -> T) -> T {
+///
+/// `is_entered` becomes true when a line is complete, so that SIGINT is meant for its command.
+pub(crate) fn while_idle<T>(
+    link: &Mutex<Link>,
+    is_entered: &AtomicBool,
+    read: impl FnOnce() -> T,
+) -> T {
     let Ok((stop, stopped)) = UnixStream::pair() else {
         // Without descriptors the connection may be lost, which is mended later.
         return read();
     };
     thread::scope(|scope| {
-        scope.spawn(|| answer(link, &stopped));
+        scope.spawn(|| answer(link, is_entered, &stopped));
         let outcome = read();
         drop(stop);
         outcome
@@ -164,7 +174,7 @@ pub(crate) fn while_idle<T>(link: &Mutex<Link>, read: impl FnOnce() -> T) -> T {
 }
 
 /// Answers probes until the other end of `stopped` is closed. A fatal signal ends the process here.
-fn answer(link: &Mutex<Link>, stopped: &UnixStream) {
+fn answer(link: &Mutex<Link>, is_entered: &AtomicBool, stopped: &UnixStream) {
     loop {
         let fd = lock(link).server.as_ref().map(Server::fd);
         let wanted = [
@@ -176,14 +186,15 @@ fn answer(link: &Mutex<Link>, stopped: &UnixStream) {
                 let mut link = lock(link);
                 if let Some(server) = &mut link.server
                     && server.answer_probes().is_err()
-                    && !signals::take_cancellation()
+                    && !interrupt::is_cancelled()
                 {
                     link.lose();
                 }
             }
             Ok(_) => return,
-            // SIGINT from elsewhere: there is no command to cancel.
-            Err(_) if signals::take_cancellation() => {}
+            // SIGINT for the last command, or from elsewhere: there is no command to cancel.
+            Err(_) if !is_entered.load(Ordering::SeqCst) && signals::take_cancellation() => {}
+            // The command that is about to begin takes it.
             Err(_) => return,
         }
     }

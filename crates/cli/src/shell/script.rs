@@ -1,6 +1,7 @@
 //! The shell without a terminal: executes the lines of standard input.
 
 use std::io::{self, BufRead, BufReader, Stdin};
+use std::sync::atomic::AtomicBool;
 
 use corvid_shell::{output, program};
 
@@ -55,7 +56,9 @@ fn read_line(
     if input.buffer().contains(&b'\n') {
         return input.read_until(b'\n', statement);
     }
-    link::while_idle(&shell.link, || input.read_until(b'\n', statement))
+    link::while_idle(&shell.link, &AtomicBool::new(false), || {
+        input.read_until(b'\n', statement)
+    })
 }
 
 /// Executes one statement, and reports its failure.
