@@ -1,5 +1,5 @@
-//! Servers in this process. Several shards on one database: requests are executed by the shard that read them, by another
-//! shard, or by the database's thread. All clients see one order.
+//! Servers in this process. Several shards on one database: requests are executed by the shard that
+//! read them, by another shard, or by the database's thread. All clients see one order.
 
 use std::cell::RefCell;
 use std::fs;
