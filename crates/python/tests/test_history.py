@@ -200,25 +200,25 @@ class Blocking(HistoryTest):
             found.append([event["changes"][0]["columns"]["name"]["new"] for event in db.read_history(history.log(), timeout=PATIENCE)])
             found.append(names_of(db.select_at("HEAD~1", {**NAMES, "table": "Cage"}, timeout=PATIENCE)))
 
-        # No more than a server does at a time.
-        threads = [threading.Thread(target=read) for _ in range(4)]
+        # No more than a server does for a session at a time.
+        threads = [threading.Thread(target=read) for _ in range(2)]
         for thread in threads:
             thread.start()
         for thread in threads:
             thread.join()
-        self.assertEqual(sorted(found), sorted([["a", "b", "c"], ["a", "b"]] * 4))
+        self.assertEqual(sorted(found), sorted([["a", "b", "c"], ["a", "b"]] * 2))
 
     def test_a_client_does_not_wait_for_itself(self):
         db = self.connect()
         self.insert_pages(db)
-        readings = [db.read_history(history.log(), timeout=PATIENCE) for _ in range(4)]
+        readings = [db.read_history(history.log(), timeout=PATIENCE) for _ in range(2)]
         for reading in readings:
             next(reading)
         with self.assertRaisesRegex(corvid.HistoryRefused, "another reading of history of this session stands still"):
             list(db.read_history(history.log(), timeout=PATIENCE))
-        self.assertEqual([len(list(reading)) for reading in readings], [2] * 4)
+        self.assertEqual([len(list(reading)) for reading in readings], [2] * 2)
 
-    def test_a_relay_has_no_past(self):
+    def test_a_relay_has_its_source_read_the_past(self):
         self.insert(self.connect(), "ann")
         relay = f"{self.server.directory}/relay"
         server = program("OVSDB_SERVER_UNDER_TEST", "ovsdb-server")
@@ -227,9 +227,8 @@ class Blocking(HistoryTest):
         self.addCleanup(process.wait)
         self.addCleanup(process.kill)
         with corvid.connect(f"unix:{relay}", "Zoo", timeout=PATIENCE, leader_only=False) as db:
-            with self.assertRaises(corvid.HistoryError) as caught:
-                list(db.read_history(history.log(), timeout=PATIENCE))
-            self.assertEqual(caught.exception.tag, "not supported")
+            events = list(db.read_history(history.log(), timeout=PATIENCE))
+            self.assertEqual([event["changes"][0]["columns"]["name"]["new"] for event in events], ["ann"])
 
 
 class Asyncio(HistoryTest):
