@@ -109,7 +109,7 @@ impl Failure {
         program::exit(self.status())
     }
 
-    /// Prints the message and the suggestion on standard error, each behind a prefix.
+    /// Prints the message and the suggestion on standard error. Each line begins with `prefix`.
     pub(crate) fn print(&self, prefix: &str) {
         output::error_line(format_args!("{prefix}{self}"));
         if let Some(meant) = &self.meant {

@@ -22,7 +22,8 @@ class Generator:
         self.rows = rows
         # Maps that the line writes.
         self.written = set()
-        # Tables of which the line destroys rows: the reference aborts when a later command names one by its uuid.
+        # Tables from which the line destroys rows. The reference aborts if a later command names
+        # such a row by its uuid.
         self.destroyed = set()
         # The line avoids what is known to fail.
         self.is_careful = False
