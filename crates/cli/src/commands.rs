@@ -239,7 +239,7 @@ With `--id`, later commands may use @NAME for the record's UUID.",
         action: Action::InChain(change::remove),
         synopsis: "[--if-exists] remove TABLE RECORD COLUMN (VALUE|KEY|KEY=VALUE)...",
         meaning: "remove elements from a set, or pairs from a map",
-        detail: "A KEY alone removes its pair with any value. What the column does not contain is ignored.",
+        detail: "A KEY alone removes its pair with any value. Elements that the column does not contain are ignored.",
     },
     Command {
         name: "clear",
@@ -389,7 +389,7 @@ commit is what `--at`, `diff` and `revert` take.",
         action: Action::Alone(past::run),
         synopsis: "revert MOMENT [--table=TABLE] [--row=UUID] [--dry-run] [--json]",
         meaning: "undo one commit, or everything since a time, in one transaction",
-        detail: "`revert HEAD` undoes the last commit, `revert -15min` the last quarter of an hour. What others have changed since stays, or the \
+        detail: "`revert HEAD` undoes the last commit, `revert -15min` the last quarter of an hour. Later changes of others stay, or the \
 command fails and changes nothing. With `--dry-run` it only prints the changes.",
     },
     Command {

@@ -93,11 +93,41 @@ fn with_subcommands(mut command: Command, chapter: &Chapter) -> Command {
                 .num_args(0..)
                 .value_hint(ValueHint::AnyPath);
             let about = entry.meaning.replace('`', "");
-            let subcommand = Command::new(name.to_owned()).about(about).arg(arguments);
+            let mut subcommand = Command::new(name.to_owned()).about(about).arg(arguments);
+            for option in own_options(&entry.term) {
+                let is_global = |known: &Arg| known.get_long() == option.get_long();
+                if !command.get_arguments().any(is_global) {
+                    subcommand = subcommand.arg(option);
+                }
+            }
             command = command.subcommand(subcommand.disable_help_flag(true));
         }
     }
     command
+}
+
+/// Returns the long options in a synopsis: `[--since=MOMENT]`, `[--dry-run]`.
+fn own_options(term: &str) -> Vec<Arg> {
+    let mut options: Vec<Arg> = Vec::new();
+    for word in
+        term.split(|separator: char| separator.is_whitespace() || "[]()|".contains(separator))
+    {
+        let Some(option) = word.strip_prefix("--").filter(|option| !option.is_empty()) else {
+            continue;
+        };
+        let (name, value) = option.split_once('=').unwrap_or((option, ""));
+        if options.iter().any(|known| known.get_long() == Some(name)) {
+            continue;
+        }
+        let argument = Arg::new(name.to_owned()).long(name.to_owned());
+        options.push(match value {
+            "" => argument.action(ArgAction::SetTrue),
+            value => argument
+                .value_name(value.to_owned())
+                .value_hint(hint(value)),
+        });
+    }
+    options
 }
 
 fn argument(option: &OptionEntry) -> Arg {
@@ -114,12 +144,7 @@ fn argument(option: &OptionEntry) -> Arg {
     if let Some(short) = option.short {
         argument = argument.short(short);
     }
-    let hint = match option.value {
-        "FILE" | "SOCKET" => ValueHint::FilePath,
-        "DIR" => ValueHint::DirPath,
-        "COMMAND" => ValueHint::CommandString,
-        _ => ValueHint::Other,
-    };
+    let hint = hint(option.value);
     match option.arg {
         args::Arg::None => argument.action(ArgAction::SetTrue),
         args::Arg::Required => argument.value_name(option.value).value_hint(hint),
@@ -128,6 +153,16 @@ fn argument(option: &OptionEntry) -> Arg {
             .value_hint(hint)
             .num_args(0..=1)
             .require_equals(true),
+    }
+}
+
+/// Returns the kind of value that a placeholder stands for.
+fn hint(value: &str) -> ValueHint {
+    match value {
+        "FILE" | "SOCKET" => ValueHint::FilePath,
+        "DIR" => ValueHint::DirPath,
+        "COMMAND" => ValueHint::CommandString,
+        _ => ValueHint::Other,
     }
 }
 
@@ -140,5 +175,13 @@ mod tests {
         for program in programs::all() {
             command(&program.manual).debug_assert();
         }
+    }
+
+    #[test]
+    fn options_are_found_in_a_synopsis() {
+        let found = own_options("log [-n N] [--since=MOMENT] [--json] | log --json [-- X]");
+        let names: Vec<_> = found.iter().filter_map(Arg::get_long).collect();
+        assert_eq!(names, ["since", "json"]);
+        assert!(found[0].get_action().takes_values() && !found[1].get_action().takes_values());
     }
 }

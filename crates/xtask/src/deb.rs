@@ -115,10 +115,12 @@ fn add_programs(tree: &Tree, inputs: &Inputs) -> Outcome<Vec<String>> {
         // Symbols are kept for backtraces. Line tables are removed, because they would be the
         // largest part of the package.
         run(Command::new("strip").arg("--strip-debug").arg(place))?;
-        diverted.push(format!("/{path}=/{path}.openvswitch"));
-        let path = format!("usr/share/man/{}", program.page());
-        tree.write_compressed(&path, page::text(&program.manual).as_bytes())?;
-        diverted.push(format!("/{path}.gz=/{}", diverted_page(&path)));
+        let page = format!("usr/share/man/{}", program.page());
+        tree.write_compressed(&page, page::text(&program.manual).as_bytes())?;
+        if program.replaces_another {
+            diverted.push(format!("/{path}=/{path}.openvswitch"));
+            diverted.push(format!("/{page}.gz=/{}", diverted_page(&page)));
+        }
     }
     Ok(diverted)
 }
@@ -200,6 +202,7 @@ Description: OVSDB server and tools that stand in for those of Open vSwitch
  ovs-appctl are its own; those of the packages of Open vSwitch are kept beside
  them under the suffix .openvswitch and come back when it is removed.
  .
+ corvid reads and changes any database from the command line or a shell, and
  ovsdb-idlc makes typed Rust, Python and C of schemas, for clients.
 ",
         library.0, library.1

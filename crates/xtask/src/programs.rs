@@ -8,6 +8,8 @@ pub(crate) struct Program {
     pub(crate) manual: Manual,
     /// The directory in which it is installed.
     pub(crate) directory: &'static str,
+    /// Whether packages of Open vSwitch have a program of this name.
+    pub(crate) replaces_another: bool,
 }
 
 impl Program {
@@ -17,15 +19,23 @@ impl Program {
     }
 }
 
-/// Returns all programs. Their directories and sections are those of the programs that they
-/// replace.
-pub(crate) fn all() -> [Program; 5] {
-    let program = |manual, directory| Program { manual, directory };
+/// Returns all programs. Those that replace another one have its directory and section.
+pub(crate) fn all() -> [Program; 6] {
+    let replacement = |manual, directory| Program {
+        manual,
+        directory,
+        replaces_another: true,
+    };
     [
-        program(corvid_server::manual::manual(), "usr/sbin"),
-        program(corvid_tools::client::manual::manual(), "usr/bin"),
-        program(corvid_tools::tool::manual::manual(), "usr/bin"),
-        program(corvid_tools::appctl::manual::manual(), "usr/bin"),
-        program(corvid_idlc::manual::manual(), "usr/bin"),
+        replacement(corvid_server::manual::manual(), "usr/sbin"),
+        replacement(corvid_tools::client::manual::manual(), "usr/bin"),
+        replacement(corvid_tools::tool::manual::manual(), "usr/bin"),
+        replacement(corvid_tools::appctl::manual::manual(), "usr/bin"),
+        replacement(corvid_idlc::manual::manual(), "usr/bin"),
+        Program {
+            manual: corvid_cli::manual::manual(),
+            directory: "usr/bin",
+            replaces_another: false,
+        },
     ]
 }

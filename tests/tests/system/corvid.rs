@@ -10,7 +10,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use corvid_tests::process::Process;
-use corvid_tests::{binary, limited, one_file};
+use corvid_tests::{binary, limited, one_file, peer};
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
@@ -500,4 +500,43 @@ fn the_page_about_schemas_is_true() {
         .env("OVS_LOGDIR", folder.path());
     let output = limited::output(&mut shell).expect("sh");
     assert_eq!(String::from_utf8_lossy(&output.stdout), session);
+}
+
+#[test]
+fn servers_are_reached_by_tls_and_messages_go_to_a_file() {
+    let home = tempfile::tempdir().expect("a directory");
+    let at = |name: &str| home.path().join(name).display().to_string();
+    let made = Command::new("openssl")
+        .args("req -x509 -newkey rsa:2048 -nodes -days 30 -subj /CN=me".split(' '))
+        .args(["-keyout", &at("key"), "-out", &at("certificate")])
+        .output();
+    if !made.is_ok_and(|made| made.status.success()) {
+        peer::say_skipped("openssl is not installed: corvid by TLS");
+        return;
+    }
+    let identity = [
+        format!("--private-key={}", at("key")),
+        format!("--certificate={}", at("certificate")),
+        format!("--ca-cert={}", at("certificate")),
+    ];
+    let mut options = identity.each_ref().map(String::as_str).to_vec();
+    options.push("--remote=pssl:0:127.0.0.1");
+    let (server, _, _folder) = one_file::start(&schema(), &options).expect("a server");
+    let address = format!("ssl:127.0.0.1:{}", server.port().expect("a port"));
+    let corvid = |options: &[String]| {
+        let mut command = Command::new(binary::bin("corvid"));
+        command
+            .arg(&address)
+            .args(options)
+            .args(["count", "Device"]);
+        limited::output(&mut command).expect("corvid")
+    };
+    let log = at("corvid.log");
+    let logging = [format!("--log-file={log}"), "-vfile:dbg".to_owned()];
+    let output = corvid(&[&identity[..], &logging].concat());
+    assert_eq!(output.stdout, b"0\n", "{output:?}");
+    let logged = std::fs::read_to_string(log).expect("a log");
+    assert!(logged.contains("|DBG|"), "{logged}");
+    let refused = corvid(&identity[2..]);
+    assert_eq!(refused.status.code(), Some(4), "{refused:?}");
 }

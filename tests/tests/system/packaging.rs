@@ -18,12 +18,13 @@ use corvid_tests::limited;
 use corvid_tests::server::{Implementation, Server, Setup};
 use tempfile::TempDir;
 
-const PROGRAMS: [(&str, &str); 5] = [
+const PROGRAMS: [(&str, &str); 6] = [
     ("ovsdb-server", "man1/ovsdb-server.1"),
     ("ovsdb-client", "man1/ovsdb-client.1"),
     ("ovsdb-tool", "man1/ovsdb-tool.1"),
     ("ovs-appctl", "man8/ovs-appctl.8"),
     ("ovsdb-idlc", "man1/ovsdb-idlc.1"),
+    ("corvid", "man1/corvid.1"),
 ];
 
 /// The commands of `ovsdb-client`.
@@ -146,6 +147,7 @@ fn commands(program: &str) -> Vec<String> {
             listed.lines().skip(1).filter_map(first).collect()
         }
         "ovsdb-idlc" => ["annotate", "rust"].map(str::to_owned).to_vec(),
+        "corvid" => ["list", "set", "log", "revert"].map(str::to_owned).to_vec(),
         _ => Vec::new(),
     }
 }
@@ -153,7 +155,14 @@ fn commands(program: &str) -> Vec<String> {
 #[test]
 fn pages_and_help_name_commands_and_letters() {
     let dir = made("man");
-    let letters = ["pcCvhV", "fdtpcCvhV", "mvhVo", "tTfeovhV", "ChV"];
+    let letters = [
+        "pcCvhV",
+        "fdtpcCvhV",
+        "mvhVo",
+        "tTfeovhV",
+        "ChV",
+        "fdqtpcCvhV",
+    ];
     for ((program, page), letters) in PROGRAMS.into_iter().zip(letters) {
         let page = fs::read_to_string(dir.path().join(page)).expect("a page");
         let page = page.replace("\\-", "-");
@@ -334,6 +343,8 @@ fn completions_complete() {
         ("ovsdb-client", "--max-col", "--max-column-width"),
         ("ovsdb-tool", "compare", "compare-versions"),
         ("ovsdb-idlc", "anno", "annotate"),
+        ("corvid", "wait", "wait-until"),
+        ("corvid", "revert --dry", "--dry-run"),
         ("ovs-appctl", "ovsdb-server/reco", "ovsdb-server/reconnect"),
         ("ovsdb-client", "dump --form", "--format"),
         ("ovs-appctl", "version --tar", "--target"),
@@ -341,9 +352,10 @@ fn completions_complete() {
         assert_eq!(completed(program, typed), [expected], "{program} {typed}");
     }
     for (program, _) in PROGRAMS {
-        let (offered, options) = (completed(program, "''"), completed(program, "--"));
+        let (offered, mut options) = (completed(program, "''"), completed(program, "--"));
         for command in commands(program) {
             assert!(offered.contains(&command), "{program}: {command}");
+            options.extend(completed(program, &format!("{command} --")));
         }
         for option in long_options(&text(&run(Command::new(bin(program)).arg("--help")))) {
             assert!(options.contains(&option), "{program}: {option}");

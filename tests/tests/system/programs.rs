@@ -13,11 +13,12 @@ use corvid_tests::binary;
 use corvid_tests::server::{Implementation, Server, Setup};
 
 /// The sections of docs/reference/compatibility.md that describe the options of a program.
-const SECTIONS: [(&str, &str); 4] = [
+const SECTIONS: [(&str, &str); 5] = [
     ("ovsdb-server", "## `ovsdb-server`: options"),
     ("ovsdb-client", "## `ovsdb-client`"),
     ("ovsdb-tool", "## `ovsdb-tool`"),
     ("ovs-appctl", "## `ovs-appctl`"),
+    ("corvid", "## `corvid`"),
 ];
 
 const COMMANDS: &str = "## `ovsdb-server`: control commands";

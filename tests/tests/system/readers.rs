@@ -52,6 +52,8 @@ fn answers(file: &Path) -> Vec<(&'static str, Vec<String>, i32)> {
         ("ovsdb-tool", words(&["db-is-clustered", file]), 2),
         ("ovs-appctl", words(&["--target=/no/such", "version"]), 1),
         ("ovsdb-idlc", words(&["no-such-command"]), 1),
+        ("corvid", words(&["help"]), 0),
+        ("corvid", words(&["no-such-command"]), 2),
     ];
     for program in [
         "ovsdb-server",
@@ -59,11 +61,13 @@ fn answers(file: &Path) -> Vec<(&'static str, Vec<String>, i32)> {
         "ovsdb-tool",
         "ovs-appctl",
         "ovsdb-idlc",
+        "corvid",
     ] {
         for option in ["--help", "--version"] {
             lines.push((program, words(&[option]), 0));
         }
-        lines.push((program, words(&["--no-such-option"]), 1));
+        let usage = if program == "corvid" { 2 } else { 1 };
+        lines.push((program, words(&["--no-such-option"]), usage));
     }
     lines
 }

@@ -171,6 +171,7 @@ fn versions_name_corvid_after_the_line_that_scripts_parse() {
         "ovsdb-tool",
         "ovs-appctl",
         "ovsdb-idlc",
+        "corvid",
         "corvid-demo",
     ] {
         let output = run(program, &["--version"]);

@@ -330,7 +330,12 @@ fn commands_that_the_demo_prints_work() {
     let Some(said) = beside_the_demo("sh", dir.path(), "all.sh") else {
         return;
     };
-    for words in ["web-1", "[{\"count\":1}]", "initial"] {
+    for words in [
+        "web-1",
+        "+ labels: {rack=b11}",
+        "- labels: {rack=b11}",
+        "initial",
+    ] {
         assert!(said.contains(words), "{words}:\n{said}");
     }
 }

@@ -132,6 +132,15 @@ fn make_missing(directory: &Path) -> Result<Vec<&'static str>, String> {
     Ok(sources.into_iter().map(|(name, _)| name).collect())
 }
 
+/// Commands of `corvid` that the demo suggests, in this order: each shows what the ones before did.
+const INVENTORY: [(&str, &str); 5] = [
+    ("--columns=name,role,labels list Device", "the rows"),
+    ("set Device web-1 labels:rack=b11", "a change"),
+    ("diff HEAD~1 HEAD", "what it changed"),
+    ("revert HEAD", "undone"),
+    ("", "a shell: Tab completes, help helps"),
+];
+
 fn introduce(names: &[&str], socket: &str, has_port: bool) {
     output::report(format_args!("Corvid serves {}.\n", names.join(", ")));
     output::report(format_args!("  unix:{socket}"));
@@ -143,14 +152,14 @@ fn introduce(names: &[&str], socket: &str, has_port: bool) {
         ));
     }
     output::report(format_args!("Try, in another terminal:\n"));
+    let corvid = format!(
+        "{} unix:{socket} --database=Inventory",
+        sibling("corvid").display()
+    );
+    for (words, about) in INVENTORY {
+        output::report(format_args!("  {corvid} {words:<38} # {about}"));
+    }
     let client = sibling("ovsdb-client").display().to_string();
-    output::report(format_args!(
-        "  {client} dump unix:{socket} Inventory Device name role labels"
-    ));
-    output::report(format_args!(
-        "  {client} transact unix:{socket} '[\"Inventory\",{{\"op\":\"mutate\",\"table\":\"Device\",\
-         \"where\":[[\"name\",\"==\",\"web-1\"]],\"mutations\":[[\"labels\",\"insert\",[\"map\",[[\"rack\",\"b11\"]]]]]}}]'"
-    ));
     output::report(format_args!(
         "  {client} monitor unix:{socket} Inventory Device name,labels"
     ));
