@@ -12,7 +12,7 @@ use crate::transaction::Transaction;
 
 const SCHEMA: &str = r#"{"name":"Lab","version":"1.0.0","tables":{
     "Site":{"isRoot":true,"indexes":[["name"]],"columns":{
-        "name":{"type":"string","mutable":false},
+        "name":{"type":"string","mutable":false}, "rank":{"type":"integer"},
         "devices":{"type":{"key":{"type":"uuid","refTable":"Device"},"min":0,"max":"unlimited"}}}},
     "Device":{"indexes":[["name"]],"columns":{
         "name":{"type":"string"},
@@ -394,6 +394,21 @@ mod tests {
                 .asked,
             ["Device by name"]
         );
+    }
+
+    #[test]
+    fn numbers_are_ordered_by_the_server() {
+        for (condition, asked) in [
+            ("rank>=2", "Site by rank"),
+            ("rank{>=}2", "Site by rank"),
+            ("rank{<}2", "Site by "),
+            ("name<berlin", "Site by "),
+        ] {
+            let words = format!("find Site {condition}");
+            assert_eq!(run(&words).unwrap().asked, [asked], "{condition}");
+        }
+        // An empty set is less than every number for us, and for the server no set is.
+        assert_eq!(run("find Device ports<5").unwrap().asked, ["Device by "]);
     }
 
     #[test]

@@ -5,7 +5,7 @@
 
 use std::cmp::Ordering;
 
-use corvid_data::{Atom, ColumnId, ColumnType, Datum, Function, TableSchema};
+use corvid_data::{Atom, AtomType, ColumnId, ColumnType, Datum, Function, TableSchema};
 
 use super::argument;
 use super::row_names::RowNames;
@@ -143,6 +143,8 @@ struct Condition {
     key: Option<Atom>,
     operator: Operator,
     want: Datum,
+    /// The column has exactly one element, a number, so that the server orders its values as we do.
+    is_number: bool,
 }
 
 impl Condition {
@@ -185,6 +187,8 @@ impl Condition {
             key,
             operator,
             want: want.map_err(Failure::usage)?,
+            is_number: column_type.is_scalar()
+                && matches!(column_type.key.atom, AtomType::Integer | AtomType::Real),
         })
     }
 
@@ -209,6 +213,14 @@ impl Condition {
             (None, Operator::Equal | Operator::SetEqual) => (Function::Equal, self.want.clone()),
             (None, Operator::NotEqual | Operator::SetNotEqual) => {
                 (Function::NotEqual, self.want.clone())
+            }
+            (None, Operator::Less) if self.is_number => (Function::Less, self.want.clone()),
+            (None, Operator::Greater) if self.is_number => (Function::Greater, self.want.clone()),
+            (None, Operator::LessOrEqual) if self.is_number => {
+                (Function::LessOrEqual, self.want.clone())
+            }
+            (None, Operator::GreaterOrEqual) if self.is_number => {
+                (Function::GreaterOrEqual, self.want.clone())
             }
             (None, Operator::Superset) => (Function::Includes, self.want.clone()),
             (Some(key), Operator::Equal) if self.want.len() == 1 => {
@@ -262,6 +274,7 @@ mod tests {
             key: Some(Atom::Integer(7)),
             operator,
             want: set(&[5]),
+            is_number: false,
         };
         let with_key = Datum::pair(Atom::Integer(7), Atom::Integer(5));
         assert!(condition(Operator::Equal).holds(&with_key));
