@@ -13,6 +13,7 @@ use crate::transaction::Transaction;
 const SCHEMA: &str = r#"{"name":"Lab","version":"1.0.0","tables":{
     "Site":{"isRoot":true,"indexes":[["name"]],"columns":{
         "name":{"type":"string","mutable":false}, "rank":{"type":"integer"},
+        "kind":{"type":{"key":{"type":"string","enum":["set",["hall","street"]]},"min":0,"max":1}},
         "devices":{"type":{"key":{"type":"uuid","refTable":"Device"},"min":0,"max":"unlimited"}}}},
     "Device":{"indexes":[["name"]],"columns":{
         "name":{"type":"string"},
@@ -474,6 +475,8 @@ mod tests {
         ] {
             assert_eq!(names(expression).unwrap_err(), error, "{expression}");
         }
+        let error = run("--where=kind_==_hal list Site").unwrap_err();
+        assert_eq!(error, "--where: \"hal\" is not one of hall, street");
         let deep = "not ".repeat(1000) + "up";
         assert!(names(&deep).unwrap_err().contains("too deeply"));
     }

@@ -2,7 +2,7 @@
 
 use std::cmp::Ordering;
 
-use corvid_data::{Atom, AtomType, BaseType, ColumnId, TableId, text};
+use corvid_data::{Atom, AtomType, BaseType, ColumnId, Datum, TableId, text};
 
 use super::Where;
 use super::compare::{Comparison, Test, is_set};
@@ -230,13 +230,31 @@ impl Parser<'_, '_> {
             let row = record::get(self.contents, reference.table, word, false)?;
             return Ok(Atom::Uuid(row.unwrap_or_default()));
         }
-        // No constraints: a comparison with a value that no row can have is not wrong.
-        let base = BaseType::plain(base.atom);
-        match base.atom {
-            AtomType::String => Ok(Atom::String(word.as_str().into())),
-            _ => text::read_atom(word, &base, &mut |_| None).map_err(Failure::usage),
+        // A comparison with a value beyond the bounds is not wrong: `n < 1000` holds for every row.
+        // A value that is not among the allowed ones is a slip.
+        let plain = BaseType::plain(base.atom);
+        let atom = match base.atom {
+            AtomType::String => Atom::String(word.as_str().into()),
+            _ => text::read_atom(word, &plain, &mut |_| None).map_err(Failure::usage)?,
+        };
+        match &base.enumeration {
+            Some(allowed) if !allowed.contains(atom.as_ref()) => Err(not_allowed(word, allowed)),
+            _ => Ok(atom),
         }
     }
+}
+
+fn not_allowed(word: &str, allowed: &Datum) -> Failure {
+    let allowed: Vec<String> = allowed
+        .iter()
+        .map(|(atom, _)| {
+            let mut shown = String::new();
+            text::write_atom_bare(&mut shown, atom);
+            shown
+        })
+        .collect();
+    let message = format!("--where: \"{word}\" is not one of {}", allowed.join(", "));
+    Failure::usage(message).suggesting(word, allowed.iter().map(String::as_str))
 }
 
 fn unexpected(token: Option<&Token>, wanted: &str) -> Failure {
