@@ -74,6 +74,13 @@ impl Failure {
         Failure { meant, ..self }
     }
 
+    /// Adds a suggestion of other words.
+    #[must_use]
+    pub(crate) fn meaning(self, meant: String) -> Failure {
+        let meant = Some(meant);
+        Failure { meant, ..self }
+    }
+
     /// Adds a remark to the message.
     #[must_use]
     pub(crate) fn and(self, remark: &str) -> Failure {

@@ -169,6 +169,21 @@ fn corvid_ends_with_the_status_of_its_outcome() {
 }
 
 #[test]
+fn columns_in_place_of_records_are_recognised() {
+    let lab = Lab::start(1);
+    let output = lab.run(&["list", "Device", "name", "n"]);
+    let errors = String::from_utf8_lossy(&output.stderr);
+    assert!(
+        errors.contains("no row \"name\" in table Device\n"),
+        "{errors}"
+    );
+    assert!(
+        errors.contains("did you mean \"--columns=name,n\"?"),
+        "{errors}"
+    );
+}
+
+#[test]
 fn formats_are_those_that_options_name() {
     let lab = Lab::start(1);
     let list = |option: &str| lab.succeed(&[option, "list", "Device", "name", "n", "--where=n<5"]);

@@ -7,7 +7,7 @@ use corvid_tools::rows::{self, Column};
 use corvid_tools::table::{Cell, Table};
 
 use super::{Context, Output};
-use crate::failure::Failure;
+use crate::failure::{Failure, Kind};
 use crate::grammar::chain::Invocation;
 use crate::grammar::condition::Conditions;
 use crate::grammar::{names, record, where_form};
@@ -28,15 +28,22 @@ pub(super) fn list(context: &mut Context<'_>, invocation: &Invocation) -> Result
     let is_optional = invocation.has("--if-exists");
     let mut rows = Vec::new();
     for word in words {
-        rows.extend(record::get(
-            &mut context.contents,
-            table,
-            word,
-            is_optional,
-        )?);
+        let found = record::get(&mut context.contents, table, word, is_optional);
+        rows.extend(found.map_err(|failure| match failure.kind {
+            Kind::NoMatch => suggesting_columns(failure, schema, words),
+            _ => failure,
+        })?);
     }
     // In the order of the command line.
     print(context, (table, schema), &columns, &rows, false)
+}
+
+/// Suggests `--columns` if the words are columns instead of records.
+fn suggesting_columns(failure: Failure, schema: &TableSchema, words: &[String]) -> Failure {
+    match words.iter().all(|word| names::column(schema, word).is_ok()) {
+        true => failure.meaning(format!("--columns={}", words.join(","))),
+        false => failure,
+    }
 }
 
 pub(super) fn find(context: &mut Context<'_>, invocation: &Invocation) -> Result<Output, Failure> {
