@@ -3,7 +3,7 @@
 # Every command that builds programs names all of them. Cargo decides on the features of a library
 # by what is built together, so a command that named fewer would build most libraries once more, in
 # another way. `tests/tests/repository/makefile.rs` holds the commands to it.
-PROGRAMS = -p corvid-server -p corvid-tools -p corvid-idlc -p corvid-cli
+PROGRAMS = -p corvid-server -p corvid-tools -p corvid-idlc -p corvid-cli -p corvid-console
 
 BUILD = cargo build --release $(PROGRAMS)
 

@@ -10,6 +10,7 @@ python3 -c 'import ensurepip, venv' >/dev/null 2>&1 || missing="$missing python3
 install_packages "the reference implementation" $missing
 command -v valgrind >/dev/null 2>&1 || install_packages "the guard of instruction counts" valgrind
 command -v openssl >/dev/null 2>&1 || install_packages "odd certificates" openssl
+[ -x /usr/bin/chromium ] && [ -x /usr/bin/chromedriver ] || install_packages "pages of the console in a browser" chromium chromium-driver
 command -v groff >/dev/null 2>&1 || install_packages "sound manual pages" groff-base
 command -v pkg-config >/dev/null 2>&1 || install_packages "the installed library for C" pkg-config
 for shell in zsh fish; do

@@ -8,6 +8,7 @@
 //! - [`framing`]: divides a byte stream into JSON texts by counting brackets.
 //! - [`client`]: a raw JSON-RPC connection.
 //! - [`http`]: an HTTP request, for the health and metrics pages.
+//! - [`console`], [`browser`]: a console, and a browser that shows its pages.
 //! - [`database_file`]: makes an empty standalone database file from a schema.
 //! - [`process`]: a server process on given files.
 //! - [`cluster`]: several server processes that serve one clustered database.
@@ -28,8 +29,10 @@
 //!   is played.
 
 pub mod binary;
+pub mod browser;
 pub mod client;
 pub mod cluster;
+pub mod console;
 pub mod daemon;
 pub mod database_file;
 pub mod framing;

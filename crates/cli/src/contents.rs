@@ -10,16 +10,7 @@ use corvid_data::{ColumnId, ColumnType, Datum, Function, Schema, TableId, TableS
 
 use crate::failure::{Failure, Kind};
 
-/// A condition that the server judges.
-#[derive(Clone, Debug, PartialEq)]
-pub(crate) struct Clause {
-    /// The column.
-    pub column: ColumnId,
-    /// The comparison.
-    pub function: Function,
-    /// The value to compare with.
-    pub argument: Datum,
-}
+pub(crate) use corvid_filter::Clause;
 
 /// A row with the values of the columns that were asked for, in their order.
 #[derive(Clone, Debug, PartialEq)]

@@ -7,7 +7,6 @@ pub(crate) mod argument;
 pub(crate) mod chain;
 pub(crate) mod condition;
 pub(crate) mod names;
-pub(crate) mod pattern;
 pub(crate) mod record;
 pub(crate) mod row_names;
 pub(crate) mod where_form;

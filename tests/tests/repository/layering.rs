@@ -11,12 +11,13 @@ use std::path::{Path, PathBuf};
 
 /// The level of each crate. A crate may only import crates of lower levels. The binaries have the
 /// same level as the front of the client library. Only crates for development may import them, and
-/// `cli`, which shares the parts of `tools`.
-const LEVELS: [(&str, u32); 25] = [
+/// `cli` and `console`, which share the parts of `tools`.
+const LEVELS: [(&str, u32); 27] = [
     ("json", 0),
     ("data", 1),
     ("rpc", 2),
     ("engine", 2),
+    ("filter", 2),
     ("log", 2),
     ("history", 3),
     ("monitor", 3),
@@ -37,6 +38,7 @@ const LEVELS: [(&str, u32); 25] = [
     ("python", BINDING),
     ("capi", BINDING),
     ("cli", BINDING),
+    ("console", BINDING),
     ("fuzzing", DEVELOPMENT),
 ];
 
@@ -51,11 +53,12 @@ const BINDING: u32 = 8;
 const DEVELOPMENT: u32 = 9;
 
 /// The crates that get time, randomness and bytes only as inputs.
-const PURE: [&str; 12] = [
+const PURE: [&str; 13] = [
     "json",
     "data",
     "rpc",
     "engine",
+    "filter",
     "log",
     "history",
     "tls",

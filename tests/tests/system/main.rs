@@ -22,6 +22,7 @@ mod cluster_rows;
 mod cluster_swap;
 mod commands;
 mod config_file;
+mod console;
 mod conversions;
 mod corvid;
 mod coverage;

@@ -281,7 +281,7 @@ impl Watched<'_> {
         let (Some(row), Some(expression)) = (&row, &self.expression) else {
             return Ok(row);
         };
-        let mut read = |column| {
+        let mut read = |column| -> Result<Datum, Failure> {
             Ok(match column {
                 ColumnId::UUID => Datum::one(corvid_data::Atom::Uuid(uuid)),
                 column => row.get(&column).cloned().unwrap_or_default(),

@@ -1,84 +1,50 @@
-//! The expressions of `--where`: `up == false and (name ~ "^web" or tag in (1, 2))`.
-//!
-//! A comparison is about a column, or about one key of a map as `COLUMN:KEY`. For a column with
-//! several elements it holds if it holds for one of them; `!=` and `!~` are the opposites of `==`
-//! and `~`. A column alone holds if it is not empty, not false and not zero. Rows that a column
-//! refers to are named as records are.
-//!
-//! The expression is judged here. Comparisons that every row must satisfy, and that the server
-//! judges in the same way, are also sent to it.
+//! `--where`: the expressions of [`corvid_filter`] with the program's names of columns and rows.
 
-mod compare;
-mod parse;
-mod token;
+use corvid_data::{ColumnId, Schema, TableId, Uuid};
+use corvid_filter::{Fault, Names};
 
-pub(crate) use compare::Comparison;
-pub(crate) use parse::parse;
+pub(crate) use corvid_filter::Where;
 
-use corvid_data::{ColumnId, Datum};
-
-use crate::contents::Clause;
+use super::{names, record};
+use crate::contents::Contents;
 use crate::failure::Failure;
 
-/// An expression about a row.
-#[derive(Clone, Debug)]
-pub(crate) enum Where {
-    /// All hold.
-    And(Vec<Where>),
-    /// One holds.
-    Or(Vec<Where>),
-    /// The other does not hold.
-    Not(Box<Where>),
-    /// A comparison.
-    Compare(Comparison),
+/// Parses an expression about the rows of a table. Names of rows that columns refer to are looked
+/// up.
+///
+/// # Errors
+/// The text is not such an expression, or a row does not exist.
+pub(crate) fn parse(
+    contents: &mut Contents<'_>,
+    table: TableId,
+    text: &str,
+) -> Result<Where, Failure> {
+    corvid_filter::parse(&mut OfContents(contents), table, text)
 }
 
-impl Where {
-    /// Whether the expression holds for a row, whose columns `read` returns.
-    ///
-    /// # Errors
-    /// Those of `read`.
-    pub(crate) fn holds(
-        &self,
-        read: &mut dyn FnMut(ColumnId) -> Result<Datum, Failure>,
-    ) -> Result<bool, Failure> {
-        Ok(match self {
-            Where::And(all) => {
-                for one in all {
-                    if !one.holds(read)? {
-                        return Ok(false);
-                    }
-                }
-                true
-            }
-            Where::Or(any) => {
-                for one in any {
-                    if one.holds(read)? {
-                        return Ok(true);
-                    }
-                }
-                false
-            }
-            Where::Not(other) => !other.holds(read)?,
-            Where::Compare(comparison) => comparison.holds(&read(comparison.column)?),
-        })
+/// Names as all commands understand them.
+struct OfContents<'p, 'c>(&'p mut Contents<'c>);
+
+impl Names for OfContents<'_, '_> {
+    type Error = Failure;
+
+    fn schema(&self) -> &Schema {
+        self.0.schema()
     }
 
-    /// The columns that are compared.
-    pub(crate) fn columns(&self) -> Vec<ColumnId> {
-        match self {
-            Where::And(parts) | Where::Or(parts) => parts.iter().flat_map(Where::columns).collect(),
-            Where::Not(other) => other.columns(),
-            Where::Compare(comparison) => vec![comparison.column],
-        }
+    fn column(&mut self, table: TableId, word: &str) -> Result<ColumnId, Failure> {
+        names::column(self.0.schema().table(table), word)
     }
 
-    /// Clauses that every row satisfies for which the expression holds.
-    pub(crate) fn clauses(&self) -> Vec<Clause> {
-        match self {
-            Where::And(parts) => parts.iter().flat_map(Where::clauses).collect(),
-            Where::Compare(comparison) => comparison.clause().into_iter().collect(),
-            Where::Or(_) | Where::Not(_) => Vec::new(),
+    fn row(&mut self, table: TableId, word: &str) -> Result<Uuid, Failure> {
+        let row = record::get(self.0, table, word, false)?;
+        Ok(row.unwrap_or_default())
+    }
+
+    fn fault(&self, fault: Fault) -> Failure {
+        match fault {
+            Fault::Form(text) => Failure::usage(format!("--where: {text}")),
+            Fault::Value(text) => Failure::usage(text),
         }
     }
 }

@@ -4,27 +4,20 @@ use std::cmp::Ordering;
 
 use corvid_data::{Atom, AtomType, BaseType, ColumnId, Datum, TableId, text};
 
-use super::Where;
-use super::compare::{Comparison, Test, is_set};
-use super::token::{Token, tokens};
-use crate::contents::Contents;
-use crate::failure::Failure;
-use crate::grammar::pattern::Pattern;
-use crate::grammar::{names, record};
+use crate::compare::{Comparison, Test, is_set};
+use crate::pattern::Pattern;
+use crate::token::{Token, tokens};
+use crate::{Fault, Names, Where};
 
 /// Parses an expression about the rows of a table. Names of rows that columns refer to are looked
 /// up.
 ///
 /// # Errors
 /// The text is not such an expression, or a row does not exist.
-pub(crate) fn parse(
-    contents: &mut Contents<'_>,
-    table: TableId,
-    text: &str,
-) -> Result<Where, Failure> {
-    let tokens = tokens(text).map_err(|error| Failure::usage(format!("--where: {error}")))?;
+pub fn parse<N: Names>(names: &mut N, table: TableId, text: &str) -> Result<Where, N::Error> {
+    let tokens = tokens(text).map_err(|error| names.fault(Fault::Form(error)))?;
     let mut parser = Parser {
-        contents,
+        names,
         table,
         tokens,
         at: 0,
@@ -33,22 +26,22 @@ pub(crate) fn parse(
     let parsed = parser.any()?;
     match parser.next() {
         None => Ok(parsed),
-        Some(token) => Err(unexpected(Some(&token), "\"and\" or \"or\"")),
+        Some(token) => Err(parser.unexpected(Some(&token), "\"and\" or \"or\"")),
     }
 }
 
 /// The deepest nesting of parentheses and `not`.
 const DEPTH_MAX: usize = 100;
 
-struct Parser<'p, 'c> {
-    contents: &'p mut Contents<'c>,
+struct Parser<'n, N> {
+    names: &'n mut N,
     table: TableId,
     tokens: Vec<Token>,
     at: usize,
     depth: usize,
 }
 
-impl Parser<'_, '_> {
+impl<N: Names> Parser<'_, N> {
     fn next(&mut self) -> Option<Token> {
         let token = self.tokens.get(self.at).cloned();
         self.at += 1;
@@ -66,7 +59,7 @@ impl Parser<'_, '_> {
         is_next
     }
 
-    fn any(&mut self) -> Result<Where, Failure> {
+    fn any(&mut self) -> Result<Where, N::Error> {
         let mut parts = vec![self.all()?];
         while self.skips("or") {
             parts.push(self.all()?);
@@ -77,7 +70,7 @@ impl Parser<'_, '_> {
         })
     }
 
-    fn all(&mut self) -> Result<Where, Failure> {
+    fn all(&mut self) -> Result<Where, N::Error> {
         let mut parts = vec![self.one()?];
         while self.skips("and") {
             parts.push(self.one()?);
@@ -88,12 +81,10 @@ impl Parser<'_, '_> {
         })
     }
 
-    fn one(&mut self) -> Result<Where, Failure> {
+    fn one(&mut self) -> Result<Where, N::Error> {
         self.depth += 1;
         if self.depth > DEPTH_MAX {
-            return Err(Failure::usage(
-                "--where: the expression is nested too deeply",
-            ));
+            return Err(self.form("the expression is nested too deeply"));
         }
         let one = if self.skips("not") || self.skips("!") {
             Where::Not(Box::new(self.one()?))
@@ -101,7 +92,7 @@ impl Parser<'_, '_> {
             let inner = self.any()?;
             if !self.skips(")") {
                 let token = self.next();
-                return Err(unexpected(token.as_ref(), "\")\""));
+                return Err(self.unexpected(token.as_ref(), "\")\""));
             }
             inner
         } else {
@@ -111,35 +102,33 @@ impl Parser<'_, '_> {
         Ok(one)
     }
 
-    fn comparison(&mut self) -> Result<Where, Failure> {
+    fn comparison(&mut self) -> Result<Where, N::Error> {
         let name = match self.next() {
             Some(Token::Word(name)) => name,
-            other => return Err(unexpected(other.as_ref(), "a column")),
+            other => return Err(self.unexpected(other.as_ref(), "a column")),
         };
-        let schema = self.contents.schema().table(self.table);
         let (name, key) = match name.split_once(':') {
             Some((name, "")) => match self.next() {
                 // A key in quotes.
                 Some(Token::Quoted(key)) => (name.to_owned(), Some(key)),
-                other => return Err(unexpected(other.as_ref(), "a key")),
+                other => return Err(self.unexpected(other.as_ref(), "a key")),
             },
             Some((name, key)) => (name.to_owned(), Some(key.to_owned())),
             None => (name, None),
         };
         let column = match name.eq_ignore_ascii_case("_uuid") {
             true => ColumnId::UUID,
-            false => names::column(schema, &name)?,
+            false => self.names.column(self.table, &name)?,
         };
-        let column_type = &schema.column(column).column_type;
+        let schema = self.names.schema().table(self.table);
+        let column_type = schema.column(column).column_type.clone();
         let (base, key) = match (&column_type.value, key) {
             (Some(value_type), Some(key)) => {
                 let key = self.atom(&Token::Quoted(key), &column_type.key)?;
                 (value_type, Some(key))
             }
             (None, Some(_)) => {
-                return Err(Failure::usage(format!(
-                    "--where: cannot specify key for non-map column {name}"
-                )));
+                return Err(self.form(&format!("cannot specify key for non-map column {name}")));
             }
             (_, None) => (&column_type.key, None),
         };
@@ -148,7 +137,7 @@ impl Parser<'_, '_> {
             column,
             key,
             test,
-            is_set: is_set(column_type),
+            is_set: is_set(&column_type),
         });
         Ok(match is_negated {
             true => Where::Not(Box::new(comparison)),
@@ -157,7 +146,7 @@ impl Parser<'_, '_> {
     }
 
     /// The test after a column, and whether it must not hold.
-    fn test(&mut self, base: &BaseType) -> Result<(Test, bool), Failure> {
+    fn test(&mut self, base: &BaseType) -> Result<(Test, bool), N::Error> {
         let at = self.at;
         let is_negated = self.skips("not");
         if self.skips("in") {
@@ -174,15 +163,16 @@ impl Parser<'_, '_> {
         }
         let Some(token @ (Token::Word(_) | Token::Quoted(_))) = self.next() else {
             let token = self.tokens.get(self.at - 1);
-            return Err(unexpected(token, "a value"));
+            return Err(self.unexpected(token, "a value"));
         };
         let order = |orders: &[Ordering], atom| Test::Ordered(atom, orders.to_vec());
         Ok(match sign {
             "~" | "!~" => {
                 let (Token::Word(text) | Token::Quoted(text)) = &token else {
-                    return Err(unexpected(Some(&token), "a pattern"));
+                    return Err(self.unexpected(Some(&token), "a pattern"));
                 };
-                let pattern = Pattern::new(text).map_err(Failure::usage)?;
+                let pattern =
+                    Pattern::new(text).map_err(|error| self.names.fault(Fault::Value(error)))?;
                 (Test::Matches(pattern), sign == "!~")
             }
             "<" => (order(&[Ordering::Less], self.atom(&token, base)?), false),
@@ -199,15 +189,15 @@ impl Parser<'_, '_> {
                 false,
             ),
             "==" | "=" | "!=" => (Test::In(vec![self.atom(&token, base)?]), sign == "!="),
-            other => return Err(unexpected(Some(&Token::Sign(other)), "an operator")),
+            other => return Err(self.unexpected(Some(&Token::Sign(other)), "an operator")),
         })
     }
 
     /// The values of `in`, in parentheses.
-    fn list(&mut self, base: &BaseType) -> Result<Vec<Atom>, Failure> {
+    fn list(&mut self, base: &BaseType) -> Result<Vec<Atom>, N::Error> {
         if !self.skips("(") {
             let token = self.next();
-            return Err(unexpected(token.as_ref(), "\"(\""));
+            return Err(self.unexpected(token.as_ref(), "\"(\""));
         }
         let mut atoms = Vec::new();
         while let Some(token) = self.next() {
@@ -217,51 +207,54 @@ impl Parser<'_, '_> {
                 value => atoms.push(self.atom(&value, base)?),
             }
         }
-        Err(unexpected(None, "\")\""))
+        Err(self.unexpected(None, "\")\""))
     }
 
     /// A value; a UUID of a row also by the row's name.
-    fn atom(&mut self, token: &Token, base: &BaseType) -> Result<Atom, Failure> {
+    fn atom(&mut self, token: &Token, base: &BaseType) -> Result<Atom, N::Error> {
         let word = match token {
             Token::Word(word) | Token::Quoted(word) => word,
-            Token::Sign(_) => return Err(unexpected(Some(token), "a value")),
+            Token::Sign(_) => return Err(self.unexpected(Some(token), "a value")),
         };
         if let Some(reference) = &base.reference {
-            let row = record::get(self.contents, reference.table, word, false)?;
-            return Ok(Atom::Uuid(row.unwrap_or_default()));
+            return Ok(Atom::Uuid(self.names.row(reference.table, word)?));
         }
         // A comparison with a value beyond the bounds is not wrong: `n < 1000` holds for every row.
         // A value that is not among the allowed ones is a slip.
         let plain = BaseType::plain(base.atom);
         let atom = match base.atom {
             AtomType::String => Atom::String(word.as_str().into()),
-            _ => text::read_atom(word, &plain, &mut |_| None).map_err(Failure::usage)?,
+            _ => text::read_atom(word, &plain, &mut |_| None)
+                .map_err(|error| self.names.fault(Fault::Value(error.to_string())))?,
         };
         match &base.enumeration {
-            Some(allowed) if !allowed.contains(atom.as_ref()) => Err(not_allowed(word, allowed)),
+            Some(allowed) if !allowed.contains(atom.as_ref()) => {
+                Err(self.form(&format!("\"{word}\" is not one of {}", listed(allowed))))
+            }
             _ => Ok(atom),
         }
     }
+
+    fn form(&self, text: &str) -> N::Error {
+        self.names.fault(Fault::Form(text.to_owned()))
+    }
+
+    fn unexpected(&self, token: Option<&Token>, wanted: &str) -> N::Error {
+        let found = match token {
+            None => "the end".to_owned(),
+            Some(Token::Word(text) | Token::Quoted(text)) => format!("\"{text}\""),
+            Some(Token::Sign(sign)) => format!("\"{sign}\""),
+        };
+        self.form(&format!("{wanted} is expected, not {found}"))
+    }
 }
 
-fn not_allowed(word: &str, allowed: &Datum) -> Failure {
-    let allowed: Vec<String> = allowed
-        .iter()
-        .map(|(atom, _)| {
-            let mut shown = String::new();
-            text::write_atom_bare(&mut shown, atom);
-            shown
-        })
-        .collect();
-    let message = format!("--where: \"{word}\" is not one of {}", allowed.join(", "));
-    Failure::usage(message).suggesting(word, allowed.iter().map(String::as_str))
-}
-
-fn unexpected(token: Option<&Token>, wanted: &str) -> Failure {
-    let found = match token {
-        None => "the end".to_owned(),
-        Some(Token::Word(text) | Token::Quoted(text)) => format!("\"{text}\""),
-        Some(Token::Sign(sign)) => format!("\"{sign}\""),
-    };
-    Failure::usage(format!("--where: {wanted} is expected, not {found}"))
+/// The atoms of a set, separated by commas.
+fn listed(atoms: &Datum) -> String {
+    let shown = atoms.keys().map(|atom| {
+        let mut shown = String::new();
+        text::write_atom_bare(&mut shown, atom);
+        shown
+    });
+    shown.collect::<Vec<_>>().join(", ")
 }

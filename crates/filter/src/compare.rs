@@ -4,25 +4,25 @@ use std::cmp::Ordering;
 
 use corvid_data::{Atom, AtomRef, ColumnId, ColumnType, Datum, Function, text};
 
-use super::super::pattern::Pattern;
-use crate::contents::Clause;
+use crate::Clause;
+use crate::pattern::Pattern;
 
 /// A comparison of a column, or of one key of a map, with values.
 #[derive(Clone, Debug)]
-pub(crate) struct Comparison {
+pub struct Comparison {
     /// The column.
-    pub(crate) column: ColumnId,
+    pub column: ColumnId,
     /// The key, if the comparison is about its value.
-    pub(super) key: Option<Atom>,
+    pub(crate) key: Option<Atom>,
     /// The test that one of the elements must pass.
-    pub(super) test: Test,
+    pub(crate) test: Test,
     /// The column has several elements, or none.
-    pub(super) is_set: bool,
+    pub(crate) is_set: bool,
 }
 
 /// A test of an element.
 #[derive(Clone, Debug)]
-pub(super) enum Test {
+pub(crate) enum Test {
     /// It is equal to one of these.
     In(Vec<Atom>),
     /// It has this order to the other.
@@ -37,7 +37,8 @@ pub(super) enum Test {
 
 impl Comparison {
     /// Whether the comparison holds for the column's value.
-    pub(crate) fn holds(&self, datum: &Datum) -> bool {
+    #[must_use]
+    pub fn holds(&self, datum: &Datum) -> bool {
         if let Some(key) = &self.key {
             let value = datum.get(key.as_ref());
             return match self.test {
@@ -52,7 +53,8 @@ impl Comparison {
     }
 
     /// The clause with which a server selects the same rows, if there is one.
-    pub(crate) fn clause(&self) -> Option<Clause> {
+    #[must_use]
+    pub fn clause(&self) -> Option<Clause> {
         let (function, argument) = match (&self.test, &self.key) {
             (Test::In(atoms), key) => {
                 let [only] = atoms.as_slice() else {
@@ -108,6 +110,6 @@ impl Test {
 }
 
 /// Whether columns of the type may have several elements, or none.
-pub(super) fn is_set(column_type: &ColumnType) -> bool {
+pub(crate) fn is_set(column_type: &ColumnType) -> bool {
     !column_type.is_scalar() && !column_type.is_optional_scalar()
 }

@@ -2,7 +2,7 @@
 
 /// A token.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum Token {
+pub(crate) enum Token {
     /// A word without quotes.
     Word(String),
     /// A string in quotes, without them.
@@ -20,7 +20,7 @@ const SIGNS: [&str; 15] = [
 ///
 /// # Errors
 /// A quote is not closed.
-pub(super) fn tokens(text: &str) -> Result<Vec<Token>, String> {
+pub(crate) fn tokens(text: &str) -> Result<Vec<Token>, String> {
     let mut tokens = Vec::new();
     let mut rest = text.trim_start();
     while let Some(first) = rest.chars().next() {

@@ -1,0 +1,210 @@
+// Makes pages live, and adds the palette. Every page can be read without this file.
+"use strict";
+
+const live = document.getElementById("live");
+
+function tell(text, isLost) {
+  if (!live) return;
+  live.hidden = false;
+  live.textContent = text;
+  live.classList.toggle("lost", isLost);
+}
+
+// Replaces the part of the page that the server made with the same part made now. Requests do not
+// overlap; changes that come meanwhile lead to one more.
+function renewer(part, address) {
+  let isBusy = false;
+  let isWanted = false;
+  return async function renew(mark) {
+    if (isBusy) {
+      isWanted = true;
+      return;
+    }
+    isBusy = true;
+    try {
+      const known = new Set([...part.querySelectorAll("tr[data-uuid]")].map((row) => row.dataset.uuid));
+      const reply = await fetch(address());
+      if (reply.ok) {
+        // The server has escaped every value.
+        part.innerHTML = await reply.text();
+        for (const row of mark ? part.querySelectorAll("tr[data-uuid]") : []) {
+          if (!known.has(row.dataset.uuid)) row.classList.add("added");
+        }
+      }
+    } catch {
+      tell("disconnected", true);
+    }
+    isBusy = false;
+    if (isWanted) {
+      isWanted = false;
+      setTimeout(() => renew(true), 200);
+    }
+  };
+}
+
+function glow(cell) {
+  cell.classList.remove("glow");
+  void cell.offsetWidth;
+  cell.classList.add("glow");
+}
+
+// Calls `handle` with each event; `resync` when events may have been missed.
+function listen(address, handle, resync) {
+  const source = new EventSource(address);
+  let wasOpen = false;
+  source.onopen = () => {
+    tell("live", false);
+    if (wasOpen) resync();
+    wasOpen = true;
+  };
+  source.onerror = () => tell("disconnected", true);
+  source.onmessage = (event) => handle(JSON.parse(event.data));
+}
+
+function tableIsLive(part) {
+  const query = new URLSearchParams(location.search);
+  query.set("part", "rows");
+  const renew = renewer(part, () => `${location.pathname}?${query}`);
+  // Whether a changed row may have come, gone or moved.
+  const isOrdered = () => query.has("where") || query.has("sort");
+  listen(part.dataset.events, (event) => {
+    if (!event.rows) return renew(true);
+    let isMoved = isOrdered();
+    for (const [uuid, kind, cells] of event.rows) {
+      if (kind !== "modify") {
+        isMoved = true;
+        continue;
+      }
+      const row = part.querySelector(`tr[data-uuid="${CSS.escape(uuid)}"]`);
+      for (const [name, html] of row ? Object.entries(cells) : []) {
+        const cell = row.querySelector(`td[data-label="${CSS.escape(name)}"]`);
+        if (!cell) continue;
+        cell.innerHTML = html;
+        glow(cell);
+      }
+    }
+    if (isMoved) renew(true);
+  }, () => renew(false));
+}
+
+function rowIsLive(table) {
+  listen(table.dataset.rowEvents, (event) => {
+    for (const [uuid, kind, cells] of event.rows || []) {
+      if (uuid !== table.dataset.uuid) continue;
+      if (kind === "delete") {
+        for (const row of table.querySelectorAll("tbody tr")) row.classList.add("gone");
+        tell("the row was deleted", true);
+      }
+      for (const [name, html] of Object.entries(cells)) {
+        const cell = table.querySelector(`td[data-label="${CSS.escape(name)}"]`);
+        if (!cell) continue;
+        cell.innerHTML = html;
+        cell.parentElement.classList.remove("default");
+        glow(cell);
+      }
+    }
+    if (!event.rows) location.reload();
+  }, () => location.reload());
+}
+
+// The palette: `/` opens it, and it leads to every link of the page and every table.
+function palette() {
+  const dialog = document.createElement("dialog");
+  const input = document.createElement("input");
+  const list = document.createElement("ul");
+  input.type = "search";
+  input.setAttribute("aria-label", "Go to");
+  input.placeholder = "Go to a database, a page or a table";
+  list.setAttribute("role", "listbox");
+  dialog.append(input, list);
+  document.body.append(dialog);
+  let places = [];
+  let chosen = 0;
+  function show() {
+    const words = input.value.toLowerCase().split(/\s+/).filter(Boolean);
+    const found = places.filter(([text]) => words.every((word) => text.toLowerCase().includes(word))).slice(0, 40);
+    chosen = Math.min(chosen, Math.max(found.length - 1, 0));
+    list.replaceChildren(...found.map(([text, href], index) => {
+      const item = document.createElement("li");
+      const link = document.createElement("a");
+      link.textContent = text;
+      link.href = href;
+      item.setAttribute("role", "option");
+      item.setAttribute("aria-selected", String(index === chosen));
+      item.append(link);
+      return item;
+    }));
+  }
+  input.oninput = () => { chosen = 0; show(); };
+  dialog.onkeydown = (event) => {
+    const step = { ArrowDown: 1, ArrowUp: -1 }[event.key];
+    if (step) {
+      chosen = Math.max(0, Math.min(list.children.length - 1, chosen + step));
+      show();
+      list.children[chosen]?.scrollIntoView({ block: "nearest" });
+      event.preventDefault();
+    } else if (event.key === "Enter") {
+      list.children[chosen]?.querySelector("a").click();
+    }
+  };
+  return async () => {
+    const seen = new Map();
+    for (const link of document.querySelectorAll("main a[href], header a[href], nav a[href]")) {
+      if (link.textContent.trim()) seen.set(link.href, link.textContent.trim());
+    }
+    places = [...seen].map(([href, text]) => [text, href]);
+    input.value = "";
+    chosen = 0;
+    show();
+    dialog.showModal();
+    try {
+      const more = await (await fetch("/places.json")).json();
+      places = [...more, ...places];
+      show();
+    } catch { /* The links of the page are there. */ }
+  };
+}
+
+const open = palette();
+document.addEventListener("keydown", (event) => {
+  const isText = event.target.closest("input, textarea, select, dialog");
+  if (isText || event.ctrlKey || event.metaKey || event.altKey) return;
+  if (event.key === "/") {
+    event.preventDefault();
+    open();
+  } else if (event.key === "f") {
+    const filter = document.getElementById("where");
+    if (filter) { event.preventDefault(); filter.focus(); }
+  } else if (event.key === "n" || event.key === "p") {
+    document.querySelector(`a[rel="${event.key === "n" ? "next" : "prev"}"]`)?.click();
+  }
+});
+
+const part = document.querySelector("#part[data-events]");
+if (part) tableIsLive(part);
+const row = document.querySelector("#row[data-row-events]");
+if (row) rowIsLive(row);
+
+// A part that the server makes anew now and then.
+const timed = document.querySelector("#part[data-every]");
+if (timed) {
+  const renew = renewer(timed, () => timed.dataset.address);
+  setInterval(() => document.hidden || renew(false), Number(timed.dataset.every));
+}
+
+// Changes arrive as lines, newest first; the oldest go.
+const recent = document.querySelector("#recent[data-changes]");
+if (recent) {
+  const body = recent.tBodies[0];
+  listen(recent.dataset.changes, (event) => {
+    const lines = document.createElement("template");
+    lines.innerHTML = event.html;
+    const wanted = recent.dataset.table;
+    for (const line of [...lines.content.children].reverse()) {
+      if (wanted && line.dataset.of !== wanted) continue;
+      line.classList.add("added");
+      body.prepend(line);
+    }
+    while (body.children.length > 500) body.lastElementChild.remove();
+  }, () => {});
+}

@@ -1,0 +1,166 @@
+//! The databases: one client of the public library for each.
+//!
+//! A thread of each database finds its schema, runs the client and distributes changes ([`hub`]).
+//! Pages read the replica. A table has rows in the replica only while somebody looks at it
+//! ([`looks`]).
+
+pub(crate) mod cell;
+pub(crate) mod changes;
+mod hub;
+pub(crate) mod looks;
+pub(crate) mod naming;
+pub(crate) mod orders;
+
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
+use std::time::Duration;
+
+use corvid::data::{Schema, TableId};
+use corvid::json::Value;
+use corvid::session::Outcome;
+use corvid::shared::Client;
+use corvid_net::tls::Credentials;
+use tokio::sync::broadcast;
+
+use crate::settings::Source;
+use crate::status::StatusSource;
+use crate::web::EVENTS_MAX;
+
+use changes::Recent;
+use looks::Looks;
+use naming::Naming;
+use orders::Orders;
+
+/// How long a page waits for the server.
+pub(crate) const PATIENCE: Duration = Duration::from_secs(5);
+
+/// A database of the command line.
+pub(crate) struct Database {
+    /// What the command line says.
+    pub(crate) source: Source,
+    credentials: Arc<Credentials>,
+    /// The status that its server publishes.
+    pub(crate) status: StatusSource,
+    state: RwLock<State>,
+}
+
+/// Whether the schema is known.
+#[derive(Clone)]
+pub(crate) enum State {
+    /// No server has told the schema yet; why.
+    Unreached(String),
+    /// The client runs.
+    Open(Arc<Open>),
+}
+
+/// A database whose schema is known.
+pub(crate) struct Open {
+    /// The client.
+    pub(crate) client: Client,
+    /// The schema that the client was made for.
+    pub(crate) schema: corvid::data::Arc<Schema>,
+    /// How rows are named.
+    pub(crate) naming: Naming,
+    /// The tables that somebody looks at.
+    pub(crate) looks: Looks,
+    /// Events of each table, encoded.
+    events: Vec<broadcast::Sender<Event>>,
+    /// Events of all tables.
+    all_events: broadcast::Sender<Event>,
+    /// The latest changes.
+    recent: Mutex<Recent>,
+    /// Orders of tables.
+    orders: Mutex<Orders>,
+}
+
+/// An event of a stream, encoded once for all viewers.
+pub(crate) type Event = bytes::Bytes;
+
+impl Database {
+    /// Starts the database's thread.
+    ///
+    /// # Errors
+    /// No thread is available.
+    pub(crate) fn start(
+        source: Source,
+        credentials: Arc<Credentials>,
+    ) -> std::io::Result<Arc<Database>> {
+        let status = StatusSource::new(&source);
+        let database = Arc::new(Database {
+            source,
+            credentials,
+            status,
+            state: RwLock::new(State::Unreached("connecting".to_owned())),
+        });
+        hub::start(database.clone())?;
+        Ok(database)
+    }
+
+    /// The state now.
+    pub(crate) fn state(&self) -> State {
+        let state = self.state.read().unwrap_or_else(PoisonError::into_inner);
+        state.clone()
+    }
+
+    fn set_state(&self, state: State) {
+        *self.state.write().unwrap_or_else(PoisonError::into_inner) = state;
+    }
+}
+
+impl Open {
+    fn new(client: Client, schema: corvid::data::Arc<Schema>) -> Open {
+        let channel = || broadcast::channel(EVENTS_MAX).0;
+        let tables = schema.tables().len();
+        Open {
+            client,
+            naming: Naming::new(&schema),
+            looks: Looks::new(tables),
+            events: (0..tables).map(|_| channel()).collect(),
+            all_events: channel(),
+            recent: Mutex::default(),
+            orders: Mutex::default(),
+            schema,
+        }
+    }
+
+    /// The events of a table, or of all tables.
+    pub(crate) fn subscribe(&self, table: Option<TableId>) -> broadcast::Receiver<Event> {
+        match table {
+            Some(table) => self.events[usize::from(table.0)].subscribe(),
+            None => self.all_events.subscribe(),
+        }
+    }
+
+    /// The latest changes.
+    pub(crate) fn recent(&self) -> MutexGuard<'_, Recent> {
+        self.recent.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The orders of tables that are kept.
+    pub(crate) fn orders(&self) -> MutexGuard<'_, Orders> {
+        self.orders.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Sends a request and waits for its result.
+    ///
+    /// # Errors
+    /// The database is not connected, or the server refuses; the text is for people.
+    pub(crate) fn call(&self, method: &str, params: &Value) -> Result<Value, String> {
+        let params = params.to_bytes();
+        let Some(request) = self.client.with(|idl| idl.ask(method, &params)) else {
+            return Err("the server is not connected".to_owned());
+        };
+        let waited = self
+            .client
+            .wait_until(Some(PATIENCE), |idl| idl.is_answered(request));
+        match self.client.with(|idl| idl.take_answer(request)) {
+            Outcome::Result(result) => {
+                Value::parse(&result).map_err(|error| format!("the reply is malformed: {error}"))
+            }
+            Outcome::Error(error) => Err(String::from_utf8_lossy(&error).into_owned()),
+            Outcome::Lost => Err(match waited {
+                Err(error) => error.to_string(),
+                Ok(()) => "the connection was lost".to_owned(),
+            }),
+        }
+    }
+}

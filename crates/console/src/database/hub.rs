@@ -1,0 +1,185 @@
+//! The thread of a database: finds the schema, runs the client, distributes changes.
+
+use std::sync::Arc;
+use std::thread;
+use std::time::Duration;
+
+use askama::Template;
+use corvid::data::{Schema, TableId};
+use corvid::json::write;
+use corvid::rpc::remote::RemoteList;
+use corvid::shared::Client;
+use corvid::{Class, Condition, Setup, polled};
+use corvid_net::clock;
+use corvid_tools::session::Session;
+
+use super::cell::Context;
+use super::{Database, Open, State, changes};
+use crate::pages::changes::Lines;
+
+/// The pause between attempts to find the schema.
+const RETRY: Duration = Duration::from_secs(2);
+
+/// How long one server may take to tell the schema.
+const SCHEMA_TIMEOUT_MS: u64 = 5000;
+
+/// How often tables that nobody looks at are dropped, and a change of the schema is noticed.
+const TICK: Duration = Duration::from_secs(2);
+
+/// The shortest time between two events of a table.
+const PACE: Duration = Duration::from_millis(30);
+
+/// Starts the thread.
+///
+/// # Errors
+/// No thread is available.
+pub(super) fn start(database: Arc<Database>) -> std::io::Result<()> {
+    let name = format!("db:{}", database.source.name);
+    thread::Builder::new()
+        .name(name)
+        .spawn(move || run(&database))?;
+    Ok(())
+}
+
+fn run(database: &Database) {
+    loop {
+        match open(database) {
+            Ok(open) => {
+                let open = Arc::new(open);
+                database.set_state(State::Open(open.clone()));
+                serve(&database.source.name, &open);
+            }
+            Err(error) => database.set_state(State::Unreached(error)),
+        }
+        thread::sleep(RETRY);
+    }
+}
+
+/// Finds the schema and makes the client. No table has rows yet.
+fn open(database: &Database) -> Result<Open, String> {
+    let schema = corvid::data::Arc::new(schema(database)?);
+    let mut class = Class::everything(schema.clone());
+    class.set_strict(false);
+    class.track_all();
+    let setup = Setup {
+        credentials: Some(database.credentials.clone()),
+        // Pages only read, so a follower will do.
+        is_leader_only: false,
+        ..Setup::default()
+    };
+    let remotes = &database.source.remotes;
+    let client = polled::Client::connect_with(class, remotes, &setup);
+    let mut client = client.map_err(|error| error.to_string())?;
+    for (table, _) in schema.iter() {
+        client
+            .set_condition((table, Condition::none()))
+            .map_err(|error| error.to_string())?;
+    }
+    let client = Client::over(client).map_err(|error| error.to_string())?;
+    Ok(Open::new(client, schema))
+}
+
+/// Asks the servers in turn for the schema.
+fn schema(database: &Database) -> Result<Schema, String> {
+    let list = RemoteList::parse(&database.source.remotes);
+    let mut failure = "there are no servers".to_owned();
+    for remote in &list.remotes {
+        let deadline_ms = clock::mono_ms() + SCHEMA_TIMEOUT_MS;
+        let session = Session::open_until(remote, &database.credentials, Some(deadline_ms));
+        let schema = session
+            .map_err(|error| error.to_string())
+            .and_then(|session| of_server(session, database));
+        match schema {
+            Ok(schema) => return Ok(schema),
+            Err(error) => failure = error,
+        }
+    }
+    Err(failure)
+}
+
+fn of_server(mut session: Session, database: &Database) -> Result<Schema, String> {
+    let name = match &database.source.database {
+        Some(name) => name.clone(),
+        None => {
+            let mut names = session.list_dbs().map_err(|error| error.to_string())?;
+            names.retain(|name| !name.starts_with('_'));
+            match names.as_slice() {
+                [only] => only.clone(),
+                [] => return Err("the server serves no database".to_owned()),
+                several => {
+                    let name = &database.source.name;
+                    return Err(format!(
+                        "the server serves several databases: {}; choose one with {name}.database=DATABASE",
+                        several.join(", ")
+                    ));
+                }
+            }
+        }
+    };
+    session.schema(&name).map_err(|error| error.to_string())
+}
+
+/// Distributes changes until the schema changes.
+fn serve(name: &str, open: &Open) {
+    let mut seqno = open.client.read(corvid::Idl::change_seqno);
+    let mut seen = None;
+    loop {
+        if let Ok(now) = open.client.wait_for_change(seqno, Some(TICK)) {
+            seqno = now;
+            // Changes of a busy database share an event.
+            thread::sleep(PACE);
+        }
+        distribute(name, open);
+        open.drop_idle();
+        let schema = open.client.read(|idl| idl.server_schema().cloned());
+        let is_new = |schema: &corvid::data::Arc<Schema>| {
+            let last = seen.as_ref();
+            last.is_none_or(|last| !corvid::data::Arc::ptr_eq(last, schema))
+        };
+        if let Some(schema) = schema.filter(is_new) {
+            if !schema.same_as(&open.schema) {
+                return;
+            }
+            seen = Some(schema);
+        }
+    }
+}
+
+/// Tells viewers what has changed since the last call.
+fn distribute(name: &str, open: &Open) {
+    let reported = open.client.with(|idl| {
+        let mut reported = Vec::new();
+        for table in (0..).map(TableId).take(open.schema.tables().len()) {
+            let tracked = idl.changes(table);
+            if !open.looks.reports(idl, table) || tracked.is_empty() {
+                continue;
+            }
+            let context = Context {
+                database: name,
+                idl,
+                naming: &open.naming,
+            };
+            let event = changes::encoded(context, table, tracked);
+            reported.push((event, changes::described(context, table, tracked)));
+        }
+        idl.clear_changes();
+        reported
+    });
+    for (event, change) in reported {
+        // Without viewers there is nobody to tell.
+        let _ = open.events[usize::from(change.table.0)].send(event.into());
+        if open.all_events.receiver_count() > 0 {
+            let _ = open.all_events.send(lines(name, open, &change).into());
+        }
+        open.recent().add(change);
+    }
+}
+
+/// A change as an event for pages of changes: `{"html":"LINES"}`.
+fn lines(name: &str, open: &Open, change: &changes::TableChange) -> Vec<u8> {
+    let lines = Lines::of(name, open, std::iter::once(change));
+    let mut out = b"data: {\"html\":".to_vec();
+    write::string(&mut out, lines.render().unwrap_or_default().as_bytes());
+    out.extend_from_slice(b"}\n\n");
+    out
+}

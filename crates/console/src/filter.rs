@@ -1,0 +1,74 @@
+//! Filters of tables: the expressions of [`corvid_filter`], with names of rows from the replica.
+
+use corvid::data::{Atom, ColumnId, Datum, Schema, TableId, Uuid};
+use corvid::{Column, Idl};
+use corvid_filter::{Fault, Names, Where};
+
+use crate::database::naming::Naming;
+
+/// Parses a filter of a table's rows. An empty text selects all.
+///
+/// # Errors
+/// The text is not a filter; the error says why.
+pub(crate) fn parse(
+    idl: &Idl,
+    naming: &Naming,
+    table: TableId,
+    text: &str,
+) -> Result<Option<Where>, String> {
+    if text.trim().is_empty() {
+        return Ok(None);
+    }
+    corvid_filter::parse(&mut OfReplica { idl, naming }, table, text).map(Some)
+}
+
+/// Whether a filter holds for a row of the replica.
+pub(crate) fn holds(filter: &Where, idl: &Idl, table: TableId, row: corvid::RowId) -> bool {
+    let read = &mut |id: ColumnId| match id {
+        ColumnId::UUID => Ok::<_, ()>(Datum::one(Atom::Uuid(row.uuid))),
+        id => Ok(idl.read(row, Column { table, id }).unwrap_or_default()),
+    };
+    filter.holds(read) == Ok(true)
+}
+
+struct OfReplica<'i> {
+    idl: &'i Idl,
+    naming: &'i Naming,
+}
+
+impl Names for OfReplica<'_> {
+    type Error = String;
+
+    fn schema(&self) -> &Schema {
+        self.idl.schema()
+    }
+
+    fn column(&mut self, table: TableId, word: &str) -> Result<ColumnId, String> {
+        let table = self.idl.schema().table(table);
+        let fits = |name: &str| name.eq_ignore_ascii_case(word);
+        let found = table.iter().find(|(_, column)| fits(&column.name));
+        found
+            .map(|(id, _)| id)
+            .ok_or_else(|| format!("{} has no column \"{word}\"", table.name))
+    }
+
+    fn row(&mut self, table: TableId, word: &str) -> Result<Uuid, String> {
+        if let Some(uuid) = Uuid::parse(word.as_bytes()) {
+            return Ok(uuid);
+        }
+        let named = self.idl.rows(table).find(|row| {
+            let name = self.naming.name(self.idl, table, row.uuid);
+            name.as_deref() == Some(word)
+        });
+        let name = &self.idl.schema().table(table).name;
+        named.map(|row| row.uuid).ok_or_else(|| {
+            format!("no row of {name} is named \"{word}\"; rows of tables that nobody looks at are named by their UUIDs")
+        })
+    }
+
+    fn fault(&self, fault: Fault) -> String {
+        match fault {
+            Fault::Form(text) | Fault::Value(text) => text,
+        }
+    }
+}

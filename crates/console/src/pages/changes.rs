@@ -1,0 +1,289 @@
+//! Changes: those that arrive now, of the tables that somebody looks at, and the history that the
+//! server keeps, if it does.
+
+use std::ops::ControlFlow;
+use std::time::{Duration, SystemTime};
+
+use askama::Template;
+use axum::response::Response;
+use corvid::HistoryQuestion;
+use corvid::data::TableId;
+use corvid::json::Value;
+
+use crate::database::changes::TableChange;
+use crate::database::{Database, Open};
+use crate::pages::frame::Frame;
+use crate::pages::grid::date;
+use crate::pages::params::Params;
+use crate::pages::tables;
+use crate::web::{App, reply};
+
+/// A table with more rows is not monitored only because somebody reads the page.
+const WATCHED_ROWS_MAX: u64 = 10_000;
+
+/// The number of commits of the history.
+const COMMITS: usize = 50;
+
+/// How long the server may read its history for one page.
+const HISTORY_TIMEOUT: Duration = Duration::from_secs(5);
+
+/// The number of characters of a value.
+const LETTERS_MAX: usize = 200;
+
+#[derive(Template)]
+#[template(path = "changes.html")]
+struct Changes {
+    frame: Frame,
+    watched: Vec<String>,
+    /// Names of all tables, for the filter.
+    names: Vec<String>,
+    table: String,
+    client: String,
+    since: String,
+    recent: String,
+    past: History,
+    events: String,
+}
+
+/// The latest changes as lines of a table.
+#[derive(Template)]
+#[template(path = "recent.html")]
+pub(crate) struct Lines {
+    database: String,
+    lines: Vec<Line>,
+}
+
+struct Line {
+    at: String,
+    table: String,
+    kind: &'static str,
+    uuid: String,
+    label: String,
+    columns: Vec<(String, String, String)>,
+}
+
+/// The history that the server keeps.
+#[derive(Template)]
+#[template(path = "past.html")]
+pub(crate) struct History {
+    database: String,
+    events: Vec<Commit>,
+    trouble: String,
+}
+
+/// A commit, or another event of the history.
+struct Commit {
+    at: String,
+    id: String,
+    client: String,
+    comment: String,
+    changes: Vec<Change>,
+}
+
+struct Change {
+    kind: String,
+    table: String,
+    uuid: String,
+    label: String,
+    columns: Vec<(String, String, String)>,
+}
+
+impl Lines {
+    pub(crate) fn of<'c>(
+        database: &str,
+        open: &Open,
+        changes: impl Iterator<Item = &'c TableChange>,
+    ) -> Lines {
+        let lines = changes.flat_map(|change| {
+            let table = open.schema.table(change.table).name.to_string();
+            let since = change.at.duration_since(SystemTime::UNIX_EPOCH);
+            let at_ms = since.map(|since| since.as_millis()).unwrap_or_default();
+            let at = date(i64::try_from(at_ms).unwrap_or_default());
+            let more = (change.more > 0).then(|| Line {
+                at: at.clone(),
+                table: table.clone(),
+                kind: "",
+                uuid: String::new(),
+                label: format!("{} more rows", change.more),
+                columns: Vec::new(),
+            });
+            let rows = change.rows.iter().map(move |row| Line {
+                at: at.clone(),
+                table: table.clone(),
+                kind: row.kind.word(),
+                uuid: row.uuid.to_string(),
+                label: row.label.clone(),
+                columns: row.columns.clone(),
+            });
+            rows.chain(more).collect::<Vec<_>>()
+        });
+        Lines {
+            database: database.to_owned(),
+            lines: lines.collect(),
+        }
+    }
+}
+
+/// The tables that the page monitors: those that are known to be small.
+pub(crate) fn watched(database: &Database, open: &Open) -> Vec<TableId> {
+    let status = database.status.read();
+    let counts = tables::counts(open, status.as_deref());
+    let counted = (0..).map(TableId).zip(counts);
+    counted
+        .filter(|(_, rows)| rows.is_some_and(|rows| rows <= WATCHED_ROWS_MAX))
+        .map(|(table, _)| table)
+        .collect()
+}
+
+pub(crate) fn page(app: &App, database: &Database, open: &Open, params: &Params) -> Response {
+    let name = &database.source.name;
+    let watched = watched(database, open);
+    for table in &watched {
+        open.begin_look(*table);
+    }
+    let wanted = params.get("table");
+    let recent = {
+        let recent = open.recent();
+        let changes = recent.iter().filter(|change| {
+            wanted.is_empty() || open.schema.table(change.table).name.as_str() == wanted
+        });
+        Lines::of(name, open, changes)
+    };
+    let names = open.schema.iter().map(|(_, table)| table.name.to_string());
+    reply::page(&Changes {
+        frame: Frame::of(app, database, "changes", "Changes"),
+        watched: watched
+            .iter()
+            .map(|table| open.schema.table(*table).name.to_string())
+            .collect(),
+        names: names.collect(),
+        table: wanted.to_owned(),
+        client: params.get("client").to_owned(),
+        since: params.get("since").to_owned(),
+        recent: recent.render().unwrap_or_default(),
+        past: past(name, open, params),
+        events: format!("/db/{name}/events"),
+    })
+}
+
+/// The newest commits that the viewer asks for.
+pub(crate) fn past(database: &str, open: &Open, params: &Params) -> History {
+    let mut question = HistoryQuestion::log().newest(COMMITS);
+    for name in ["table", "row", "client", "since", "until"] {
+        if !params.get(name).is_empty() {
+            question = question.member(name, params.get(name));
+        }
+    }
+    let mut history = History {
+        database: database.to_owned(),
+        events: Vec::new(),
+        trouble: String::new(),
+    };
+    let read = open
+        .client
+        .read_history(&question, Some(HISTORY_TIMEOUT), |line| {
+            if let Ok(event) = Value::parse(line) {
+                match event.get("continued").and_then(Value::as_bool) {
+                    Some(true) => {
+                        if let Some(last) = history.events.last_mut() {
+                            last.changes.extend(changes(&event));
+                        }
+                    }
+                    _ => history.events.push(commit(&event)),
+                }
+            }
+            ControlFlow::Continue(())
+        });
+    history.events.reverse();
+    if let Err(error) = read {
+        history.trouble = error.to_string();
+    }
+    history
+}
+
+fn text(value: &Value, name: &str) -> String {
+    let text = value.get(name).and_then(Value::as_str).unwrap_or_default();
+    text.to_owned()
+}
+
+fn commit(event: &Value) -> Commit {
+    let client = event.get("client").map(|client| {
+        let parts = ["client", "role", "peer"].map(|name| text(client, name));
+        let parts: Vec<String> = parts.into_iter().filter(|part| !part.is_empty()).collect();
+        parts.join(", ")
+    });
+    let kind = text(event, "event");
+    Commit {
+        at: event
+            .get("date")
+            .and_then(Value::as_integer)
+            .map(date)
+            .unwrap_or_default(),
+        id: match kind.as_str() {
+            "commit" => text(event, "id"),
+            _ => kind,
+        },
+        client: client.unwrap_or_default(),
+        comment: text(event, "comment"),
+        changes: changes(event),
+    }
+}
+
+fn changes(event: &Value) -> Vec<Change> {
+    let changes = event.get("changes").and_then(Value::as_array);
+    let changes = changes.unwrap_or_default().iter().map(|change| {
+        let columns = change.get("columns").and_then(Value::as_object);
+        let columns = columns.into_iter().flatten().map(|(name, values)| {
+            let side = |names: [&str; 2]| {
+                let values = names.iter().filter_map(|name| values.get(name));
+                let texts: Vec<String> = values.map(shown).collect();
+                texts.join(" ")
+            };
+            (
+                name.to_string(),
+                side(["old", "removed"]),
+                side(["new", "added"]),
+            )
+        });
+        let (uuid, name) = (text(change, "row"), text(change, "name"));
+        Change {
+            kind: text(change, "op"),
+            table: text(change, "table"),
+            label: match name.is_empty() {
+                true => uuid.chars().take(8).collect(),
+                false => name,
+            },
+            uuid,
+            columns: columns.collect(),
+        }
+    });
+    changes.collect()
+}
+
+/// A value of the protocol as text.
+fn shown(value: &Value) -> String {
+    let tagged = |tag: &str| match value.as_array() {
+        Some([first, Value::Array(elements)]) if first.as_str() == Some(tag) => Some(elements),
+        _ => None,
+    };
+    let text = if let Some(pairs) = tagged("map") {
+        let pairs = pairs.iter().filter_map(|pair| match pair.as_array()? {
+            [key, value] => Some(format!("{}={}", shown(key), shown(value))),
+            _ => None,
+        });
+        format!("{{{}}}", pairs.collect::<Vec<_>>().join(", "))
+    } else if let Some(elements) = tagged("set") {
+        format!(
+            "[{}]",
+            elements.iter().map(shown).collect::<Vec<_>>().join(", ")
+        )
+    } else {
+        match value.as_array() {
+            Some([tag, Value::String(uuid)]) if tag.as_str() == Some("uuid") => uuid.to_string(),
+            _ => value
+                .as_str()
+                .map_or_else(|| value.to_string(), str::to_owned),
+        }
+    };
+    crate::database::cell::cut(&text, LETTERS_MAX)
+}

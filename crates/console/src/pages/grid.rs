@@ -1,0 +1,242 @@
+//! JSON of a status or a result as tables: one of objects has a column for each member, a single
+//! object a line for each. Figures are in units for people; the exact ones are shown on hover.
+
+use std::collections::BTreeSet;
+
+use askama::Template;
+use corvid::json::Value;
+
+/// The number of rows that a table of a result shows.
+const ROWS_MAX: usize = 500;
+
+/// The number of characters of a value.
+const LETTERS_MAX: usize = 300;
+
+/// A table.
+#[derive(Template)]
+#[template(path = "grid.html")]
+pub(crate) struct Grid {
+    heads: Vec<String>,
+    rows: Vec<Vec<Figure>>,
+    more: usize,
+}
+
+/// A value.
+#[derive(Clone, Default)]
+pub(crate) struct Figure {
+    text: String,
+    title: String,
+    is_number: bool,
+}
+
+impl Grid {
+    /// The table of a list of objects. Members of objects within them are columns too. `None` if
+    /// there are none.
+    pub(crate) fn of_list(list: &[Value]) -> Option<Grid> {
+        let rows: Vec<Vec<(String, &Value)>> = list
+            .iter()
+            .take(ROWS_MAX)
+            .map(|object| {
+                let mut members = Vec::new();
+                flatten("", object, &mut members);
+                members
+            })
+            .collect();
+        let names: BTreeSet<&String> = rows.iter().flatten().map(|(name, _)| name).collect();
+        // What identifies a row comes first.
+        let mut heads: Vec<&String> = names.into_iter().collect();
+        heads.sort_by_key(|name| {
+            let first = [
+                "_uuid", "id", "name", "address", "program", "peer", "client", "role",
+            ];
+            first
+                .iter()
+                .position(|known| known == name)
+                .unwrap_or(usize::MAX)
+        });
+        let cells = rows.iter().map(|row| {
+            let cell = |head: &&String| {
+                let found = row.iter().find(|(name, _)| name == *head);
+                found
+                    .map(|(name, value)| figure(name, value))
+                    .unwrap_or_default()
+            };
+            heads.iter().map(cell).collect()
+        });
+        let cells: Vec<Vec<Figure>> = cells.collect();
+        (!list.is_empty()).then(|| Grid {
+            rows: cells,
+            heads: heads.into_iter().map(|name| spaced(name)).collect(),
+            more: list.len().saturating_sub(ROWS_MAX),
+        })
+    }
+
+    /// The lines of an object's members, without those that `is_left_out`.
+    pub(crate) fn of_object(object: &Value, is_left_out: impl Fn(&str) -> bool) -> Grid {
+        let mut members = Vec::new();
+        flatten("", object, &mut members);
+        let rows = members
+            .into_iter()
+            .filter(|(name, _)| !is_left_out(name))
+            .map(|(name, value)| {
+                let head = Figure {
+                    text: spaced(&name),
+                    ..Figure::default()
+                };
+                vec![head, figure(&name, value)]
+            });
+        Grid {
+            heads: Vec::new(),
+            rows: rows.collect(),
+            more: 0,
+        }
+    }
+
+    pub(crate) fn html(&self) -> String {
+        self.render().unwrap_or_default()
+    }
+}
+
+/// The members of an object, those of inner objects as `outer.inner`.
+fn flatten<'v>(prefix: &str, value: &'v Value, members: &mut Vec<(String, &'v Value)>) {
+    match value {
+        Value::Object(object) => {
+            for (name, value) in object {
+                let separator = if prefix.is_empty() { "" } else { "." };
+                flatten(&format!("{prefix}{separator}{name}"), value, members);
+            }
+        }
+        value => members.push((prefix.to_owned(), value)),
+    }
+}
+
+/// A name of the status for people. The unit stands with the figure.
+fn spaced(name: &str) -> String {
+    if name.starts_with('_') {
+        return name.to_owned();
+    }
+    let name = ["_bytes", "_ms", "_us"]
+        .iter()
+        .find_map(|unit| name.strip_suffix(unit))
+        .unwrap_or(name);
+    name.replace(['_', '.'], " ")
+}
+
+fn figure(name: &str, value: &Value) -> Figure {
+    let number = value.as_integer();
+    let text = match number {
+        Some(number) if name.ends_with("_bytes") => bytes(number),
+        Some(number) if name.ends_with("time_ms") || name.ends_with("started_ms") => date(number),
+        Some(number) if name.ends_with("_ms") => duration(number * 1000),
+        Some(number) if name.ends_with("_us") => duration(number),
+        _ => plain(value),
+    };
+    let exact = plain(value);
+    Figure {
+        title: if text == exact { String::new() } else { exact },
+        text,
+        is_number: number.is_some(),
+    }
+}
+
+/// A value as text: strings without quotes, lists with commas.
+fn plain(value: &Value) -> String {
+    let text = match value {
+        Value::Null => "–".to_owned(),
+        Value::String(text) => text.to_string(),
+        Value::Array(values) if values.iter().all(|value| value.as_str().is_some()) => {
+            let texts: Vec<&str> = values.iter().filter_map(Value::as_str).collect();
+            // References of the protocol are shown as they are.
+            match texts.as_slice() {
+                ["uuid" | "named-uuid", uuid] => (*uuid).to_owned(),
+                texts => texts.join(", "),
+            }
+        }
+        value => value.to_string(),
+    };
+    crate::database::cell::cut(&text, LETTERS_MAX)
+}
+
+/// A number of bytes for people.
+pub(crate) fn bytes(bytes: i64) -> String {
+    let mut amount = bytes;
+    let mut tenths = 0;
+    let mut unit = "B";
+    for larger in ["KiB", "MiB", "GiB", "TiB"] {
+        if amount < 1024 {
+            break;
+        }
+        tenths = (amount % 1024) * 10 / 1024;
+        amount /= 1024;
+        unit = larger;
+    }
+    match unit {
+        "B" => format!("{amount} B"),
+        unit => format!("{amount}.{tenths} {unit}"),
+    }
+}
+
+/// A duration in microseconds for people.
+pub(crate) fn duration(micros: i64) -> String {
+    let seconds = micros / 1_000_000;
+    match micros {
+        ..1000 => format!("{micros} µs"),
+        ..1_000_000 => format!("{}.{} ms", micros / 1000, micros % 1000 / 100),
+        ..60_000_000 => format!("{seconds}.{} s", micros % 1_000_000 / 100_000),
+        ..3_600_000_000 => format!("{} min {} s", seconds / 60, seconds % 60),
+        ..86_400_000_000 => format!("{} h {} min", seconds / 3600, seconds % 3600 / 60),
+        _ => format!("{} d {} h", seconds / 86_400, seconds % 86_400 / 3600),
+    }
+}
+
+/// A date in ms since the Unix epoch, UTC, for people.
+pub(crate) fn date(date_ms: i64) -> String {
+    let days = date_ms.div_euclid(86_400_000);
+    let second = date_ms.rem_euclid(86_400_000) / 1000;
+    let ms = date_ms.rem_euclid(1000);
+    // Eras of 400 years begin in March, so that a leap day ends its year.
+    let shifted = days + 719_468;
+    let era = shifted.div_euclid(146_097);
+    let of_era = shifted.rem_euclid(146_097);
+    let year = (of_era - of_era / 1460 + of_era / 36_524 - of_era / 146_096) / 365;
+    let of_year = of_era - (365 * year + year / 4 - year / 100);
+    let month = (5 * of_year + 2) / 153;
+    let day = of_year - (153 * month + 2) / 5 + 1;
+    let (month, year) = match month {
+        ..10 => (month + 3, year + era * 400),
+        _ => (month - 9, year + era * 400 + 1),
+    };
+    let (hour, minute, second) = (second / 3600, second / 60 % 60, second % 60);
+    format!("{year:04}-{month:02}-{day:02} {hour:02}:{minute:02}:{second:02}.{ms:03}")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn figures_have_units_for_people() {
+        assert_eq!(bytes(900), "900 B");
+        assert_eq!(bytes(1536), "1.5 KiB");
+        assert_eq!(duration(7), "7 µs");
+        assert_eq!(duration(1500), "1.5 ms");
+        assert_eq!(duration(61_000_000), "1 min 1 s");
+        assert_eq!(duration(90_000_000_000), "1 d 1 h");
+        assert_eq!(date(0), "1970-01-01 00:00:00.000");
+        assert_eq!(date(951_782_400_123), "2000-02-29 00:00:00.123");
+        assert_eq!(date(1_796_000_000_000), "2026-11-29 23:33:20.000");
+    }
+
+    #[test]
+    fn members_of_all_rows_are_columns() {
+        let list =
+            Value::parse(br#"[{"id":"1","cost":{"cpu_us":5}},{"id":"2","sent_bytes":2048}]"#);
+        let grid = Grid::of_list(list.unwrap().as_array().unwrap()).unwrap();
+        assert_eq!(grid.heads, ["id", "cost cpu", "sent"]);
+        let texts: Vec<&str> = grid.rows[1]
+            .iter()
+            .map(|figure| figure.text.as_str())
+            .collect();
+        assert_eq!(texts, ["2", "", "2.0 KiB"]);
+    }
+}

@@ -1,0 +1,560 @@
+//! The rows of a table: a filter, an order, chosen columns, pages; as a page, as its rows alone for
+//! a script, and as a file.
+
+use askama::Template;
+use axum::response::Response;
+use corvid::data::{ColumnId, ColumnType, TableId, TableSchema, Uuid};
+use corvid::json::{Object, Value};
+use corvid::{Column, Idl, RowId};
+use hyper::StatusCode;
+
+use crate::database::cell::{Cell, Context};
+use crate::database::orders::{self, Key, SORTED_ROWS_MAX, Sort};
+use crate::database::{Database, Open};
+use crate::filter;
+use crate::pages::frame::Frame;
+use crate::pages::params::Params;
+use crate::web::{App, reply};
+
+/// The number of rows on a page, unless the viewer chooses another.
+const ROWS: usize = 50;
+
+/// The numbers of rows that a viewer may choose.
+const CHOICES: [usize; 4] = [25, 50, 100, 500];
+
+/// The number of columns that are shown unless the viewer chooses them.
+const COLUMNS_MAX: usize = 10;
+
+/// The number of rows in a file.
+const FILE_ROWS_MAX: usize = 100_000;
+
+/// The page.
+#[derive(Template)]
+#[template(path = "table.html")]
+struct Table {
+    frame: Frame,
+    table: String,
+    filter: String,
+    sort: String,
+    columns_text: String,
+    trouble: String,
+    names: Vec<ColumnChoice>,
+    hidden: usize,
+    rows: Rows,
+    previous: Option<String>,
+    next: Option<String>,
+    sizes: Vec<(usize, String, bool)>,
+    csv: String,
+    json: String,
+    command: String,
+    events: String,
+}
+
+/// A column that the viewer may choose.
+struct ColumnChoice {
+    name: String,
+    kind: String,
+    is_shown: bool,
+}
+
+/// The rows of a page.
+#[derive(Template)]
+#[template(path = "rows.html")]
+struct Rows {
+    /// The address of the table.
+    address: String,
+    heads: Vec<Head>,
+    lines: Vec<Line>,
+    /// Rows of the table.
+    total: usize,
+    /// Rows that the filter selects.
+    selected: usize,
+    /// The number of the first row of the page, from 1.
+    first: usize,
+    last: usize,
+    /// The rows are not sorted.
+    is_unsorted: bool,
+}
+
+/// The head of a column.
+struct Head {
+    name: String,
+    kind: String,
+    href: String,
+    /// `ascending`, `descending` or nothing.
+    order: &'static str,
+}
+
+struct Line {
+    uuid: String,
+    short: String,
+    cells: Vec<(String, String)>,
+}
+
+/// A viewer's wishes.
+struct Wishes {
+    filter: String,
+    sort: Option<Sort>,
+    /// The columns that the viewer chooses.
+    columns: Vec<ColumnId>,
+    page: usize,
+    rows: usize,
+}
+
+impl Wishes {
+    fn of(table: &TableSchema, params: &Params) -> Result<Wishes, String> {
+        let column = |name: &str| {
+            let id = match name {
+                "_uuid" => Some(ColumnId::UUID),
+                name => table.column_id(name),
+            };
+            id.ok_or_else(|| format!("{} has no column \"{name}\"", table.name))
+        };
+        let sort = match params.get("sort") {
+            "" => None,
+            text => Some(match text.strip_prefix('-') {
+                Some(name) => Sort {
+                    column: column(name)?,
+                    is_descending: true,
+                },
+                None => Sort {
+                    column: column(text)?,
+                    is_descending: false,
+                },
+            }),
+        };
+        let words = params
+            .all("columns")
+            .flat_map(|text| text.split([',', ' ']));
+        let columns = words.filter(|word| !word.is_empty()).map(column);
+        let rows = params.get("rows").parse().unwrap_or(ROWS);
+        Ok(Wishes {
+            filter: params.get("where").trim().to_owned(),
+            sort,
+            columns: columns.collect::<Result<_, _>>()?,
+            page: params.get("page").parse().unwrap_or(1).max(1),
+            rows: if CHOICES.contains(&rows) { rows } else { ROWS },
+        })
+    }
+}
+
+/// The page of a table, or with `part` in the query its rows alone.
+pub(crate) fn page(
+    app: &App,
+    database: &Database,
+    open: &Open,
+    table: TableId,
+    params: &Params,
+) -> Response {
+    let status = database.status.read();
+    open.look_for_names(table, &super::tables::counts(open, status.as_deref()));
+    let has_arrived = open.look(table);
+    let schema = open.schema.table(table);
+    let (wishes, wrong) = match Wishes::of(schema, params) {
+        Ok(wishes) => (wishes, None),
+        Err(error) => match Wishes::of(schema, &Params::default()) {
+            Ok(wishes) => (wishes, Some(error)),
+            Err(error) => return reply::text(StatusCode::BAD_REQUEST, &error),
+        },
+    };
+    let name = &database.source.name;
+    let view = View {
+        name,
+        open,
+        table,
+        params,
+    };
+    let shown = open.client.read(|idl| view.rows(idl, &wishes));
+    let (rows, wrong) = match shown {
+        Ok(rows) => (rows, wrong),
+        Err(error) => {
+            let all = Wishes {
+                filter: String::new(),
+                ..wishes
+            };
+            match open.client.read(|idl| view.rows(idl, &all)) {
+                Ok(rows) => (rows, Some(error)),
+                Err(error) => return reply::text(StatusCode::BAD_REQUEST, &error),
+            }
+        }
+    };
+    if !params.get("part").is_empty() {
+        return reply::page(&rows);
+    }
+    let trouble = match (wrong, has_arrived) {
+        (Some(error), _) => error,
+        (None, false) => "The rows are still arriving: read the page again in a moment.".to_owned(),
+        (None, true) => String::new(),
+    };
+    let shown: Vec<String> = rows.heads.iter().map(|head| head.name.clone()).collect();
+    let names = schema.iter().map(|(_, column)| ColumnChoice {
+        name: column.name.to_string(),
+        kind: column.column_type.english(),
+        is_shown: shown.iter().any(|name| *name == column.name.as_str()),
+    });
+    let names: Vec<ColumnChoice> = names.collect();
+    let status = if trouble.is_empty() || !has_arrived {
+        StatusCode::OK
+    } else {
+        StatusCode::BAD_REQUEST
+    };
+    let address = &rows.address;
+    let filter = params.get("where").trim().to_owned();
+    let page = params.get("page").parse().unwrap_or(1_usize).max(1);
+    let page_at = |page: usize| params.with("page", &page.to_string());
+    let page = Table {
+        frame: Frame::of(app, database, "tables", &schema.name),
+        table: schema.name.to_string(),
+        sort: params.get("sort").to_owned(),
+        columns_text: params.get("columns").to_owned(),
+        trouble,
+        hidden: names.iter().filter(|one| !one.is_shown).count(),
+        names,
+        previous: (rows.first > 1).then(|| page_at(page.saturating_sub(1).max(1))),
+        next: (rows.last < rows.selected).then(|| page_at(page + 1)),
+        sizes: CHOICES
+            .into_iter()
+            .map(|size| {
+                let query = params.with("rows", &size.to_string());
+                (size, query, size == wishes_rows(params))
+            })
+            .collect(),
+        csv: format!("{address}.csv{}", params.with("page", "")),
+        json: format!("{address}.json{}", params.with("page", "")),
+        command: super::command::list(database, open, schema, &filter, &shown),
+        events: format!("{address}/events"),
+        filter,
+        rows,
+    };
+    reply::page_with(status, &page)
+}
+
+fn wishes_rows(params: &Params) -> usize {
+    let rows = params.get("rows").parse().unwrap_or(ROWS);
+    if CHOICES.contains(&rows) { rows } else { ROWS }
+}
+
+/// What a page is made of.
+struct View<'v> {
+    name: &'v str,
+    open: &'v Open,
+    table: TableId,
+    params: &'v Params,
+}
+
+impl View<'_> {
+    /// The rows of the page.
+    fn rows(&self, idl: &Idl, wishes: &Wishes) -> Result<Rows, String> {
+        let schema = self.open.schema.table(self.table);
+        let total = idl.row_count(self.table);
+        let sort = wishes.sort.or_else(|| self.natural_order(total));
+        let skipped = (wishes.page - 1).saturating_mul(wishes.rows);
+        // The order of the replica costs nothing: the page is cut out of it.
+        let (uuids, selected): (Vec<Uuid>, usize) = match (sort, wishes.filter.as_str()) {
+            (None, "") => {
+                let rows = idl.rows(self.table).skip(skipped).take(wishes.rows);
+                (rows.map(|row| row.uuid).collect(), total)
+            }
+            _ => {
+                let all = self.ordered(idl, &wishes.filter, sort)?;
+                let rows = all.iter().skip(skipped).take(wishes.rows);
+                (rows.copied().collect(), all.len())
+            }
+        };
+        let columns = match wishes.columns.is_empty() {
+            true => self.columns(idl, &uuids),
+            false => wishes.columns.clone(),
+        };
+        let context = Context {
+            database: self.name,
+            idl,
+            naming: &self.open.naming,
+        };
+        let lines = uuids.iter().map(|uuid| {
+            let row = RowId {
+                table: self.table,
+                uuid: *uuid,
+            };
+            Line {
+                uuid: uuid.to_string(),
+                short: crate::database::naming::short(*uuid),
+                cells: columns
+                    .iter()
+                    .filter(|id| !id.is_standard())
+                    .map(|id| {
+                        let column = schema.column(*id);
+                        let value = value(idl, row, *id);
+                        let column_type = &column.column_type;
+                        let cell = Cell::new(context, &value, column_type);
+                        (column.name.to_string(), cell.html())
+                    })
+                    .collect(),
+            }
+        });
+        let lines: Vec<Line> = lines.collect();
+        Ok(Rows {
+            address: format!("/db/{}/table/{}", self.name, schema.name),
+            heads: columns
+                .iter()
+                .filter(|id| !id.is_standard())
+                .map(|id| self.head(schema, *id, sort))
+                .collect(),
+            total,
+            selected,
+            first: if lines.is_empty() { 0 } else { skipped + 1 },
+            last: if lines.is_empty() {
+                0
+            } else {
+                skipped + lines.len()
+            },
+            lines,
+            is_unsorted: sort.is_none(),
+        })
+    }
+
+    fn head(&self, schema: &TableSchema, id: ColumnId, sort: Option<Sort>) -> Head {
+        let column = schema.column(id);
+        let order = sort.filter(|sort| sort.column == id);
+        let next = match order {
+            Some(sort) if !sort.is_descending => format!("-{}", column.name),
+            _ => column.name.to_string(),
+        };
+        Head {
+            name: column.name.to_string(),
+            kind: column.column_type.english(),
+            href: self.params.with("sort", &next),
+            order: match order {
+                None => "none",
+                Some(sort) if sort.is_descending => "descending",
+                Some(_) => "ascending",
+            },
+        }
+    }
+
+    /// By name, if the table is not too large to be sorted for everybody.
+    fn natural_order(&self, total: usize) -> Option<Sort> {
+        (total <= SORTED_ROWS_MAX).then(|| Sort {
+            column: self
+                .open
+                .naming
+                .column(self.table)
+                .unwrap_or(ColumnId::UUID),
+            is_descending: false,
+        })
+    }
+
+    /// The rows that the filter selects, in order; kept until the table changes.
+    fn ordered(
+        &self,
+        idl: &Idl,
+        filter: &str,
+        sort: Option<Sort>,
+    ) -> Result<std::sync::Arc<[Uuid]>, String> {
+        let key = Key {
+            table: self.table,
+            filter: filter.to_owned(),
+            sort,
+            seqnos: idl.table_seqnos(self.table),
+        };
+        if let Some(rows) = self.open.orders().get(&key) {
+            return Ok(rows);
+        }
+        let parsed = filter::parse(idl, &self.open.naming, self.table, filter)?;
+        let rows = orders::rows(idl, self.table, parsed.as_ref(), sort);
+        self.open.orders().keep(key, rows.clone());
+        Ok(rows)
+    }
+
+    /// The columns of a page whose viewer chooses none: the one that names rows, then those that
+    /// have values on this page.
+    fn columns(&self, idl: &Idl, uuids: &[Uuid]) -> Vec<ColumnId> {
+        let schema = self.open.schema.table(self.table);
+        let naming = self.open.naming.column(self.table);
+        let has_values = |id: ColumnId, column_type: &ColumnType| {
+            uuids.iter().any(|uuid| {
+                let row = RowId {
+                    table: self.table,
+                    uuid: *uuid,
+                };
+                !value(idl, row, id).is_default(column_type)
+            })
+        };
+        let is_late = |name: &str| matches!(name, "external_ids" | "other_config" | "options");
+        let others = |late: bool| {
+            schema.iter().filter_map(move |(id, column)| {
+                let is_wanted = Some(id) != naming && is_late(&column.name) == late;
+                (is_wanted && has_values(id, &column.column_type)).then_some(id)
+            })
+        };
+        let mut columns: Vec<ColumnId> = naming
+            .into_iter()
+            .chain(others(false))
+            .chain(others(true))
+            .take(COLUMNS_MAX)
+            .collect();
+        if columns.is_empty() {
+            columns.extend(schema.iter().map(|(id, _)| id).take(COLUMNS_MAX));
+        }
+        columns
+    }
+}
+
+fn value(idl: &Idl, row: RowId, id: ColumnId) -> corvid::Datum {
+    let table = row.table;
+    idl.read(row, Column { table, id }).unwrap_or_default()
+}
+
+/// The forms of a file.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Form {
+    Csv,
+    Json,
+}
+
+/// The rows that the filter selects as a file.
+pub(crate) fn file(
+    database: &Database,
+    open: &Open,
+    table: TableId,
+    params: &Params,
+    form: Form,
+) -> Response {
+    if !open.look(table) {
+        return reply::text(
+            StatusCode::SERVICE_UNAVAILABLE,
+            "the rows have not arrived\n",
+        );
+    }
+    let schema = open.schema.table(table);
+    let view = View {
+        name: &database.source.name,
+        open,
+        table,
+        params,
+    };
+    let made = Wishes::of(schema, params).and_then(|wishes| {
+        open.client.read(|idl| {
+            let sort = wishes
+                .sort
+                .or_else(|| view.natural_order(idl.row_count(table)));
+            let rows = view.ordered(idl, &wishes.filter, sort)?;
+            let rows = &rows[..rows.len().min(FILE_ROWS_MAX)];
+            let columns: Vec<ColumnId> = match wishes.columns.is_empty() {
+                true => schema.iter().map(|(id, _)| id).collect(),
+                false => wishes.columns.clone(),
+            };
+            Ok(match form {
+                Form::Csv => csv(idl, schema, table, rows, &columns),
+                Form::Json => json(idl, schema, table, rows, &columns),
+            })
+        })
+    });
+    match (made, form) {
+        (Err(error), _) => reply::text(StatusCode::BAD_REQUEST, &format!("{error}\n")),
+        (Ok(bytes), Form::Csv) => reply::file(
+            &format!("{}.csv", schema.name),
+            "text/csv; charset=utf-8",
+            bytes,
+        ),
+        (Ok(bytes), Form::Json) => {
+            reply::file(&format!("{}.json", schema.name), "application/json", bytes)
+        }
+    }
+}
+
+fn csv(
+    idl: &Idl,
+    schema: &TableSchema,
+    table: TableId,
+    rows: &[Uuid],
+    columns: &[ColumnId],
+) -> Vec<u8> {
+    let columns: Vec<ColumnId> = columns
+        .iter()
+        .copied()
+        .filter(|id| !id.is_standard())
+        .collect();
+    let mut out = String::from("_uuid");
+    for id in &columns {
+        out.push(',');
+        field(&mut out, &schema.column(*id).name);
+    }
+    for uuid in rows {
+        let row = RowId { table, uuid: *uuid };
+        out.push_str("\r\n");
+        out.push_str(&uuid.to_string());
+        for id in &columns {
+            let mut text = String::new();
+            let column_type = &schema.column(*id).column_type;
+            corvid::data::text::write_datum_bare(&mut text, &value(idl, row, *id), column_type);
+            out.push(',');
+            field(&mut out, &text);
+        }
+    }
+    out.push_str("\r\n");
+    out.into_bytes()
+}
+
+/// Appends a field of RFC 4180. A text that a spreadsheet would take for a formula gets an
+/// apostrophe.
+fn field(out: &mut String, text: &str) {
+    let is_formula =
+        text.starts_with(['=', '+', '-', '@', '\t', '\r']) && text.parse::<f64>().is_err();
+    if !is_formula && !text.contains(['"', ',', '\r', '\n']) {
+        out.push_str(text);
+        return;
+    }
+    out.push('"');
+    if is_formula {
+        out.push('\'');
+    }
+    out.push_str(&text.replace('"', "\"\""));
+    out.push('"');
+}
+
+fn json(
+    idl: &Idl,
+    schema: &TableSchema,
+    table: TableId,
+    rows: &[Uuid],
+    columns: &[ColumnId],
+) -> Vec<u8> {
+    let mut out = b"[".to_vec();
+    for (index, uuid) in rows.iter().enumerate() {
+        out.extend_from_slice(if index == 0 { b"\n" } else { b",\n" });
+        row_json(idl, schema, RowId { table, uuid: *uuid }, columns).write(&mut out);
+    }
+    out.extend_from_slice(b"\n]\n");
+    out
+}
+
+/// A row as JSON in the notation of the protocol.
+pub(crate) fn row_json(idl: &Idl, schema: &TableSchema, row: RowId, columns: &[ColumnId]) -> Value {
+    let mut object = Object::new();
+    let uuid = vec![Value::string("uuid"), Value::string(row.uuid.to_string())];
+    object.insert("_uuid".into(), Value::Array(uuid));
+    for id in columns.iter().filter(|id| !id.is_standard()) {
+        let column = schema.column(*id);
+        let value = value(idl, row, *id).to_json(column.column_type.is_map());
+        object.insert(column.name.as_str().into(), value);
+    }
+    Value::Object(object)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn fields_of_csv_are_quoted_and_no_formulas() {
+        let shown = |text: &str| {
+            let mut out = String::new();
+            field(&mut out, text);
+            out
+        };
+        assert_eq!(shown("br-int"), "br-int");
+        assert_eq!(shown("-5"), "-5");
+        assert_eq!(shown("a \"b\", c"), "\"a \"\"b\"\", c\"");
+        assert_eq!(shown("=HYPERLINK(1)"), "\"'=HYPERLINK(1)\"");
+    }
+}

@@ -1,0 +1,337 @@
+//! The command line: options, and a word for each database.
+//!
+//! `NAME=REMOTES[/DATABASE]` names a database, `NAME.status=ADDRESS` the place of its server's
+//! status. `main` parses it once.
+
+use std::collections::BTreeMap;
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+use std::os::unix::fs::FileTypeExt;
+use std::sync::Arc;
+
+use corvid_net::tls::{self, Credentials};
+use corvid_net::{dirs, resolve};
+use corvid_shell::args::{self, Arg, Args, Item, OptionEntry, Spec};
+use corvid_shell::manual::{Manual, Placeholders, help};
+use corvid_shell::program;
+use corvid_shell::tls_options::{self, TlsOption};
+use corvid_shell::vlog::{self, LogOption};
+use corvid_tools::standard_options;
+
+use crate::manual;
+
+/// The port if the command line names none.
+pub(crate) const PORT: u16 = 8640;
+
+/// The number of databases that one console shows.
+const DATABASES_MAX: usize = 64;
+
+/// A database to show.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Source {
+    /// The name in addresses of pages.
+    pub(crate) name: String,
+    /// The servers, separated by commas.
+    pub(crate) remotes: String,
+    /// The database; `None`: the only one of the server.
+    pub(crate) database: Option<String>,
+    /// Where the server's status is: `http:` or a control socket.
+    pub(crate) status: Option<String>,
+}
+
+/// The values of the command line.
+#[derive(Debug)]
+pub(crate) struct Settings {
+    /// The address to listen at.
+    pub(crate) listen: SocketAddr,
+    /// Names under which browsers reach the console, besides addresses and `localhost`.
+    pub(crate) hosts: Vec<String>,
+    /// The token that viewers must know.
+    pub(crate) token: Option<String>,
+    /// Whether pages may change databases.
+    pub(crate) is_writable: bool,
+    /// Keys and certificates for `ssl:`.
+    pub(crate) credentials: Arc<Credentials>,
+    /// The databases.
+    pub(crate) sources: Vec<Source>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Id {
+    Listen,
+    Host,
+    TokenFile,
+    Writable,
+    Help,
+    Option,
+    Version,
+    Log(LogOption),
+    Tls(TlsOption),
+}
+
+const PAGES: &str = "Pages";
+
+fn specs() -> Vec<Spec<Id>> {
+    let page = |name, arg, id| Spec::long(name, arg, id).within(PAGES);
+    let mut specs = vec![
+        standard_options::help(Id::Help),
+        page("listen", Arg::Required, Id::Listen)
+            .means(
+                "ADDRESS",
+                "listen at ADDRESS:PORT (default: 127.0.0.1:8640; port 0: any free port)",
+            )
+            .more("Only loopback addresses are allowed: pages are sent without encryption. A proxy with TLS makes them available to others."),
+        page("host", Arg::Required, Id::Host)
+            .means("NAME", "serve pages under the host name NAME too")
+            .more(
+                "A request whose header `Host` is neither an IP address nor `localhost` nor such a name is refused, so that no foreign site can \
+                 read pages through a name of its own. The option may be given several times.",
+            ),
+        page("token-file", Arg::Required, Id::TokenFile)
+            .means("FILE", "ask viewers for the token in FILE"),
+        page("writable", Arg::None, Id::Writable)
+            .means("", "let pages change databases; off by default"),
+        standard_options::listing(Id::Option),
+        standard_options::version(Id::Version),
+    ];
+    specs.extend(tls_options::specs(Id::Tls));
+    specs.extend(vlog::specs(Id::Log));
+    specs
+}
+
+/// The options for the manual.
+pub(crate) fn entries() -> Vec<OptionEntry> {
+    Manual::entries(&specs())
+}
+
+/// Headings of the options, in order.
+pub(crate) const GROUPS: [&str; 3] = [PAGES, tls_options::GROUP, vlog::GROUP];
+
+impl Settings {
+    /// Parses a command line, `argv[0]` included. Ends the process on errors, and after `--help`
+    /// and similar options.
+    pub(crate) fn parse(line: &[String]) -> Settings {
+        let specs = specs();
+        let mut args = Args::new(&specs, line);
+        let mut settings = Settings {
+            listen: SocketAddr::from((Ipv4Addr::LOCALHOST, PORT)),
+            hosts: Vec::new(),
+            token: None,
+            is_writable: false,
+            credentials: Arc::default(),
+            sources: Vec::new(),
+        };
+        let mut tls = tls::Settings::default();
+        let mut words = Vec::new();
+        while let Some(item) = args.or_die() {
+            let (id, value) = match item {
+                Item::Positional(word) => {
+                    words.push(word);
+                    continue;
+                }
+                Item::Option(id, value) => (id, value.unwrap_or_default()),
+            };
+            match id {
+                Id::Listen => settings.listen = or_die(address(&value)),
+                Id::Host => settings.hosts.push(value.to_ascii_lowercase()),
+                Id::TokenFile => settings.token = Some(or_die(token(&value))),
+                Id::Writable => settings.is_writable = true,
+                Id::Help => {
+                    program::answer(help::text(&manual::manual(), &Placeholders::of_process()))
+                }
+                Id::Option => program::answer(args::listing(&specs)),
+                Id::Version => program::answer_version(),
+                Id::Log(option) => vlog::apply(
+                    option,
+                    Some(&value)
+                        .filter(|value| !value.is_empty())
+                        .map(String::as_str),
+                ),
+                Id::Tls(option) => option.apply(&mut tls, Some(&value)),
+            }
+        }
+        settings.credentials = Credentials::new(&tls);
+        settings.sources = or_die(sources(&words));
+        if !settings.listen.ip().is_loopback() {
+            program::fatal(format_args!(
+                "--listen={}: only loopback addresses are allowed",
+                settings.listen
+            ));
+        }
+        settings
+    }
+}
+
+fn or_die<T>(outcome: Result<T, String>) -> T {
+    outcome.unwrap_or_else(|error| program::fatal(error))
+}
+
+/// Parses an address to listen at. The port may be absent.
+fn address(text: &str) -> Result<SocketAddr, String> {
+    if let Ok(address) = text.parse() {
+        return Ok(address);
+    }
+    let bracketed = text
+        .strip_prefix('[')
+        .and_then(|text| text.strip_suffix(']'));
+    if let Ok(ip) = bracketed.unwrap_or(text).parse::<IpAddr>() {
+        return Ok(SocketAddr::from((ip, PORT)));
+    }
+    let (host, port) = text.rsplit_once(':').unwrap_or((text, ""));
+    let port = match port {
+        "" => PORT,
+        port => port
+            .parse()
+            .map_err(|_| format!("--listen={text}: {port:?} is not a port number"))?,
+    };
+    let ip = match host {
+        "" => Some(IpAddr::V4(Ipv4Addr::LOCALHOST)),
+        host => resolve::now(host),
+    };
+    ip.map(|ip| SocketAddr::from((ip, port)))
+        .ok_or_else(|| format!("--listen={text}: cannot resolve {host:?}"))
+}
+
+/// Fewer letters of a token could be guessed.
+const TOKEN_LETTERS_MIN: usize = 16;
+
+fn token(file: &str) -> Result<String, String> {
+    let text = std::fs::read_to_string(file).map_err(|error| format!("{file}: {error}"))?;
+    let token = text.trim();
+    match token.len() >= TOKEN_LETTERS_MIN {
+        true => Ok(token.to_owned()),
+        false => Err(format!(
+            "{file}: a token has at least {TOKEN_LETTERS_MIN} characters"
+        )),
+    }
+}
+
+/// The databases that the words name.
+fn sources(words: &[String]) -> Result<Vec<Source>, String> {
+    let mut sources: Vec<Source> = Vec::new();
+    let mut places = BTreeMap::new();
+    for word in words {
+        let (name, value) = word
+            .split_once('=')
+            .filter(|(_, value)| !value.is_empty())
+            .ok_or_else(|| format!("{word}: expected NAME=REMOTES[/DATABASE]"))?;
+        let (name, part) = name.split_once('.').unwrap_or((name, ""));
+        let is_name = |name: &str| {
+            let mut letters = name.chars();
+            letters.all(|letter| letter.is_ascii_alphanumeric() || matches!(letter, '-' | '_'))
+        };
+        if name.is_empty() || !is_name(name) {
+            return Err(format!(
+                "{word}: a name consists of letters, digits, \"-\" and \"_\""
+            ));
+        }
+        match part {
+            "" if sources.iter().any(|source| source.name == name) => {
+                return Err(format!("{word}: {name} is given twice"));
+            }
+            "" => sources.push(source(name, value)),
+            "status" | "database" => {
+                places.insert((name, part), value);
+            }
+            part => return Err(format!("{word}: unknown part {part:?}")),
+        }
+    }
+    for ((name, part), value) in places {
+        let source = sources.iter_mut().find(|source| source.name == name);
+        let source = source.ok_or_else(|| format!("{name}.{part}: there is no {name}"))?;
+        match part {
+            "status" => source.status = Some(value.to_owned()),
+            _ => source.database = Some(value.to_owned()),
+        }
+    }
+    if sources.is_empty() {
+        let socket = dirs::run().join("db.sock");
+        sources.push(source("ovsdb", &format!("unix:{}", socket.display())));
+    }
+    match sources.len() <= DATABASES_MAX {
+        true => Ok(sources),
+        false => Err(format!("more than {DATABASES_MAX} databases")),
+    }
+}
+
+/// Splits a database off the remotes. The path of a socket has slashes too, so the last part is a
+/// database only if what precedes it is a socket.
+fn source(name: &str, value: &str) -> Source {
+    let is_id = |text: &str| {
+        !text.is_empty()
+            && text
+                .chars()
+                .all(|letter| letter.is_ascii_alphanumeric() || letter == '_')
+    };
+    let is_socket =
+        |path: &str| std::fs::metadata(path).is_ok_and(|metadata| metadata.file_type().is_socket());
+    let split = value.rsplit_once('/').filter(|(remotes, database)| {
+        let last = remotes.rsplit(',').next().unwrap_or_default();
+        let is_whole = match last.strip_prefix("unix:") {
+            Some(path) => is_socket(path),
+            None => true,
+        };
+        is_id(database) && is_whole
+    });
+    let (remotes, database) = match split {
+        Some((remotes, database)) => (remotes, Some(database.to_owned())),
+        None => (value, None),
+    };
+    Source {
+        name: name.to_owned(),
+        remotes: remotes.to_owned(),
+        database,
+        status: None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn addresses_have_a_port_or_the_default() {
+        let is = |text: &str, wanted: &str| {
+            assert_eq!(address(text).unwrap().to_string(), wanted, "{text}");
+        };
+        is("127.0.0.1", "127.0.0.1:8640");
+        is("127.0.0.1:0", "127.0.0.1:0");
+        is(":81", "127.0.0.1:81");
+        is("[::1]", "[::1]:8640");
+        is("[::1]:5", "[::1]:5");
+        is(
+            "localhost:82",
+            &format!("{}:82", resolve::now("localhost").unwrap()),
+        );
+        assert!(address("127.0.0.1:http").is_err());
+    }
+
+    #[test]
+    fn words_name_databases_with_their_parts() {
+        let words = |words: &[&str]| {
+            let words: Vec<String> = words.iter().map(|&word| word.to_owned()).collect();
+            sources(&words)
+        };
+        let found = words(&[
+            "nb.status=http://127.0.0.1:9641/status.json",
+            "nb=tcp:10.0.0.1:6641,tcp:10.0.0.2:6641/OVN_Northbound",
+            "ovs=unix:/nowhere/db.sock",
+            "ovs.database=Open_vSwitch",
+        ])
+        .unwrap();
+        assert_eq!(found[0].remotes, "tcp:10.0.0.1:6641,tcp:10.0.0.2:6641");
+        assert_eq!(found[0].database.as_deref(), Some("OVN_Northbound"));
+        assert!(found[0].status.is_some());
+        assert_eq!(found[1].remotes, "unix:/nowhere/db.sock");
+        assert_eq!(found[1].database.as_deref(), Some("Open_vSwitch"));
+        for wrong in [
+            &["nb"][..],
+            &["n b=tcp:127.0.0.1:1"],
+            &["a=tcp:127.0.0.1:1", "a=tcp:127.0.0.1:2"],
+            &["a.status=http://x"],
+            &["a=tcp:127.0.0.1:1", "a.colour=red"],
+        ] {
+            assert!(words(wrong).is_err(), "{wrong:?}");
+        }
+        assert_eq!(words(&[]).unwrap()[0].name, "ovsdb");
+    }
+}

@@ -1,0 +1,157 @@
+//! HTTP: connections and their limits, the rules for requests ([`guard`]), the addresses of pages
+//! ([`routes`]) and streams of events ([`events`]).
+//!
+//! One thread serves all connections. Pages are made on threads for blocking work, at most
+//! [`PAGES_MAX`] at a time, so a page of a large table delays no event.
+
+pub(crate) mod events;
+pub(crate) mod guard;
+pub(crate) mod reply;
+mod routes;
+
+use std::convert::Infallible;
+use std::io;
+use std::sync::Arc;
+use std::time::Duration;
+
+use axum::body::Body;
+use hyper::server::conn::http1;
+use hyper::service::service_fn;
+use hyper_util::rt::{TokioIo, TokioTimer};
+use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::Semaphore;
+use tower_service::Service;
+
+use corvid_shell::output;
+
+use crate::database::Database;
+use crate::settings::Settings;
+
+use guard::Guard;
+
+/// The number of events that a viewer may fall behind.
+pub(crate) const EVENTS_MAX: usize = 64;
+
+/// The number of connections.
+const CONNECTIONS_MAX: usize = 1024;
+
+/// The number of pages that are made at a time.
+const PAGES_MAX: usize = 8;
+
+/// How long a request waits for its turn.
+pub(crate) const TURN_TIMEOUT: Duration = Duration::from_secs(10);
+
+/// How long a client may take to send the head of a request, or wait between requests.
+const HEAD_TIMEOUT: Duration = Duration::from_secs(30);
+
+/// The buffer of a connection.
+const BUFFER_BYTES: usize = 16 * 1024;
+
+/// The number of header lines.
+const HEADERS_MAX: usize = 64;
+
+/// The pause after a failed accept, which usually means that no descriptor was free.
+const RETRY: Duration = Duration::from_millis(200);
+
+/// What all requests share.
+pub(crate) struct App {
+    /// The databases, in the order of the command line.
+    pub(crate) databases: Vec<Arc<Database>>,
+    /// The rules for requests.
+    pub(crate) guard: Guard,
+    /// Whether pages may change databases.
+    pub(crate) is_writable: bool,
+    /// Turns to make a page.
+    pub(crate) turns: Semaphore,
+}
+
+impl App {
+    /// The database with this name.
+    pub(crate) fn database(&self, name: &str) -> Option<&Arc<Database>> {
+        self.databases
+            .iter()
+            .find(|database| database.source.name == name)
+    }
+}
+
+/// Serves pages until the process ends.
+///
+/// # Errors
+/// The address cannot be listened at, or no thread is available.
+pub(crate) fn run(settings: &Settings) -> Result<Infallible, String> {
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_io()
+        .enable_time()
+        .max_blocking_threads(PAGES_MAX + 4)
+        .thread_name("page")
+        .build()
+        .map_err(|error| error.to_string())?;
+    let listen = settings.listen;
+    let listener = runtime.block_on(TcpListener::bind(listen));
+    let listener = listener.map_err(|error| format!("cannot listen at {listen}: {error}"))?;
+    let local = listener.local_addr().map_err(|error| error.to_string())?;
+    let databases = settings
+        .sources
+        .iter()
+        .map(|source| Database::start(source.clone(), settings.credentials.clone()));
+    let databases: io::Result<Vec<_>> = databases.collect();
+    let guard = Guard::new(settings.hosts.clone(), settings.token.as_deref())?;
+    let app = Arc::new(App {
+        databases: databases.map_err(|error| error.to_string())?,
+        guard,
+        is_writable: settings.is_writable,
+        turns: Semaphore::new(PAGES_MAX),
+    });
+    output::line(format_args!("http://{local}/"));
+    // A reader of the first line that is gone is not an error.
+    let _ = output::flush();
+    runtime.block_on(accept(listener, &app))
+}
+
+async fn accept(listener: TcpListener, app: &Arc<App>) -> ! {
+    let router = routes::router(app.clone());
+    let places = Arc::new(Semaphore::new(CONNECTIONS_MAX));
+    loop {
+        let Ok((stream, _)) = listener.accept().await else {
+            tokio::time::sleep(RETRY).await;
+            continue;
+        };
+        // Without a place the connection is closed at once.
+        let Ok(place) = places.clone().try_acquire_owned() else {
+            continue;
+        };
+        let (app, router) = (app.clone(), router.clone());
+        tokio::spawn(async move {
+            serve(stream, &app, &router).await;
+            drop(place);
+        });
+    }
+}
+
+async fn serve(stream: TcpStream, app: &Arc<App>, router: &axum::Router) {
+    let _ = stream.set_nodelay(true);
+    let service = service_fn(
+        |request: hyper::Request<hyper::body::Incoming>| async move {
+            let refusal = app.guard.refusal(&request);
+            let response = match refusal {
+                Some(response) => response,
+                None => {
+                    let mut router = router.clone();
+                    match router.call(request.map(Body::new)).await {
+                        Ok(response) => response,
+                        Err(never) => match never {},
+                    }
+                }
+            };
+            Ok::<_, Infallible>(guard::with_headers(response))
+        },
+    );
+    let served = http1::Builder::new()
+        .timer(TokioTimer::new())
+        .header_read_timeout(HEAD_TIMEOUT)
+        .max_buf_size(BUFFER_BYTES)
+        .max_headers(HEADERS_MAX)
+        .serve_connection(TokioIo::new(stream), service);
+    // A client that breaks off, or sends no valid request, is dropped silently.
+    let _ = served.await;
+}

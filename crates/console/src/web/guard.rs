@@ -1,0 +1,269 @@
+//! The rules for every request and every response.
+//!
+//! - The header `Host` is an IP address, `localhost` or a name of `--host`. Otherwise a foreign
+//!   site could let its own name point to this machine and read pages as its own.
+//! - With a token file, the viewer knows the token: in `Authorization: Bearer`, or in the cookie
+//!   that the form of the page `/login` sets.
+//! - What changes something is a POST with a token of its own in its form, which only our pages
+//!   have.
+//! - Responses allow no scripts and styles but our files, no frames and no foreign readers.
+
+use std::net::{IpAddr, Ipv6Addr};
+
+use axum::response::Response;
+use hyper::header::{
+    AUTHORIZATION, CACHE_CONTROL, CONTENT_SECURITY_POLICY, COOKIE, HOST, HeaderName, HeaderValue,
+    LOCATION, REFERRER_POLICY, X_CONTENT_TYPE_OPTIONS, X_FRAME_OPTIONS,
+};
+use hyper::{Method, Request, StatusCode};
+use ring::hmac;
+use ring::rand::SystemRandom;
+
+use super::reply;
+
+/// The longest address of a request.
+const URI_BYTES_MAX: usize = 8192;
+
+/// The cookie of a viewer who has told the token.
+const COOKIE_NAME: &str = "corvid-console";
+
+const POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; \
+                      form-action 'self'; base-uri 'none'; frame-ancestors 'none'";
+
+/// The rules.
+pub(crate) struct Guard {
+    hosts: Vec<String>,
+    /// Signs cookies and forms; drawn at each start.
+    key: hmac::Key,
+    /// The signature of the token.
+    token: Option<hmac::Tag>,
+}
+
+impl Guard {
+    /// # Errors
+    /// The operating system provides no random bytes.
+    pub(crate) fn new(hosts: Vec<String>, token: Option<&str>) -> Result<Guard, String> {
+        let key = hmac::Key::generate(hmac::HMAC_SHA256, &SystemRandom::new());
+        let key = key.map_err(|_| "no random bytes are available".to_owned())?;
+        Ok(Guard {
+            hosts,
+            token: token.map(|token| hmac::sign(&key, token.as_bytes())),
+            key,
+        })
+    }
+
+    /// The refusal of a request that breaks a rule.
+    pub(crate) fn refusal<B>(&self, request: &Request<B>) -> Option<Response> {
+        if request.uri().to_string().len() > URI_BYTES_MAX {
+            return Some(reply::text(
+                StatusCode::URI_TOO_LONG,
+                "the address is too long\n",
+            ));
+        }
+        let hosts: Vec<_> = request.headers().get_all(HOST).iter().collect();
+        let is_known = match hosts.as_slice() {
+            [host] => host.to_str().is_ok_and(|host| self.is_host(host)),
+            _ => false,
+        };
+        if !is_known {
+            return Some(reply::text(
+                StatusCode::MISDIRECTED_REQUEST,
+                "this host name is not served; --host adds one\n",
+            ));
+        }
+        // A browser tells which site a request comes from. Others must not even read pages.
+        let site = request.headers().get("sec-fetch-site");
+        let mode = request.headers().get("sec-fetch-mode");
+        let is_foreign = site.is_some_and(|site| site == "cross-site" || site == "same-site");
+        let is_visit =
+            request.method() == Method::GET && mode.is_some_and(|mode| mode == "navigate");
+        if is_foreign && !is_visit {
+            return Some(reply::text(
+                StatusCode::FORBIDDEN,
+                "requests of other sites are refused\n",
+            ));
+        }
+        let path = request.uri().path();
+        let is_open = path == "/login" || path.starts_with("/static/");
+        if is_open || self.is_authorized(request) {
+            return None;
+        }
+        let is_page = request.method() == Method::GET && mode.is_none_or(|mode| mode == "navigate");
+        let mut response = reply::text(StatusCode::UNAUTHORIZED, "a token is needed: see /login\n");
+        if is_page && mode.is_some() {
+            *response.status_mut() = StatusCode::SEE_OTHER;
+            let login = HeaderValue::from_static("/login");
+            response.headers_mut().insert(LOCATION, login);
+        }
+        Some(response)
+    }
+
+    fn is_host(&self, host: &str) -> bool {
+        let name = match host.strip_prefix('[') {
+            Some(rest) => {
+                return rest
+                    .split_once(']')
+                    .is_some_and(|(ip, _)| ip.parse::<Ipv6Addr>().is_ok());
+            }
+            None => host.split(':').next().unwrap_or_default(),
+        };
+        let name = name.trim_end_matches('.').to_ascii_lowercase();
+        name.parse::<IpAddr>().is_ok() || name == "localhost" || self.hosts.contains(&name)
+    }
+
+    fn is_authorized<B>(&self, request: &Request<B>) -> bool {
+        if self.token.is_none() {
+            return true;
+        }
+        let headers = request.headers();
+        let bearer = headers
+            .get(AUTHORIZATION)
+            .and_then(|value| value.to_str().ok());
+        if let Some(token) = bearer.and_then(|value| value.strip_prefix("Bearer ")) {
+            return self.is_token(token.trim());
+        }
+        let cookies = headers.get_all(COOKIE).iter();
+        let cookies = cookies.filter_map(|value| value.to_str().ok());
+        cookies
+            .flat_map(|cookies| cookies.split(';'))
+            .filter_map(|cookie| cookie.trim().split_once('='))
+            .any(|(name, value)| name == COOKIE_NAME && self.is_signed("viewer", value))
+    }
+
+    /// Whether this is the token; takes the same time for every text of a length.
+    pub(crate) fn is_token(&self, text: &str) -> bool {
+        let Some(token) = &self.token else {
+            return true;
+        };
+        hmac::verify(&self.key, text.as_bytes(), token.as_ref()).is_ok()
+    }
+
+    /// The header that makes a viewer known who has told the token.
+    pub(crate) fn cookie(&self) -> String {
+        let value = self.signed("viewer");
+        format!("{COOKIE_NAME}={value}; Path=/; HttpOnly; SameSite=Strict; Max-Age=604800")
+    }
+
+    /// The token of forms that change something.
+    pub(crate) fn form_token(&self) -> String {
+        self.signed("form")
+    }
+
+    /// Whether a form has the token.
+    pub(crate) fn is_form_token(&self, text: &str) -> bool {
+        self.is_signed("form", text)
+    }
+
+    fn signed(&self, purpose: &str) -> String {
+        let tag = hmac::sign(&self.key, purpose.as_bytes());
+        tag.as_ref()
+            .iter()
+            .map(|byte| format!("{byte:02x}"))
+            .collect()
+    }
+
+    fn is_signed(&self, purpose: &str, text: &str) -> bool {
+        let digits = text.as_bytes().chunks(2);
+        let bytes: Option<Vec<u8>> = digits
+            .map(|pair| u8::from_str_radix(std::str::from_utf8(pair).ok()?, 16).ok())
+            .collect();
+        bytes.is_some_and(|bytes| hmac::verify(&self.key, purpose.as_bytes(), &bytes).is_ok())
+    }
+}
+
+/// Adds the headers of every response.
+pub(crate) fn with_headers(mut response: Response) -> Response {
+    let headers = response.headers_mut();
+    let mut set = |name: HeaderName, value: &'static str| {
+        headers.insert(name, HeaderValue::from_static(value));
+    };
+    set(CONTENT_SECURITY_POLICY, POLICY);
+    set(X_CONTENT_TYPE_OPTIONS, "nosniff");
+    set(X_FRAME_OPTIONS, "DENY");
+    set(REFERRER_POLICY, "no-referrer");
+    set(
+        HeaderName::from_static("cross-origin-opener-policy"),
+        "same-origin",
+    );
+    set(
+        HeaderName::from_static("cross-origin-resource-policy"),
+        "same-origin",
+    );
+    set(
+        HeaderName::from_static("permissions-policy"),
+        "camera=(), geolocation=(), microphone=()",
+    );
+    set(CACHE_CONTROL, "no-store");
+    response
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn status(guard: &Guard, headers: &[(&str, &str)]) -> u16 {
+        let mut request = Request::builder().uri("/db/nb");
+        for (name, value) in headers {
+            request = request.header(*name, *value);
+        }
+        let refusal = guard.refusal(&request.body(()).unwrap());
+        refusal.map_or(200, |response| response.status().as_u16())
+    }
+
+    #[test]
+    fn foreign_host_names_are_refused() {
+        let guard = Guard::new(vec!["console.example".to_owned()], None).unwrap();
+        for host in [
+            "127.0.0.1:8640",
+            "localhost",
+            "[::1]:8640",
+            "Console.Example:1",
+            "localhost.",
+        ] {
+            assert_eq!(status(&guard, &[("host", host)]), 200, "{host}");
+        }
+        for host in ["evil.example", "127.0.0.1.evil.example", "[evil]", ""] {
+            assert_eq!(status(&guard, &[("host", host)]), 421, "{host}");
+        }
+        assert_eq!(status(&guard, &[]), 421);
+        assert_eq!(status(&guard, &[("host", "localhost"), ("host", "x")]), 421);
+    }
+
+    #[test]
+    fn other_sites_read_nothing() {
+        let guard = Guard::new(Vec::new(), None).unwrap();
+        let from = |site, mode| {
+            let headers = [
+                ("host", "localhost"),
+                ("sec-fetch-site", site),
+                ("sec-fetch-mode", mode),
+            ];
+            status(&guard, &headers)
+        };
+        assert_eq!(from("same-origin", "cors"), 200);
+        assert_eq!(from("cross-site", "navigate"), 200);
+        assert_eq!(from("cross-site", "cors"), 403);
+        assert_eq!(from("same-site", "no-cors"), 403);
+    }
+
+    #[test]
+    fn a_token_is_told_by_a_header_or_a_cookie() {
+        let guard = Guard::new(Vec::new(), Some("0123456789abcdef")).unwrap();
+        let with = |name, value: &str| status(&guard, &[("host", "localhost"), (name, value)]);
+        assert_eq!(with("accept", "*/*"), 401);
+        assert_eq!(with("authorization", "Bearer 0123456789abcdef"), 200);
+        assert_eq!(with("authorization", "Bearer 0123456789abcdeg"), 401);
+        let cookie = guard.cookie();
+        let cookie = cookie.split(';').next().unwrap();
+        assert_eq!(with("cookie", &format!("a=b; {cookie}")), 200);
+        assert_eq!(
+            with("cookie", &cookie.replace(char::is_alphanumeric, "0")),
+            401
+        );
+        let other = Guard::new(Vec::new(), Some("0123456789abcdef")).unwrap();
+        assert!(
+            !other.is_form_token(&guard.form_token()),
+            "keys are drawn at each start"
+        );
+    }
+}

@@ -1,0 +1,251 @@
+//! The addresses of pages.
+
+use std::sync::Arc;
+
+use axum::Router;
+use axum::body::Body;
+use axum::extract::{Path, RawQuery, State};
+use axum::response::Response;
+use axum::routing::get;
+use corvid::data::{TableId, Uuid};
+use hyper::StatusCode;
+use hyper::header::{HeaderValue, LOCATION, SET_COOKIE};
+use tokio::time::timeout;
+
+use super::{App, TURN_TIMEOUT, events, reply};
+use crate::database::{self, Database, Open};
+use crate::pages::params::Params;
+use crate::pages::{changes, frame, overview, query, row, servers, table, tables};
+
+/// The longest form.
+const FORM_BYTES_MAX: usize = 256 * 1024;
+
+const STYLE: &str = include_str!("../../assets/console.css");
+const SCRIPT: &str = include_str!("../../assets/console.js");
+
+type Shared = State<Arc<App>>;
+
+pub(crate) fn router(app: Arc<App>) -> Router {
+    Router::new()
+        .route("/", get(overview_page))
+        .route("/login", get(login_page).post(login))
+        .route("/static/console.css", get(style))
+        .route("/static/console.js", get(script))
+        .route("/places.json", get(places))
+        .route("/db/{database}", get(tables_page))
+        .route("/db/{database}/changes", get(changes_page))
+        .route("/db/{database}/events", get(all_events))
+        .route("/db/{database}/servers", get(servers_page))
+        .route("/db/{database}/query", get(query_page).post(execute))
+        .route("/db/{database}/tables", get(tables_page))
+        .route("/db/{database}/table/{table}", get(table_page))
+        .route("/db/{database}/table/{table}/events", get(table_events))
+        .route("/db/{database}/table/{table}/row/{uuid}", get(row_page))
+        .fallback(unknown)
+        .with_state(app)
+}
+
+/// Makes a page on a thread for blocking work, when it is its turn.
+async fn made(app: Arc<App>, page: impl FnOnce(&App) -> Response + Send + 'static) -> Response {
+    let Ok(Ok(turn)) = timeout(TURN_TIMEOUT, app.turns.acquire()).await else {
+        return reply::text(
+            StatusCode::SERVICE_UNAVAILABLE,
+            "too many pages are being made\n",
+        );
+    };
+    let making = app.clone();
+    let made = tokio::task::spawn_blocking(move || page(&making)).await;
+    drop(turn);
+    made.unwrap_or_else(|_| reply::text(StatusCode::INTERNAL_SERVER_ERROR, "the page failed\n"))
+}
+
+/// Makes a page of a database whose schema is known.
+async fn of_database(
+    app: Arc<App>,
+    name: String,
+    page: impl FnOnce(&App, &Database, &Arc<Open>) -> Response + Send + 'static,
+) -> Response {
+    made(app, move |app| {
+        let Some(database) = app.database(&name) else {
+            return frame::missing(app, &format!("There is no database \"{name}\" here."));
+        };
+        match database.state() {
+            database::State::Unreached(why) => frame::unreached(app, database, &why),
+            database::State::Open(open) => page(app, database, &open),
+        }
+    })
+    .await
+}
+
+/// Makes a page of a table.
+async fn of_table(
+    app: Arc<App>,
+    (database, table): (String, String),
+    page: impl FnOnce(&App, &Database, &Arc<Open>, TableId) -> Response + Send + 'static,
+) -> Response {
+    of_database(app, database, move |app, database, open| {
+        match open.schema.table_id(&table) {
+            Some(id) => page(app, database, open, id),
+            None => {
+                let text = format!("{} has no table \"{table}\".", open.schema.name);
+                frame::missing(app, &text)
+            }
+        }
+    })
+    .await
+}
+
+fn params(query: Option<String>) -> Params {
+    Params::parse(query.unwrap_or_default().as_bytes())
+}
+
+async fn overview_page(State(app): Shared) -> Response {
+    made(app, overview::page).await
+}
+
+/// The places of the palette: every page of every database.
+async fn places(State(app): Shared) -> Response {
+    made(app, overview::places).await
+}
+
+async fn changes_page(
+    State(app): Shared,
+    Path(name): Path<String>,
+    RawQuery(query): RawQuery,
+) -> Response {
+    of_database(app, name, move |app, database, open| {
+        changes::page(app, database, open, &params(query))
+    })
+    .await
+}
+
+async fn all_events(State(app): Shared, Path(name): Path<String>) -> Response {
+    of_database(app, name, |_, database, open| {
+        let leases = open.leases(&changes::watched(database, open));
+        events::stream(open.subscribe(None), leases)
+    })
+    .await
+}
+
+async fn servers_page(
+    State(app): Shared,
+    Path(name): Path<String>,
+    RawQuery(query): RawQuery,
+) -> Response {
+    of_database(app, name, move |app, database, open| {
+        servers::page(app, database, open, &params(query))
+    })
+    .await
+}
+
+async fn query_page(
+    State(app): Shared,
+    Path(name): Path<String>,
+    RawQuery(query): RawQuery,
+) -> Response {
+    of_database(app, name, move |app, database, open| {
+        query::page(app, database, open, &params(query))
+    })
+    .await
+}
+
+async fn execute(State(app): Shared, Path(name): Path<String>, body: Body) -> Response {
+    let Ok(form) = axum::body::to_bytes(body, FORM_BYTES_MAX).await else {
+        return reply::text(StatusCode::PAYLOAD_TOO_LARGE, "the form is too long\n");
+    };
+    of_database(app, name, move |app, database, open| {
+        query::execute(app, database, open, &Params::parse(&form))
+    })
+    .await
+}
+
+async fn tables_page(
+    State(app): Shared,
+    Path(name): Path<String>,
+    RawQuery(query): RawQuery,
+) -> Response {
+    of_database(app, name, move |app, database, open| {
+        tables::page(app, database, open, &params(query))
+    })
+    .await
+}
+
+async fn table_page(
+    State(app): Shared,
+    Path((database, name)): Path<(String, String)>,
+    RawQuery(query): RawQuery,
+) -> Response {
+    // No name of a table has a dot.
+    let (name, form) = match name.rsplit_once('.') {
+        Some((name, "csv")) => (name.to_owned(), Some(table::Form::Csv)),
+        Some((name, "json")) => (name.to_owned(), Some(table::Form::Json)),
+        _ => (name, None),
+    };
+    of_table(app, (database, name), move |app, database, open, id| {
+        let params = params(query);
+        match form {
+            Some(form) => table::file(database, open, id, &params, form),
+            None => table::page(app, database, open, id, &params),
+        }
+    })
+    .await
+}
+
+async fn table_events(State(app): Shared, Path(place): Path<(String, String)>) -> Response {
+    of_table(app, place, |_, _, open, id| {
+        let lease = open.lease(id);
+        open.look(id);
+        events::stream(open.subscribe(Some(id)), vec![lease])
+    })
+    .await
+}
+
+async fn row_page(
+    State(app): Shared,
+    Path((database, name, uuid)): Path<(String, String, String)>,
+) -> Response {
+    of_table(
+        app,
+        (database, name),
+        move |app, database, open, id| match Uuid::parse(uuid.as_bytes()) {
+            Some(uuid) => row::page(app, database, open, id, uuid),
+            None => frame::missing(app, &format!("\"{uuid}\" is not a UUID.")),
+        },
+    )
+    .await
+}
+
+async fn unknown(State(app): Shared) -> Response {
+    made(app, |app| frame::missing(app, "There is no such page.")).await
+}
+
+async fn style() -> Response {
+    reply::of(StatusCode::OK, "text/css; charset=utf-8", STYLE)
+}
+
+async fn script() -> Response {
+    reply::of(StatusCode::OK, "text/javascript; charset=utf-8", SCRIPT)
+}
+
+async fn login_page(State(app): Shared) -> Response {
+    frame::login(&app, "")
+}
+
+async fn login(State(app): Shared, body: Body) -> Response {
+    let Ok(form) = axum::body::to_bytes(body, FORM_BYTES_MAX).await else {
+        return reply::text(StatusCode::PAYLOAD_TOO_LARGE, "the form is too long\n");
+    };
+    if !app.guard.is_token(Params::parse(&form).get("token").trim()) {
+        // A wrong guess costs its connection a second.
+        tokio::time::sleep(std::time::Duration::from_secs(1)).await;
+        return frame::login(&app, "This is not the token.");
+    }
+    let mut response = reply::text(StatusCode::SEE_OTHER, "");
+    response
+        .headers_mut()
+        .insert(LOCATION, HeaderValue::from_static("/"));
+    if let Ok(cookie) = HeaderValue::from_str(&app.guard.cookie()) {
+        response.headers_mut().insert(SET_COOKIE, cookie);
+    }
+    response
+}

@@ -1,0 +1,150 @@
+//! Changes arrive at viewers: quickly, once encoded, and only of tables that somebody looks at.
+
+use std::io::{BufRead, BufReader};
+use std::net::TcpStream;
+use std::time::{Duration, Instant};
+
+use serde_json::{Value, json};
+
+use super::Shown;
+
+/// A viewer's stream of events.
+struct Viewer(BufReader<TcpStream>);
+
+impl Viewer {
+    fn of(shown: &Shown, table: &str) -> Viewer {
+        let path = format!("/db/net/table/{table}/events");
+        let stream = shown
+            .console
+            .open("GET", &path, &[("Host", "localhost")], "");
+        let mut viewer = Viewer(BufReader::new(stream.expect("a stream")));
+        // The stream begins with the time after which a browser connects again.
+        let line = viewer.line("retry:");
+        assert_eq!(line, "retry: 1000\n");
+        viewer
+    }
+
+    /// The next line that begins so.
+    fn line(&mut self, begin: &str) -> String {
+        loop {
+            let mut line = String::new();
+            let length = self.0.read_line(&mut line).expect("a line");
+            assert!(length > 0, "the stream has ended");
+            if line.starts_with(begin) {
+                return line;
+            }
+        }
+    }
+
+    fn event(&mut self) -> Value {
+        let line = self.line("data: ");
+        serde_json::from_str(&line["data: ".len()..]).expect("JSON")
+    }
+}
+
+fn set_tag(shown: &mut Shown, tag: i64) {
+    let row = json!({"op": "update", "table": "Port", "where": [], "row": {"tag": tag}});
+    shown.transact(&[row]);
+}
+
+#[test]
+fn a_change_reaches_all_viewers_at_once() {
+    let mut shown = Shown::start(&[]);
+    let (_, ports) = shown.add_switch("sw0", &["p0"]);
+    shown.page("/db/net/table/Port");
+    let mut viewers: Vec<Viewer> = (0..5).map(|_| Viewer::of(&shown, "Port")).collect();
+    let mut fastest = Duration::MAX;
+    for tag in 0..5 {
+        let begin = Instant::now();
+        set_tag(&mut shown, 100 + tag);
+        let events: Vec<Value> = viewers.iter_mut().map(Viewer::event).collect();
+        fastest = fastest.min(begin.elapsed());
+        let cell = format!("<span class=\"number\" title=\"\">{}</span>", 100 + tag);
+        let expected = json!({"total": 1, "rows": [[ports[0], "modify", {"tag": cell}]]});
+        assert!(events.iter().all(|event| *event == expected), "{events:?}");
+    }
+    // The slowest of five on a busy machine tells nothing about the console.
+    assert!(fastest < Duration::from_millis(300), "{fastest:?}");
+    shown.add_switch("sw1", &["p1"]);
+    let event = viewers[0].event();
+    assert_eq!(
+        (&event["total"], &event["rows"][0][1]),
+        (&json!(2), &json!("insert"))
+    );
+    let row = json!({"op": "delete", "table": "Switch", "where": [["name", "==", "sw1"]]});
+    shown.transact(&[row]);
+    assert_eq!(viewers[0].event()["rows"][0][1], json!("delete"));
+}
+
+#[test]
+fn a_change_of_many_rows_is_short() {
+    let mut shown = Shown::start(&[]);
+    let names: Vec<String> = (0..300).map(|n| format!("p{n}")).collect();
+    let names: Vec<&str> = names.iter().map(String::as_str).collect();
+    shown.add_switch("sw0", &names);
+    shown.page("/db/net/table/Port");
+    let mut viewer = Viewer::of(&shown, "Port");
+    set_tag(&mut shown, 1000);
+    assert_eq!(viewer.event(), json!({"total": 300}));
+}
+
+#[test]
+fn only_tables_that_are_looked_at_are_sent() {
+    let mut shown = Shown::start(&[]);
+    shown.add_switch("sw0", &["p0"]);
+    shown.page("/db/net/table/Unused");
+    // Bytes that the server has sent to the console, among others.
+    let sent = |shown: &Shown| {
+        let status = shown
+            .server
+            .control("ovsdb-server/status", &["--json".to_owned()]);
+        let text = status.expect("a status")["result"]
+            .as_str()
+            .expect("text")
+            .to_owned();
+        let status: Value = serde_json::from_str(&text).expect("JSON");
+        let sessions = status["sessions"].as_array().expect("sessions").clone();
+        let sent = sessions
+            .iter()
+            .filter(|session| session["monitors"] != json!(0));
+        sent.map(|session| session["sent_bytes"].as_u64().expect("a number"))
+            .sum::<u64>()
+    };
+    let before = sent(&shown);
+    assert!(before > 0);
+    for tag in 0..50 {
+        set_tag(&mut shown, 1000 + tag);
+    }
+    std::thread::sleep(Duration::from_millis(300));
+    assert!(sent(&shown) - before < 1000, "nobody looks at ports");
+    shown.page("/db/net/table/Port");
+    let _viewer = Viewer::of(&shown, "Port");
+    let before = sent(&shown);
+    for tag in 0..50 {
+        set_tag(&mut shown, 2000 + tag);
+    }
+    let begin = Instant::now();
+    while sent(&shown) - before < 1000 {
+        assert!(
+            begin.elapsed() < Duration::from_secs(30),
+            "nothing was sent"
+        );
+    }
+}
+
+#[test]
+fn a_viewer_that_reads_nothing_delays_nobody() {
+    let mut shown = Shown::start(&[]);
+    shown.add_switch("sw0", &["p0"]);
+    shown.page("/db/net/table/Port");
+    let headers = [("Host", "localhost")];
+    let stalled = shown
+        .console
+        .open("GET", "/db/net/table/Port/events", &headers, "");
+    let _stalled = stalled.expect("a stream");
+    let mut viewer = Viewer::of(&shown, "Port");
+    for tag in 0..20 {
+        set_tag(&mut shown, 100 + tag);
+        viewer.event();
+    }
+}
