@@ -13,6 +13,7 @@ use std::time::{Duration, Instant};
 
 use corvid_shell::output;
 
+use crate::databases::{ROWS, SCHEMA};
 use crate::programs::{about, sibling, tool};
 use crate::running;
 
@@ -100,7 +101,7 @@ fn start(directory: &Path) -> Result<Vec<Member>, String> {
     let is_new = !folder(directory, MEMBERS).join("complete").exists();
     if is_new {
         let schema = directory.join("inventory.ovsschema");
-        fs::write(&schema, crate::SCHEMA).map_err(|error| about(&schema, &error))?;
+        fs::write(&schema, SCHEMA).map_err(|error| about(&schema, &error))?;
         for number in 1..=MEMBERS {
             let folder = folder(directory, number);
             // Files of an interrupted start.
@@ -152,7 +153,7 @@ fn make_file(directory: &Path, number: usize) -> Result<(), String> {
         Command::new(&program)
             .arg("transact")
             .arg(&standalone)
-            .arg(crate::ROWS),
+            .arg(ROWS),
     )?;
     let mut create = Command::new(&program);
     tool(

@@ -3,42 +3,53 @@
 //! cluster instead ([`cluster`]; `make cluster`).
 //!
 //! The demo runs the other programs from its own directory, as a script would, and links none of
-//! them, so it adds little to a build. `Inventory` is a small network inventory with a few rows.
-//! Empty databases of Open vSwitch and OVN are created if their packages have installed the
-//! schemas, so that their command-line tools can be tried.
+//! them, so it adds little to a build. `Inventory` is a small network inventory, `OVN_Northbound` a
+//! small logical network that [changes](life) now and then. Empty databases of Open vSwitch and OVN
+//! are created if their packages have installed the schemas, so that their command-line tools can
+//! be tried.
 
+mod child;
 mod cluster;
+mod databases;
+mod life;
 mod options;
 mod programs;
 mod running;
 
 use std::fs;
+use std::io::{BufRead as _, BufReader};
 use std::net::TcpListener;
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
-use std::process::Command;
+use std::process::{Command, Stdio};
 
 use corvid_shell::{args, output, program};
 
+use databases::{are_installed, file};
 use options::Options;
-use programs::{about, sibling, tool};
-
-const SCHEMA: &str = include_str!("../../demo/inventory.ovsschema");
-const ROWS: &str = include_str!("../../demo/rows.json");
-
-/// Schemas that packages install, with the names of their databases.
-const INSTALLED: [(&str, &str); 3] = [
-    ("Open_vSwitch", "/usr/share/openvswitch/vswitch.ovsschema"),
-    ("OVN_Northbound", "/usr/share/ovn/ovn-nb.ovsschema"),
-    ("OVN_Southbound", "/usr/share/ovn/ovn-sb.ovsschema"),
-];
+use programs::{about, sibling};
 
 /// The default port of OVSDB clients.
 const PORT: u16 = 6640;
 
+/// The port of the console.
+const CONSOLE_PORT: u16 = 8640;
+
 fn main() {
     program::init(&std::env::args_os().next().unwrap_or_default());
-    let options = Options::parse(&args::from_env());
+    let line = args::from_env();
+    if let Err(error) = child::become_program(&line) {
+        program::fatal(error);
+    }
+    if let [_, word, remote] = line.as_slice()
+        && word == life::WORD
+    {
+        match life::run(remote) {
+            Ok(never) => match never {},
+            Err(error) => program::fatal(error),
+        }
+    }
+    let options = Options::parse(&line);
     let outcome = directory(options.directory).and_then(|directory| {
         if options.is_cluster {
             cluster::run(&directory)
@@ -66,10 +77,12 @@ fn directory(directory: PathBuf) -> Result<PathBuf, String> {
 /// Serves the databases. Returns only an error: on success this process becomes `ovsdb-server`.
 fn serve(directory: &Path) -> Result<std::convert::Infallible, String> {
     running::refuse(directory, directory)?;
-    let names = make_missing(directory)?;
+    let names = databases::make_missing(directory)?;
     let socket = directory.join("db.sock").display().to_string();
-    let has_port = TcpListener::bind(("127.0.0.1", PORT)).is_ok();
-    introduce(&names, &socket, has_port);
+    let has_port = is_free(PORT);
+    let console = console(&names, &socket);
+    live(&socket)?;
+    introduce(&names, &socket, has_port, console.as_deref());
     let mut command = Command::new(sibling("ovsdb-server"));
     if has_port {
         command.arg(format!("--remote=ptcp:{PORT}:127.0.0.1"));
@@ -86,50 +99,35 @@ fn serve(directory: &Path) -> Result<std::convert::Infallible, String> {
     Err(about(&sibling("ovsdb-server"), &error))
 }
 
-fn file(directory: &Path, name: &str) -> PathBuf {
-    directory.join(format!("{name}.db"))
+fn is_free(port: u16) -> bool {
+    TcpListener::bind(("127.0.0.1", port)).is_ok()
 }
 
-/// Creates the missing database files, and returns the names of all databases.
-///
-/// A file is created in a scratch directory and renamed when it is complete, so an interrupted
-/// start leaves no incomplete file.
-fn make_missing(directory: &Path) -> Result<Vec<&'static str>, String> {
-    let schema = directory.join("inventory.ovsschema");
-    fs::write(&schema, SCHEMA).map_err(|error| about(&schema, &error))?;
-    let mut sources = vec![("Inventory", schema)];
-    for (name, path) in INSTALLED {
-        if Path::new(path).exists() {
-            sources.push((name, PathBuf::from(path)));
-        }
-    }
-    let scratch = directory.join("new");
-    for (name, schema) in &sources {
-        let path = file(directory, name);
-        if path.exists() {
-            continue;
-        }
-        let _ = fs::remove_dir_all(&scratch);
-        fs::create_dir(&scratch).map_err(|error| about(&scratch, &error))?;
-        let made = file(&scratch, name);
-        tool(
-            Command::new(sibling("ovsdb-tool"))
-                .arg("create")
-                .arg(&made)
-                .arg(schema),
-        )?;
-        if *name == "Inventory" {
-            tool(
-                Command::new(sibling("ovsdb-tool"))
-                    .arg("transact")
-                    .arg(&made)
-                    .arg(ROWS),
-            )?;
-        }
-        fs::rename(&made, &path).map_err(|error| about(&path, &error))?;
-        fs::remove_dir_all(&scratch).map_err(|error| about(&scratch, &error))?;
-    }
-    Ok(sources.into_iter().map(|(name, _)| name).collect())
+/// Starts the console, and returns its address. `None`: it did not start, which its message says.
+fn console(names: &[&str], socket: &str) -> Option<String> {
+    let port = if is_free(CONSOLE_PORT) {
+        CONSOLE_PORT
+    } else {
+        0
+    };
+    let mut arguments = vec![format!("--listen=127.0.0.1:{port}")];
+    let databases = names
+        .iter()
+        .map(|name| format!("{name}=unix:{socket}/{name}"));
+    arguments.extend(databases);
+    let mut child = child::start("corvid-console", &arguments, Stdio::piped()).ok()?;
+    let mut address = String::new();
+    BufReader::new(child.stdout.take()?)
+        .read_line(&mut address)
+        .ok()?;
+    let address = address.trim();
+    (!address.is_empty()).then(|| address.to_owned())
+}
+
+/// Starts the changes of the network.
+fn live(socket: &str) -> Result<(), String> {
+    let arguments = [life::WORD.to_owned(), format!("unix:{socket}")];
+    child::start("corvid-demo", &arguments, Stdio::null()).map(|_| ())
 }
 
 /// Commands of `corvid` that the demo suggests, in this order: each shows what the ones before did.
@@ -141,7 +139,10 @@ const INVENTORY: [(&str, &str); 5] = [
     ("", "a shell: Tab completes, help helps"),
 ];
 
-fn introduce(names: &[&str], socket: &str, has_port: bool) {
+fn introduce(names: &[&str], socket: &str, has_port: bool, console: Option<&str>) {
+    if let Some(address) = console {
+        output::report(format_args!("Look at it in a browser: {address}\n"));
+    }
     output::report(format_args!("Corvid serves {}.\n", names.join(", ")));
     output::report(format_args!("  unix:{socket}"));
     if has_port {
@@ -168,7 +169,7 @@ fn introduce(names: &[&str], socket: &str, has_port: bool) {
             "  ovs-vsctl --db=unix:{socket} --no-wait -- --may-exist add-br br0 -- --may-exist add-port br0 p1"
         ));
     }
-    if names.contains(&"OVN_Northbound") {
+    if are_installed("OVN_Northbound") {
         output::report(format_args!(
             "  ovn-nbctl --db=unix:{socket} --may-exist ls-add sw0 -- --may-exist lsp-add sw0 port0 -- show"
         ));
