@@ -6,6 +6,7 @@
 
 pub(crate) mod cell;
 pub(crate) mod changes;
+pub(crate) mod contents;
 mod hub;
 pub(crate) mod looks;
 pub(crate) mod naming;

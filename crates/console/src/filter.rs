@@ -1,9 +1,10 @@
 //! Filters of tables: the expressions of [`corvid_filter`], with names of rows from the replica.
 
-use corvid::data::{Atom, ColumnId, Datum, Schema, TableId, Uuid};
-use corvid::{Column, Idl};
+use corvid::Idl;
+use corvid::data::{ColumnId, Schema, TableId, Uuid};
 use corvid_filter::{Fault, Names, Where};
 
+use crate::database::contents::Contents;
 use crate::database::naming::Naming;
 
 /// Parses a filter of a table's rows. An empty text selects all.
@@ -22,13 +23,9 @@ pub(crate) fn parse(
     corvid_filter::parse(&mut OfReplica { idl, naming }, table, text).map(Some)
 }
 
-/// Whether a filter holds for a row of the replica.
-pub(crate) fn holds(filter: &Where, idl: &Idl, table: TableId, row: corvid::RowId) -> bool {
-    let read = &mut |id: ColumnId| match id {
-        ColumnId::UUID => Ok::<_, ()>(Datum::one(Atom::Uuid(row.uuid))),
-        id => Ok(idl.read(row, Column { table, id }).unwrap_or_default()),
-    };
-    filter.holds(read) == Ok(true)
+/// Whether a filter holds for a row.
+pub(crate) fn holds(filter: &Where, contents: Contents<'_>, uuid: Uuid) -> bool {
+    filter.holds(&mut |id| Ok::<_, ()>(contents.value(uuid, id))) == Ok(true)
 }
 
 struct OfReplica<'i> {

@@ -6,9 +6,9 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 
 use corvid::data::{ColumnId, Datum, TableId, Uuid};
-use corvid::{Column, Idl};
 use corvid_filter::Where;
 
+use super::contents::Contents;
 use crate::filter;
 
 /// The number of orders that are kept for one database.
@@ -72,31 +72,18 @@ impl Orders {
 /// The rows that a filter selects, in order. Rows with equal values are in the order of their
 /// UUIDs, so that pages do not overlap.
 pub(crate) fn rows(
-    idl: &Idl,
-    table: TableId,
+    contents: Contents<'_>,
     filter: Option<&Where>,
     sort: Option<Sort>,
 ) -> Arc<[Uuid]> {
-    let selected = idl
-        .rows(table)
-        .filter(|row| filter.is_none_or(|filter| filter::holds(filter, idl, table, *row)));
+    let selected = contents
+        .uuids()
+        .filter(|uuid| filter.is_none_or(|filter| filter::holds(filter, contents, *uuid)));
     let Some(sort) = sort else {
-        return selected.map(|row| row.uuid).collect();
-    };
-    if sort.column.is_standard() {
-        let mut uuids: Vec<Uuid> = selected.map(|row| row.uuid).collect();
-        uuids.sort_unstable();
-        if sort.is_descending {
-            uuids.reverse();
-        }
-        return uuids.into();
-    }
-    let column = Column {
-        table,
-        id: sort.column,
+        return selected.collect();
     };
     let mut keyed: Vec<(Datum, Uuid)> = selected
-        .map(|row| (idl.read(row, column).unwrap_or_default(), row.uuid))
+        .map(|uuid| (contents.value(uuid, sort.column), uuid))
         .collect();
     keyed.sort_unstable_by(|(one, one_uuid), (other, other_uuid)| {
         let order = compare(one, other);

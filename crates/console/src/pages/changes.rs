@@ -40,6 +40,9 @@ struct Changes {
     table: String,
     client: String,
     since: String,
+    row: String,
+    from: String,
+    to: String,
     recent: String,
     past: History,
     events: String,
@@ -160,6 +163,9 @@ pub(crate) fn page(app: &App, database: &Database, open: &Open, params: &Params)
         table: wanted.to_owned(),
         client: params.get("client").to_owned(),
         since: params.get("since").to_owned(),
+        row: params.get("row").to_owned(),
+        from: params.get("from").to_owned(),
+        to: params.get("to").to_owned(),
         recent: recent.render().unwrap_or_default(),
         past: past(name, open, params),
         events: format!("/db/{name}/events"),
@@ -168,8 +174,17 @@ pub(crate) fn page(app: &App, database: &Database, open: &Open, params: &Params)
 
 /// The newest commits that the viewer asks for.
 pub(crate) fn past(database: &str, open: &Open, params: &Params) -> History {
-    let mut question = HistoryQuestion::log().newest(COMMITS);
-    for name in ["table", "row", "client", "since", "until"] {
+    let (mut question, names) = match params.get("from") {
+        "" => (
+            HistoryQuestion::log().newest(COMMITS),
+            &["table", "row", "client", "since", "until"][..],
+        ),
+        from => (
+            HistoryQuestion::diff(from, or_now(params.get("to"))),
+            &["table", "row"][..],
+        ),
+    };
+    for name in names {
         if !params.get(name).is_empty() {
             question = question.member(name, params.get(name));
         }
@@ -183,14 +198,7 @@ pub(crate) fn past(database: &str, open: &Open, params: &Params) -> History {
         .client
         .read_history(&question, Some(HISTORY_TIMEOUT), |line| {
             if let Ok(event) = Value::parse(line) {
-                match event.get("continued").and_then(Value::as_bool) {
-                    Some(true) => {
-                        if let Some(last) = history.events.last_mut() {
-                            last.changes.extend(changes(&event));
-                        }
-                    }
-                    _ => history.events.push(commit(&event)),
-                }
+                history.add(&event, params);
             }
             ControlFlow::Continue(())
         });
@@ -199,6 +207,34 @@ pub(crate) fn past(database: &str, open: &Open, params: &Params) -> History {
         history.trouble = error.to_string();
     }
     history
+}
+
+impl History {
+    /// Adds a line of the server: an event, more changes of the last one, or a row that differs
+    /// between two moments.
+    fn add(&mut self, line: &Value, params: &Params) {
+        let is_continued = line.get("continued").and_then(Value::as_bool) == Some(true);
+        let last = self.events.last_mut();
+        match (line.get("op"), last) {
+            (Some(_), Some(differences)) => differences.changes.push(change(line)),
+            (Some(_), None) => self.events.push(Commit {
+                at: format!("{} to {}", params.get("from"), or_now(params.get("to"))),
+                id: "differences".to_owned(),
+                client: String::new(),
+                comment: String::new(),
+                changes: vec![change(line)],
+            }),
+            (None, Some(last)) if is_continued => last.changes.extend(changes(line)),
+            (None, _) => self.events.push(commit(line)),
+        }
+    }
+}
+
+fn or_now(moment: &str) -> &str {
+    match moment {
+        "" => "HEAD",
+        moment => moment,
+    }
 }
 
 fn text(value: &Value, name: &str) -> String {
@@ -231,33 +267,34 @@ fn commit(event: &Value) -> Commit {
 
 fn changes(event: &Value) -> Vec<Change> {
     let changes = event.get("changes").and_then(Value::as_array);
-    let changes = changes.unwrap_or_default().iter().map(|change| {
-        let columns = change.get("columns").and_then(Value::as_object);
-        let columns = columns.into_iter().flatten().map(|(name, values)| {
-            let side = |names: [&str; 2]| {
-                let values = names.iter().filter_map(|name| values.get(name));
-                let texts: Vec<String> = values.map(shown).collect();
-                texts.join(" ")
-            };
-            (
-                name.to_string(),
-                side(["old", "removed"]),
-                side(["new", "added"]),
-            )
-        });
-        let (uuid, name) = (text(change, "row"), text(change, "name"));
-        Change {
-            kind: text(change, "op"),
-            table: text(change, "table"),
-            label: match name.is_empty() {
-                true => uuid.chars().take(8).collect(),
-                false => name,
-            },
-            uuid,
-            columns: columns.collect(),
-        }
+    changes.unwrap_or_default().iter().map(change).collect()
+}
+
+fn change(change: &Value) -> Change {
+    let columns = change.get("columns").and_then(Value::as_object);
+    let columns = columns.into_iter().flatten().map(|(name, values)| {
+        let side = |names: [&str; 2]| {
+            let values = names.iter().filter_map(|name| values.get(name));
+            let texts: Vec<String> = values.map(shown).collect();
+            texts.join(" ")
+        };
+        (
+            name.to_string(),
+            side(["old", "removed"]),
+            side(["new", "added"]),
+        )
     });
-    changes.collect()
+    let (uuid, name) = (text(change, "row"), text(change, "name"));
+    Change {
+        kind: text(change, "op"),
+        table: text(change, "table"),
+        label: match name.is_empty() {
+            true => uuid.chars().take(8).collect(),
+            false => name,
+        },
+        uuid,
+        columns: columns.collect(),
+    }
 }
 
 /// A value of the protocol as text.

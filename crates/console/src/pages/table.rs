@@ -9,6 +9,7 @@ use corvid::{Column, Idl, RowId};
 use hyper::StatusCode;
 
 use crate::database::cell::{Cell, Context};
+use crate::database::contents::{Contents, Past};
 use crate::database::orders::{self, Key, SORTED_ROWS_MAX, Sort};
 use crate::database::{Database, Open};
 use crate::filter;
@@ -47,7 +48,10 @@ struct Table {
     csv: String,
     json: String,
     command: String,
+    /// Where changes come from; empty for an earlier moment.
     events: String,
+    /// The moment; empty for now.
+    at: String,
 }
 
 /// A column that the viewer may choose.
@@ -163,6 +167,22 @@ pub(crate) fn page(
         open,
         table,
         params,
+        past: None,
+    };
+    let moment = params.get("at").trim();
+    let past = match moment {
+        "" => None,
+        moment => match open.past(schema, moment) {
+            Ok(past) => Some(past),
+            Err(error) => {
+                let text = format!("{} at {moment}: {error}", schema.name);
+                return super::frame::missing(app, &text);
+            }
+        },
+    };
+    let view = View {
+        past: past.as_ref(),
+        ..view
     };
     let shown = open.client.read(|idl| view.rows(idl, &wishes));
     let (rows, wrong) = match shown {
@@ -222,7 +242,11 @@ pub(crate) fn page(
         csv: format!("{address}.csv{}", params.with("page", "")),
         json: format!("{address}.json{}", params.with("page", "")),
         command: super::command::list(database, open, schema, &filter, &shown),
-        events: format!("{address}/events"),
+        events: match moment {
+            "" => format!("{address}/events"),
+            _ => String::new(),
+        },
+        at: moment.to_owned(),
         filter,
         rows,
     };
@@ -240,20 +264,30 @@ struct View<'v> {
     open: &'v Open,
     table: TableId,
     params: &'v Params,
+    /// The rows of an earlier moment, if they are wanted.
+    past: Option<&'v Past>,
 }
 
 impl View<'_> {
+    fn contents<'c>(&'c self, idl: &'c Idl) -> Contents<'c> {
+        match self.past {
+            Some(past) => Contents::Then(past),
+            None => Contents::Now(idl, self.table),
+        }
+    }
+
     /// The rows of the page.
     fn rows(&self, idl: &Idl, wishes: &Wishes) -> Result<Rows, String> {
         let schema = self.open.schema.table(self.table);
-        let total = idl.row_count(self.table);
+        let contents = self.contents(idl);
+        let total = contents.len();
         let sort = wishes.sort.or_else(|| self.natural_order(total));
         let skipped = (wishes.page - 1).saturating_mul(wishes.rows);
         // The order of the replica costs nothing: the page is cut out of it.
         let (uuids, selected): (Vec<Uuid>, usize) = match (sort, wishes.filter.as_str()) {
             (None, "") => {
-                let rows = idl.rows(self.table).skip(skipped).take(wishes.rows);
-                (rows.map(|row| row.uuid).collect(), total)
+                let rows = contents.uuids().skip(skipped).take(wishes.rows);
+                (rows.collect(), total)
             }
             _ => {
                 let all = self.ordered(idl, &wishes.filter, sort)?;
@@ -262,7 +296,7 @@ impl View<'_> {
             }
         };
         let columns = match wishes.columns.is_empty() {
-            true => self.columns(idl, &uuids),
+            true => self.columns(contents, &uuids),
             false => wishes.columns.clone(),
         };
         let context = Context {
@@ -270,26 +304,20 @@ impl View<'_> {
             idl,
             naming: &self.open.naming,
         };
-        let lines = uuids.iter().map(|uuid| {
-            let row = RowId {
-                table: self.table,
-                uuid: *uuid,
-            };
-            Line {
-                uuid: uuid.to_string(),
-                short: crate::database::naming::short(*uuid),
-                cells: columns
-                    .iter()
-                    .filter(|id| !id.is_standard())
-                    .map(|id| {
-                        let column = schema.column(*id);
-                        let value = value(idl, row, *id);
-                        let column_type = &column.column_type;
-                        let cell = Cell::new(context, &value, column_type);
-                        (column.name.to_string(), cell.html())
-                    })
-                    .collect(),
-            }
+        let lines = uuids.iter().map(|uuid| Line {
+            uuid: uuid.to_string(),
+            short: crate::database::naming::short(*uuid),
+            cells: columns
+                .iter()
+                .filter(|id| !id.is_standard())
+                .map(|id| {
+                    let column = schema.column(*id);
+                    let value = contents.value(*uuid, *id);
+                    let column_type = &column.column_type;
+                    let cell = Cell::new(context, &value, column_type);
+                    (column.name.to_string(), cell.html())
+                })
+                .collect(),
         });
         let lines: Vec<Line> = lines.collect();
         Ok(Rows {
@@ -350,6 +378,11 @@ impl View<'_> {
         filter: &str,
         sort: Option<Sort>,
     ) -> Result<std::sync::Arc<[Uuid]>, String> {
+        let contents = self.contents(idl);
+        if let Contents::Then(_) = contents {
+            let parsed = filter::parse(idl, &self.open.naming, self.table, filter)?;
+            return Ok(orders::rows(contents, parsed.as_ref(), sort));
+        }
         let key = Key {
             table: self.table,
             filter: filter.to_owned(),
@@ -360,24 +393,19 @@ impl View<'_> {
             return Ok(rows);
         }
         let parsed = filter::parse(idl, &self.open.naming, self.table, filter)?;
-        let rows = orders::rows(idl, self.table, parsed.as_ref(), sort);
+        let rows = orders::rows(contents, parsed.as_ref(), sort);
         self.open.orders().keep(key, rows.clone());
         Ok(rows)
     }
 
     /// The columns of a page whose viewer chooses none: the one that names rows, then those that
     /// have values on this page.
-    fn columns(&self, idl: &Idl, uuids: &[Uuid]) -> Vec<ColumnId> {
+    fn columns(&self, contents: Contents<'_>, uuids: &[Uuid]) -> Vec<ColumnId> {
         let schema = self.open.schema.table(self.table);
         let naming = self.open.naming.column(self.table);
         let has_values = |id: ColumnId, column_type: &ColumnType| {
-            uuids.iter().any(|uuid| {
-                let row = RowId {
-                    table: self.table,
-                    uuid: *uuid,
-                };
-                !value(idl, row, id).is_default(column_type)
-            })
+            let mut rows = uuids.iter();
+            rows.any(|uuid| !contents.value(*uuid, id).is_default(column_type))
         };
         let is_late = |name: &str| matches!(name, "external_ids" | "other_config" | "options");
         let others = |late: bool| {
@@ -431,6 +459,7 @@ pub(crate) fn file(
         open,
         table,
         params,
+        past: None,
     };
     let made = Wishes::of(schema, params).and_then(|wishes| {
         open.client.read(|idl| {

@@ -1,0 +1,95 @@
+//! The rows of a table: those of the replica, or those of an earlier moment.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use corvid::data::{Atom, ColumnId, Datum, TableId, TableSchema, Uuid};
+use corvid::json::{Object, Value};
+use corvid::{Column, Idl, RowId};
+
+use super::Open;
+
+/// How long the server may take to read the contents of a moment.
+const TIMEOUT: Duration = Duration::from_secs(20);
+
+/// The rows of a table.
+#[derive(Clone, Copy)]
+pub(crate) enum Contents<'c> {
+    /// Those of the replica.
+    Now(&'c Idl, TableId),
+    /// Those of an earlier moment.
+    Then(&'c Past),
+}
+
+/// The rows of a table at a moment, each with all columns in the order of the schema.
+pub(crate) struct Past(BTreeMap<Uuid, Vec<Datum>>);
+
+impl Contents<'_> {
+    /// The number of rows.
+    pub(crate) fn len(&self) -> usize {
+        match self {
+            Contents::Now(idl, table) => idl.row_count(*table),
+            Contents::Then(past) => past.0.len(),
+        }
+    }
+
+    /// The rows, in no particular order.
+    pub(crate) fn uuids(&self) -> Box<dyn Iterator<Item = Uuid> + '_> {
+        match self {
+            Contents::Now(idl, table) => Box::new(idl.rows(*table).map(|row| row.uuid)),
+            Contents::Then(past) => Box::new(past.0.keys().copied()),
+        }
+    }
+
+    /// The value of a column.
+    pub(crate) fn value(&self, uuid: Uuid, id: ColumnId) -> Datum {
+        if id == ColumnId::UUID {
+            return Datum::one(Atom::Uuid(uuid));
+        }
+        match self {
+            Contents::Now(idl, table) => {
+                let table = *table;
+                let value = idl.read(RowId { table, uuid }, Column { table, id });
+                value.unwrap_or_default()
+            }
+            Contents::Then(past) => {
+                let value = past.0.get(&uuid).and_then(|row| row.get(usize::from(id.0)));
+                value.cloned().unwrap_or_default()
+            }
+        }
+    }
+}
+
+impl Open {
+    /// The rows of a table at a moment, from the server's history.
+    ///
+    /// # Errors
+    /// The server keeps no history, or there is no such moment.
+    pub(crate) fn past(&self, table: &TableSchema, moment: &str) -> Result<Past, String> {
+        let mut select = Object::new();
+        select.insert("op".into(), Value::string("select"));
+        select.insert("table".into(), Value::string(table.name.as_str()));
+        select.insert("where".into(), Value::Array(Vec::new()));
+        let operations = Value::Array(vec![Value::Object(select)]).to_string();
+        let reply = self.client.select_at(moment, &operations, Some(TIMEOUT));
+        let reply = Value::parse(&reply.map_err(|error| error.to_string())?);
+        let results = reply.map_err(|error| format!("the reply is malformed: {error}"))?;
+        let rows = results
+            .as_array()
+            .and_then(|results| results.first()?.get("rows"));
+        let rows = rows
+            .and_then(Value::as_array)
+            .ok_or_else(|| results.to_string())?;
+        let read = rows.iter().filter_map(|row| {
+            let uuid = row.get("_uuid")?.as_array()?.get(1)?.as_str()?;
+            let uuid = Uuid::parse(uuid.as_bytes())?;
+            // The schema may have been another one then: what does not fit is empty.
+            let columns = table.iter().map(|(_, column)| {
+                let value = row.get(&column.name)?;
+                Datum::from_json(value, &column.column_type).ok()
+            });
+            Some((uuid, columns.map(Option::unwrap_or_default).collect()))
+        });
+        Ok(Past(read.collect()))
+    }
+}
