@@ -12,9 +12,10 @@ use std::path::{Path, PathBuf};
 /// The level of each crate. A crate may only import crates of lower levels. The binaries have the
 /// same level as the front of the client library. Only crates for development may import them, and
 /// `cli` and `console`, which share the parts of `tools`.
-const LEVELS: [(&str, u32); 27] = [
+const LEVELS: [(&str, u32); 28] = [
     ("json", 0),
     ("data", 1),
+    ("picture", 2),
     ("rpc", 2),
     ("engine", 2),
     ("filter", 2),
@@ -53,9 +54,10 @@ const BINDING: u32 = 8;
 const DEVELOPMENT: u32 = 9;
 
 /// The crates that get time, randomness and bytes only as inputs.
-const PURE: [&str; 13] = [
+const PURE: [&str; 14] = [
     "json",
     "data",
+    "picture",
     "rpc",
     "engine",
     "filter",

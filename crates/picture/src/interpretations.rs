@@ -1,0 +1,66 @@
+//! Interpretations: what the rows of each known database mean as a network.
+//!
+//! [`ALL`] is the one table of them: a further database is a further file and a line here. Each
+//! names the tables and columns that it reads, so that the caller monitors those alone, and tests
+//! hold it to the list. Any other database is drawn from its schema by [`any::read`].
+
+pub mod any;
+pub mod northbound;
+
+use crate::{Graph, Tables};
+
+/// The interpretation of one database.
+#[derive(Clone, Copy, Debug)]
+pub struct Interpretation {
+    /// The name of the database's schema.
+    pub database: &'static str,
+    /// The heading of its picture.
+    pub title: &'static str,
+    /// The tables that it reads, with their columns.
+    pub tables: &'static [(&'static str, &'static [&'static str])],
+    /// Makes the graph.
+    pub read: fn(&Tables) -> Graph,
+}
+
+/// All interpretations.
+pub const ALL: &[Interpretation] = &[Interpretation {
+    database: "OVN_Northbound",
+    title: "Logical network",
+    tables: northbound::TABLES,
+    read: northbound::read,
+}];
+
+/// The interpretation of a database, if it has its own.
+#[must_use]
+pub fn of(database: &str) -> Option<&'static Interpretation> {
+    ALL.iter().find(|known| known.database == database)
+}
+
+/// The most values that a fact lists.
+const VALUES_MAX: usize = 6;
+
+/// The first values of a list, and how many more there are.
+fn enough(values: impl IntoIterator<Item = String>) -> String {
+    let mut values = values.into_iter();
+    let mut text = String::new();
+    for value in values.by_ref().take(VALUES_MAX) {
+        if !text.is_empty() {
+            text.push_str(", ");
+        }
+        text.push_str(&value);
+    }
+    match values.count() {
+        0 => text,
+        more => format!("{text} and {more} more"),
+    }
+}
+
+/// The first value of a list, and how many more there are: "10.0.0.1/24 +1".
+fn listed<'a>(values: impl IntoIterator<Item = &'a str>) -> String {
+    let mut values = values.into_iter();
+    let first = values.next().unwrap_or_default();
+    match values.count() {
+        0 => first.to_owned(),
+        more => format!("{first} +{more}"),
+    }
+}

@@ -1,0 +1,6 @@
+//! Tests of pictures: interpretations of written databases, layouts, text.
+
+mod large;
+mod northbound;
+mod svg;
+mod written;
