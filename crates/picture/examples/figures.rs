@@ -2,6 +2,7 @@
 //! --release -p corvid-picture --example figures`.
 
 #[path = "../tests/picture/large.rs"]
+#[allow(dead_code, reason = "tests use the rest")]
 mod large;
 
 use std::time::{Duration, Instant};

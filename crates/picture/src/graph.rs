@@ -101,14 +101,14 @@ pub enum Kind {
     Gateway,
     /// A port to a router, or of one.
     RouterPort,
+    /// A bond of several interfaces.
+    Bond,
     /// A port to a network outside.
     Uplink,
     /// A tunnel.
     Tunnel,
     /// A port to another bridge.
     Patch,
-    /// A bond of several interfaces.
-    Bond,
     /// A port of a machine or a container.
     Port,
     /// A load balancer.
@@ -323,6 +323,8 @@ pub enum EdgeKind {
     Standby,
     /// A reference between tables.
     Reference,
+    /// A weak reference between tables.
+    WeakReference,
 }
 
 impl EdgeKind {
@@ -334,6 +336,7 @@ impl EdgeKind {
             EdgeKind::Tunnel => "tunnel",
             EdgeKind::Standby => "standby",
             EdgeKind::Reference => "reference",
+            EdgeKind::WeakReference => "weak",
         }
     }
 }

@@ -6,6 +6,9 @@
 
 pub mod any;
 pub mod northbound;
+pub mod southbound;
+pub mod vswitch;
+pub mod vtep;
 
 use crate::{Graph, Tables};
 
@@ -23,12 +26,32 @@ pub struct Interpretation {
 }
 
 /// All interpretations.
-pub const ALL: &[Interpretation] = &[Interpretation {
-    database: "OVN_Northbound",
-    title: "Logical network",
-    tables: northbound::TABLES,
-    read: northbound::read,
-}];
+pub const ALL: &[Interpretation] = &[
+    Interpretation {
+        database: "OVN_Northbound",
+        title: "Logical network",
+        tables: northbound::TABLES,
+        read: northbound::read,
+    },
+    Interpretation {
+        database: "OVN_Southbound",
+        title: "Hosts and bindings",
+        tables: southbound::TABLES,
+        read: southbound::read,
+    },
+    Interpretation {
+        database: "Open_vSwitch",
+        title: "Bridges of the host",
+        tables: vswitch::TABLES,
+        read: vswitch::read,
+    },
+    Interpretation {
+        database: "hardware_vtep",
+        title: "Hardware tunnel endpoints",
+        tables: vtep::TABLES,
+        read: vtep::read,
+    },
+];
 
 /// The interpretation of a database, if it has its own.
 #[must_use]
@@ -63,4 +86,9 @@ fn listed<'a>(values: impl IntoIterator<Item = &'a str>) -> String {
         0 => first.to_owned(),
         more => format!("{first} +{more}"),
     }
+}
+
+/// A count with its noun: "1 port", "3 ports".
+fn counted(count: usize, one: &str, many: &str) -> String {
+    format!("{count} {}", if count == 1 { one } else { many })
 }

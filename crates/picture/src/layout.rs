@@ -58,6 +58,8 @@ pub struct Route {
     pub points: Vec<Point>,
     /// The corner after which it goes to the next one in a curve, not straight.
     pub curve: Option<usize>,
+    /// Whether its end is too close to those of others for a label.
+    pub is_crowded: bool,
 }
 
 /// Positions.
@@ -123,6 +125,7 @@ pub fn lay_out(problem: &Problem) -> Layout {
             layout.routes[wire.link] = Route {
                 points: wire.points.iter().map(|point| point.moved(x, y)).collect(),
                 curve: wire.curve,
+                is_crowded: wire.is_crowded,
             };
         }
         layout.size.width = layout.size.width.max(x + part.size.width);
@@ -433,7 +436,7 @@ impl<'n, 'p> Part<'n, 'p> {
             joined: &joined,
             before: &before,
         });
-        self.assembled(units, unit_of, &layer_of, blocks, &placed)
+        self.assembled(units, unit_of, (&layer_of, &joined), blocks, &placed)
     }
 
     /// The centre of a block in the last layout, of the cards that were there.
@@ -454,7 +457,7 @@ impl<'n, 'p> Part<'n, 'p> {
         &self,
         units: &[Unit],
         unit_of: &BTreeMap<usize, usize>,
-        layer_of: &[usize],
+        (layer_of, joined): (&[usize], &[Vec<usize>]),
         blocks: Vec<Block>,
         placed: &layers::Placed,
     ) -> Block {
@@ -463,10 +466,13 @@ impl<'n, 'p> Part<'n, 'p> {
             ..Block::default()
         };
         let sizes: Vec<Size> = blocks.iter().map(|block| block.size).collect();
-        // Where a link leaves a card towards another layer, and where it may turn.
-        let below = |unit: usize| -> [Point; 2] {
+        let slots = Slots::new(layer_of, placed, &sizes, joined, |unit| {
+            matches!(units[unit], Unit::Card(_))
+        });
+        // Where a link leaves a card towards another unit, and where it may turn.
+        let below = |unit: usize, other: usize| -> [Point; 2] {
             let corner = placed.corners[unit];
-            let x = corner.x + sizes[unit].width / 2;
+            let x = corner.x + sizes[unit].width / 2 + slots.offset(unit, other);
             [
                 Point {
                     x,
@@ -478,15 +484,15 @@ impl<'n, 'p> Part<'n, 'p> {
                 },
             ]
         };
-        let above = |unit: usize| -> Point {
+        let above = |unit: usize, other: usize| -> Point {
             let corner = placed.corners[unit];
-            corner.moved(sizes[unit].width / 2, 0)
+            corner.moved(sizes[unit].width / 2 + slots.offset(unit, other), 0)
         };
         // From a card to a point that belongs to another unit.
         let way = |from: usize, to: usize, point: Point, to_bottom: bool| -> (Vec<Point>, usize) {
             let mut points = match layer_of[from] > layer_of[to] {
-                true => vec![above(from)],
-                false => below(from).to_vec(),
+                true => vec![above(from, to)],
+                false => below(from, to).to_vec(),
             };
             let curve = points.len() - 1;
             if to_bottom {
@@ -512,16 +518,16 @@ impl<'n, 'p> Part<'n, 'p> {
                             continue;
                         }
                         let is_level = layer_of[index] == layer_of[other];
-                        let end = if is_level {
-                            below(other)[0]
-                        } else {
-                            above(other)
+                        let end = match is_level {
+                            true => below(other, index)[0],
+                            false => above(other, index),
                         };
                         let (points, curve) = way(index, other, end, is_level);
                         whole.wires.push(blocks::Wire {
                             link: self.net.link(*card, neighbour),
                             points,
                             curve: Some(curve),
+                            is_crowded: slots.is_crowded(other, index),
                             open: None,
                         });
                     }
@@ -601,5 +607,54 @@ impl<'n, 'p> Part<'n, 'p> {
             second: Some(self.net.link(chain[chain.len() - 1], lower)),
             block,
         }
+    }
+}
+
+/// Where links end along the upper and the lower side of cards in layers: next to each other, in
+/// the order of the other ends.
+struct Slots {
+    /// For a unit and a neighbour: pixels from the middle of the unit, and how many share the side.
+    slots: BTreeMap<(usize, usize), (i32, usize)>,
+}
+
+/// Pixels between the ends of links at a side with few of them.
+const SLOT: i32 = 84;
+/// Ends at a side that leave no room for labels.
+const CROWDED: usize = 4;
+
+impl Slots {
+    fn new(
+        layer_of: &[usize],
+        placed: &layers::Placed,
+        sizes: &[Size],
+        joined: &[Vec<usize>],
+        is_card: impl Fn(usize) -> bool,
+    ) -> Slots {
+        let center = |unit: usize| placed.corners[unit].x + sizes[unit].width / 2;
+        let mut slots = BTreeMap::new();
+        for unit in (0..joined.len()).filter(|&unit| is_card(unit)) {
+            let is_below = |&other: &usize| layer_of[other] >= layer_of[unit];
+            let (mut below, mut above): (Vec<usize>, Vec<usize>) =
+                joined[unit].iter().copied().partition(is_below);
+            for side in [&mut below, &mut above] {
+                side.sort_by_key(|&other| (center(other), other));
+                let count = i32::try_from(side.len()).unwrap_or(i32::MAX).max(1);
+                let step = SLOT.min((sizes[unit].width - GAP) / count);
+                for (place, &other) in (0..).zip(side.iter()) {
+                    let offset = step * (2 * place - (count - 1)) / 2;
+                    slots.insert((unit, other), (offset, side.len()));
+                }
+            }
+        }
+        Slots { slots }
+    }
+
+    fn offset(&self, unit: usize, other: usize) -> i32 {
+        self.slots.get(&(unit, other)).map_or(0, |slot| slot.0)
+    }
+
+    fn is_crowded(&self, unit: usize, other: usize) -> bool {
+        let slot = self.slots.get(&(unit, other));
+        slot.is_some_and(|&(_, count)| count > CROWDED)
     }
 }

@@ -34,15 +34,20 @@
 //! assert!(svg.starts_with("<svg") && svg.contains("web1"));
 //! ```
 
+pub mod difference;
 pub mod graph;
 pub mod interpretations;
 pub mod layout;
+pub mod path;
 pub mod picture;
+pub mod search;
 pub mod svg;
 pub mod tables;
 
 pub use graph::{Change, Edge, EdgeKind, Graph, Id, Kind, Node, State};
 pub use interpretations::Interpretation;
+pub use path::Path;
 pub use picture::{Picture, View};
+pub use search::search;
 pub use svg::{STYLE, Target, Texts};
 pub use tables::{Cells, Tables};

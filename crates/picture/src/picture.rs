@@ -55,6 +55,8 @@ pub(crate) const MORE: i32 = 16;
 const ROWS_MAX: usize = 12;
 /// Ports that a card shows as rows if it is the focus.
 const ROWS_MAX_FOCUS: usize = 48;
+/// Rows of a column; a card with more rows gets another column.
+pub(crate) const COLUMN: usize = 16;
 /// Ports that a card shows as cells.
 const CELLS_MAX: usize = 200;
 /// Rows that a picture may have before ports become cells; and with cells, the number below which
@@ -127,6 +129,12 @@ impl Picture {
             _ => DENSE.0,
         };
         let is_dense = ports > limit;
+        let place: BTreeMap<usize, usize> = chosen
+            .iter()
+            .enumerate()
+            .map(|(place, &node)| (node, place))
+            .collect();
+        let joined = joined_ports(graph, &place, view);
         let mut cards: Vec<Card> = chosen
             .iter()
             .map(|&node| {
@@ -139,23 +147,22 @@ impl Picture {
                 };
                 Card::of_node(
                     node,
-                    shown(graph, view, &owned[node], most),
+                    shown(graph, view, &joined, &owned[node], most),
                     owned[node].len(),
                     is_open,
                 )
             })
             .collect();
-        let place: BTreeMap<usize, usize> = chosen
-            .iter()
-            .enumerate()
-            .map(|(place, &node)| (node, place))
-            .collect();
         let mut links = net.links(&place);
         let left_out = net.add_left_out(&place, &mut cards, &mut links, view);
+        let referred: BTreeSet<usize> = graph.edges.iter().map(|edge| edge.to).collect();
         let corner_before = |card: &Card| before?.corners.get(&card.id(graph)).copied();
         let problem = Problem {
             sizes: cards.iter().map(|card| card.size).collect(),
-            ranks: cards.iter().map(|card| card.rank(graph)).collect(),
+            ranks: cards
+                .iter()
+                .map(|card| card.rank(graph, &referred))
+                .collect(),
             links: links.iter().map(|link| link.ends).collect(),
             before: cards.iter().map(corner_before).collect(),
         };
@@ -178,9 +185,28 @@ impl Picture {
     }
 }
 
-/// The ports of a card that are shown: the first ones, but none that is emphasised, changed or down
-/// is left out for one that is not.
-fn shown(graph: &Graph, view: &View, ports: &[usize], most: usize) -> Vec<usize> {
+/// The ends of drawn links, in a picture of a part of the graph.
+fn joined_ports(graph: &Graph, place: &BTreeMap<usize, usize>, view: &View) -> BTreeSet<usize> {
+    if view.focus.is_none() && view.only.is_none() {
+        return BTreeSet::new();
+    }
+    let is_drawn = |node: usize| place.contains_key(&graph.card_of(node));
+    let edges = graph.edges.iter();
+    edges
+        .filter(|edge| is_drawn(edge.from) && is_drawn(edge.to))
+        .flat_map(|edge| [edge.from, edge.to])
+        .collect()
+}
+
+/// The ports of a card that are shown: the first ones, but none that is emphasised, joined to a
+/// drawn card, changed or down is left out for one that is not.
+fn shown(
+    graph: &Graph,
+    view: &View,
+    joined: &BTreeSet<usize>,
+    ports: &[usize],
+    most: usize,
+) -> Vec<usize> {
     if ports.len() <= most {
         return ports.to_vec();
     }
@@ -190,6 +216,7 @@ fn shown(graph: &Graph, view: &View, ports: &[usize], most: usize) -> Vec<usize>
         let is_focus = view.focus.as_ref() == Some(&node.id);
         (
             !(is_focus || view.marked.contains(&node.id)),
+            !joined.contains(&ports[place]),
             node.change == Change::None,
             node.state < State::Warn,
             place,
@@ -207,7 +234,7 @@ impl Card {
         let mut height = HEAD;
         if count > 0 {
             height += match is_open {
-                true => rows(count) * ROW,
+                true => rows(count.min(COLUMN)) * ROW,
                 false => rows(count.div_ceil(CELLS_ACROSS)) * CELL,
             };
             height += PAD;
@@ -224,7 +251,10 @@ impl Card {
             is_open,
             corner: Point::default(),
             size: Size {
-                width: CARD_WIDTH,
+                width: match is_open {
+                    true => CARD_WIDTH * rows(count.div_ceil(COLUMN).max(1)),
+                    false => CARD_WIDTH,
+                },
                 height,
             },
         }
@@ -248,11 +278,15 @@ impl Card {
         }
     }
 
-    fn rank(&self, graph: &Graph) -> u8 {
-        match self.node.map(|node| graph.nodes[node].kind) {
-            Some(Kind::Outside | Kind::Fabric) => 0,
-            Some(_) => 1,
-            None => 2,
+    /// The least rank comes on top: networks outside, tables to which no other one refers.
+    fn rank(&self, graph: &Graph, referred: &BTreeSet<usize>) -> u8 {
+        let Some(node) = self.node else {
+            return 2;
+        };
+        match graph.nodes[node].kind {
+            Kind::Outside | Kind::Fabric => 0,
+            Kind::Table => u8::from(referred.contains(&node)),
+            _ => 1,
         }
     }
 }

@@ -10,11 +10,13 @@ mod symbols;
 
 use std::fmt::Write;
 
-use crate::graph::{Change, Graph, Id, Kind, Node, Row, State};
+use crate::graph::{Change, EdgeKind, Graph, Id, Kind, Node, Row, State};
 use crate::layout::{Point, Route};
-use crate::picture::{CARD_WIDTH, CELL, CELLS_ACROSS, Card, HEAD, Link, MORE, PAD, Picture, ROW};
+use crate::picture::{
+    CARD_WIDTH, CELL, CELLS_ACROSS, COLUMN, Card, HEAD, Link, MORE, PAD, Picture, ROW,
+};
 
-use escape::{Escaped, cut};
+use escape::{Escaped, cut, fit, units};
 
 /// The style sheet for the classes of a picture: for light and dark screens and for paper.
 pub const STYLE: &str = include_str!("picture.css");
@@ -58,14 +60,16 @@ impl<'a> Texts<'a> {
 
 /// Pixels around the cards.
 const MARGIN: i32 = 16;
-/// Letters of a name in the head of a card.
-const NAME_MAX: usize = 26;
-/// Letters of the line below it.
-const DETAIL_MAX: usize = 34;
-/// Letters of a row: name and detail.
-const ROW_MAX: usize = 34;
-/// Letters along a link.
-const LABEL_MAX: usize = 22;
+/// Room for a name in the head of a card, in tenths of a letter.
+const NAME_ROOM: u32 = 228;
+/// Room for the line below it.
+const DETAIL_ROOM: u32 = 330;
+/// Room for the line below the name when a count stands at its right.
+const DETAIL_ROOM_BADGE: u32 = 235;
+/// Room of a row: name and detail.
+const ROW_ROOM: u32 = 275;
+/// Room along a link.
+const LABEL_ROOM: u32 = 220;
 /// Letters of a fact.
 const FACT_MAX: usize = 300;
 /// The radius of the corners of links.
@@ -121,7 +125,15 @@ struct Writer<'a> {
 impl Writer<'_> {
     fn write(&self, out: &mut String) {
         let size = self.picture.layout.size;
-        let (width, height) = (size.width + 2 * MARGIN, size.height + 2 * MARGIN);
+        // Labels of links at the right may be longer than the cards below them.
+        let links = self.picture.links.iter().zip(&self.picture.layout.routes);
+        let labels = links.filter_map(|(link, route)| {
+            let (text, point) = self.label_of(link, route)?;
+            // A letter of ten units is six pixels wide.
+            Some(point.x + i32::try_from(units(&text) * 6 / 10).unwrap_or(0))
+        });
+        let right = labels.max().unwrap_or(0).max(size.width);
+        let (width, height) = (right + 2 * MARGIN, size.height + 2 * MARGIN);
         let prefix = self.texts.prefix;
         // Links inside of an image would be hidden from screen readers.
         let role = if self.texts.links.is_some() {
@@ -200,7 +212,10 @@ impl Writer<'_> {
         out.push_str("</title><path d=\"");
         path(out, route);
         out.push('"');
-        if link.kind(graph) == crate::EdgeKind::Reference {
+        if matches!(
+            link.kind(graph),
+            EdgeKind::Reference | EdgeKind::WeakReference
+        ) {
             self.arrow(out, link);
         }
         out.push_str("/>");
@@ -238,33 +253,33 @@ impl Writer<'_> {
     }
 
     fn label(&self, out: &mut String, link: &Link, route: &Route) {
+        if let Some((text, Point { x, y })) = self.label_of(link, route) {
+            let _ = write!(out, "<text x=\"{x}\" y=\"{y}\">{}</text>", Escaped(&text));
+        }
+    }
+
+    /// The label of a link, next to its last piece, which is upright.
+    fn label_of(&self, link: &Link, route: &Route) -> Option<(String, Point)> {
         let mut labels = link
             .edges
             .iter()
             .map(|&edge| self.graph.edges[edge].label.as_str())
             .filter(|label| !label.is_empty());
-        let Some(first) = labels.next() else {
-            return;
-        };
+        let first = labels.next().filter(|_| !route.is_crowded)?;
+        let mut text = fit(first, LABEL_ROOM).into_owned();
         let more = labels.filter(|&label| label != first).count();
-        let end = route.points[route.points.len() - 1];
-        let before = route.points[route.points.len() - 2];
-        // Next to the last piece, which is upright.
+        if more > 0 {
+            let _ = write!(text, " +{more}");
+        }
+        let [.., before, end] = route.points.as_slice() else {
+            return None;
+        };
         let y = if before.y <= end.y {
             end.y - 7
         } else {
             end.y + 14
         };
-        let _ = write!(
-            out,
-            "<text x=\"{}\" y=\"{y}\">{}",
-            end.x + 5,
-            Escaped(&cut(first, LABEL_MAX)),
-        );
-        if more > 0 {
-            let _ = write!(out, " +{more}");
-        }
-        out.push_str("</text>");
+        Some((text, Point { x: end.x + 5, y }))
     }
 
     fn card(&self, out: &mut String, card: &Card) {
@@ -296,18 +311,22 @@ impl Writer<'_> {
             card.size.width,
             card.size.height,
             node.kind.class(),
-            Escaped(&cut(&node.label, NAME_MAX)),
+            Escaped(&fit(&node.label, NAME_ROOM)),
         );
         let detail = match node.state {
             State::Ok => &node.detail,
             _ if node.reason.is_empty() => &node.detail,
             _ => &node.reason,
         };
+        let room = match self.worst(card) {
+            Some(_) => DETAIL_ROOM_BADGE,
+            None => DETAIL_ROOM,
+        };
         if !detail.is_empty() {
             let _ = write!(
                 out,
                 "<text class=\"detail\" x=\"{PAD}\" y=\"38\">{}</text>",
-                Escaped(&cut(detail, DETAIL_MAX)),
+                Escaped(&fit(detail, room)),
             );
         }
         self.end_anchor(out, node);
@@ -336,20 +355,27 @@ impl Writer<'_> {
         out.push_str("</g>\n");
     }
 
+    /// The state of ports of a card that deserves a look, and how many have it.
+    fn worst(&self, card: &Card) -> Option<(State, usize)> {
+        [State::Down, State::Warn].into_iter().find_map(|state| {
+            let is_so = |&&member: &&usize| {
+                let node = &self.graph.nodes[member];
+                node.state == state && node.change != Change::Removed
+            };
+            let count = card.members.iter().filter(is_so).count();
+            (count > 0).then_some((state, count))
+        })
+    }
+
     /// The number of ports that are down, at the right of a card's head.
     fn badge(&self, out: &mut String, card: &Card) {
-        for state in [State::Down, State::Warn] {
-            let is_so = |&&member: &&usize| self.graph.nodes[member].state == state;
-            let count = card.members.iter().filter(is_so).count();
-            if count > 0 {
-                let _ = write!(
-                    out,
-                    "<text class=\"badge {word}\" x=\"{}\" y=\"38\">{count} {word}</text>",
-                    CARD_WIDTH - PAD,
-                    word = state.word(),
-                );
-                return;
-            }
+        if let Some((state, count)) = self.worst(card) {
+            let _ = write!(
+                out,
+                "<text class=\"badge {word}\" x=\"{}\" y=\"38\">{count} {word}</text>",
+                card.size.width - PAD,
+                word = state.word(),
+            );
         }
     }
 
@@ -389,28 +415,31 @@ impl Writer<'_> {
     /// A port as a row of text.
     fn row(&self, out: &mut String, place: usize, index: usize) {
         let node = &self.graph.nodes[index];
-        let y = HEAD + ROW * i32::try_from(place).unwrap_or(0);
+        let at = |places: usize, step: i32| step * i32::try_from(places).unwrap_or(0);
+        let x = at(place / COLUMN, CARD_WIDTH);
+        let y = HEAD + at(place % COLUMN, ROW);
         self.begin_port(out, index, node);
         let prefix = self.texts.prefix;
         let detail = match node.detail.is_empty() && node.state != State::Ok {
             true => &node.reason,
             false => &node.detail,
         };
-        // The name keeps two thirds of the row, or all that the detail leaves.
-        let name = cut(
-            &node.label,
-            ROW_MAX.saturating_sub(letters(detail).min(ROW_MAX / 2)),
-        );
-        let detail = cut(detail, ROW_MAX.saturating_sub(letters(&name)).max(8));
+        // A long detail gives way down to a third of the row, then the name does.
+        let name_room = ROW_ROOM - units(detail).min(ROW_ROOM / 3);
+        let name = fit(&node.label, name_room);
+        let detail = fit(detail, ROW_ROOM.saturating_sub(units(&name)));
         let _ = write!(
             out,
-            "<rect class=\"hit\" x=\"2\" y=\"{y}\" width=\"{}\" height=\"{ROW}\" rx=\"3\"/>\
-             <use href=\"#{prefix}-cell-{}-{}\" x=\"{PAD}\" y=\"{}\" width=\"9\" height=\"9\"/>\
-             <text class=\"port\" x=\"23\" y=\"{}\">{}</text>",
+            "<rect class=\"hit\" x=\"{}\" y=\"{y}\" width=\"{}\" height=\"{ROW}\" rx=\"3\"/>\
+             <use href=\"#{prefix}-cell-{}-{}\" x=\"{}\" y=\"{}\" width=\"9\" height=\"9\"/>\
+             <text class=\"port\" x=\"{}\" y=\"{}\">{}</text>",
+            x + 2,
             CARD_WIDTH - 4,
             shape(node.kind),
             node.state.word(),
+            x + PAD,
             y + 4,
+            x + 23,
             y + 13,
             Escaped(&name),
         );
@@ -418,12 +447,12 @@ impl Writer<'_> {
             let _ = write!(
                 out,
                 "<text class=\"value\" x=\"{}\" y=\"{}\">{}</text>",
-                CARD_WIDTH - PAD,
+                x + CARD_WIDTH - PAD,
                 y + 13,
                 Escaped(&detail),
             );
         }
-        self.end_port(out, node, PAD, y + 4);
+        self.end_port(out, node, x + PAD, y + 4);
     }
 
     /// A port as a cell.
@@ -526,10 +555,6 @@ impl Writer<'_> {
             (None, _) => links(Target::Around(&node.id)),
         }
     }
-}
-
-fn letters(text: &str) -> usize {
-    text.chars().count()
 }
 
 /// The class of a change, after a space.

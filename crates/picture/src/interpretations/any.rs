@@ -53,7 +53,7 @@ pub fn read(schema: &Schema, tables: &Tables) -> Graph {
             };
             let kind = match columns.iter().any(|(_, is_strong)| *is_strong) {
                 true => EdgeKind::Reference,
-                false => EdgeKind::Standby,
+                false => EdgeKind::WeakReference,
             };
             graph.join(cards[usize::from(id.0)], to, kind, label);
         }

@@ -11,7 +11,7 @@ use corvid_data::Uuid;
 use crate::graph::{Edge, EdgeKind, Graph, Id, Kind, Node, State};
 use crate::tables::{Cells, Tables, shown};
 
-use super::{enough, listed};
+use super::{counted, enough, listed};
 
 /// The tables and columns that are read.
 pub const TABLES: &[(&str, &[&str])] = &[
@@ -439,11 +439,10 @@ impl<'a> Reading<'a> {
             .filter(|node| node.kind == Kind::Port && node.state == State::Down)
             .count();
         if down > 0 {
-            let text = match down {
-                1 => "1 port is down".to_owned(),
-                down => format!("{down} ports are down"),
-            };
-            self.graph.notes.push((State::Down, text));
+            let ports = counted(down, "port is", "ports are");
+            self.graph
+                .notes
+                .push((State::Down, format!("{ports} down")));
         }
         for global in self.tables.rows("NB_Global") {
             let wanted = global.integer("nb_cfg").unwrap_or(0);
@@ -465,7 +464,7 @@ fn summary(counts: &[(usize, &str, &str)]) -> String {
         if !text.is_empty() {
             text.push_str(" · ");
         }
-        text.push_str(&format!("{count} {}", if count == 1 { one } else { many }));
+        text.push_str(&counted(count, one, many));
     }
     text
 }

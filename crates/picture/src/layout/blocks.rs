@@ -42,6 +42,7 @@ pub(super) struct Wire {
     pub(super) link: usize,
     pub(super) points: Vec<Point>,
     pub(super) curve: Option<usize>,
+    pub(super) is_crowded: bool,
     /// Which card outside of the block it still has to reach, from its first point.
     pub(super) open: Option<Open>,
 }
@@ -145,6 +146,7 @@ pub(super) fn column(cards: Vec<(usize, Size)>, links: Vec<usize>) -> Block {
                 link,
                 points: vec![above, below],
                 curve: None,
+                is_crowded: false,
                 open: None,
             }));
         }
@@ -190,7 +192,11 @@ pub(super) fn rows(items: Vec<Item>, second: Second) -> Block {
     } else {
         BUS
     } + STUB;
-    let bottom = if second == Second::Below { 2 * BUS } else { 0 };
+    let bottom = if second == Second::Below {
+        STUB + BUS
+    } else {
+        0
+    };
     let mut tops = Vec::new();
     let mut height = 0;
     for row in &rows {
@@ -216,7 +222,11 @@ pub(super) fn rows(items: Vec<Item>, second: Second) -> Block {
         let mut x = rail;
         for item in items.by_ref().take(row.len()) {
             let center = x + item.top;
-            let shift = if second == Second::Above { BUS } else { 0 };
+            // Far enough apart for two labels.
+            let shift = match second {
+                Second::Above => item.block.size.width / 4,
+                _ => 0,
+            };
             let item_top = y + top;
             let item_bottom = item_top + item.block.size.height;
             let mut points = vec![
@@ -297,6 +307,7 @@ impl Wire {
             link,
             points,
             curve: None,
+            is_crowded: false,
             open: Some(open),
         }
     }

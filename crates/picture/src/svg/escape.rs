@@ -42,6 +42,47 @@ pub(super) fn cut(text: &str, letters_max: usize) -> Cow<'_, str> {
     }
 }
 
+/// The width of a text in tenths of an ordinary letter, as fonts without serifs have it about.
+/// Pictures are made where no font is.
+pub(super) fn units(text: &str) -> u32 {
+    text.chars().map(width).fold(0, u32::saturating_add)
+}
+
+fn width(letter: char) -> u32 {
+    match letter {
+        'i' | 'j' | 'l' | 'I' | '.' | ',' | ':' | ';' | '\'' | '|' | '!' => 5,
+        'f' | 'r' | 't' | ' ' | '/' | '-' | '(' | ')' | '[' | ']' => 7,
+        'm' | 'w' | 'M' | 'W' | '@' | '%' => 15,
+        'A'..='Z' => 12,
+        // Ideographs, syllables of Korean, full-width forms, pictographs.
+        '\u{1100}'..='\u{115f}'
+        | '\u{2e80}'..='\u{a4cf}'
+        | '\u{ac00}'..='\u{d7a3}'
+        | '\u{f900}'..='\u{faff}'
+        | '\u{fe30}'..='\u{fe6f}'
+        | '\u{ff00}'..='\u{ffe6}'
+        | '\u{1f000}'.. => 20,
+        _ => 10,
+    }
+}
+
+/// The beginning of a text that has room, with a mark if some is missing.
+pub(super) fn fit(text: &str, room: u32) -> Cow<'_, str> {
+    let mut used = 0;
+    // Where the text ends if the mark has to have room too.
+    let mut end = 0;
+    for (at, letter) in text.char_indices() {
+        if used + 10 <= room {
+            end = at;
+        }
+        used += width(letter);
+        if used > room {
+            return Cow::Owned(format!("{}…", &text[..end]));
+        }
+    }
+    Cow::Borrowed(text)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -52,6 +93,15 @@ mod tests {
             Escaped("<a b=\"c\" d='e'>&\u{1b}\u{202e}\u{ffff}").to_string(),
             "&lt;a b=&quot;c&quot; d=&#39;e&#39;&gt;&amp;\\u001b\\u202e\u{fffd}"
         );
+    }
+
+    #[test]
+    fn texts_are_cut_to_their_room() {
+        assert_eq!(fit("iiii", 20), "iiii");
+        assert_eq!(fit("mmmm", 60), "mmmm");
+        assert_eq!(fit("mmmm", 59), "mmm…");
+        assert_eq!(fit("網絡網絡", 70), "網絡網…");
+        assert_eq!(fit("a", 0), "…");
     }
 
     #[test]

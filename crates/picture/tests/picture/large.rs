@@ -90,3 +90,121 @@ pub(crate) fn northbound(switches: usize, ports: usize) -> Tables {
     }
     tables
 }
+
+/// A cluster as Kubernetes makes it: each node has a switch at the cluster's router, a gateway
+/// router at the switch `join`, and an outer switch at the physical network.
+pub(crate) fn cluster(nodes: usize) -> Tables {
+    let mut tables = Tables::new();
+    let mut links = Links {
+        tables: &mut tables,
+        next: 0,
+        ports: Default::default(),
+    };
+    links.join("cluster", "join", "100.64.0.1/16");
+    for node in 0..nodes {
+        let (gateway, outer) = (format!("GR_node{node}"), format!("ext_node{node}"));
+        links.join(
+            "cluster",
+            &format!("node{node}"),
+            &format!("10.244.{node}.1/24"),
+        );
+        links.join(&gateway, "join", &format!("100.64.1.{node}/16"));
+        links.join(&gateway, &outer, &format!("172.18.0.{node}/16"));
+        links.outside(&outer, "physnet");
+    }
+    links.finish();
+    tables
+}
+
+/// Two routers that share all switches, and a third one that has two of these alone.
+pub(crate) fn doubled(switches: usize) -> Tables {
+    let mut tables = Tables::new();
+    let mut links = Links {
+        tables: &mut tables,
+        next: 0,
+        ports: Default::default(),
+    };
+    for router in ["left", "right"] {
+        links.join(router, "transit", "100.64.0.1/24");
+        for switch in 0..switches {
+            links.join(
+                router,
+                &format!("net{switch}"),
+                &format!("10.0.{switch}.1/24"),
+            );
+        }
+    }
+    links.join("side", "net0", "10.0.0.9/24");
+    links.join("side", "transit", "100.64.0.9/24");
+    links.outside("transit", "physnet1");
+    links.outside("backup", "physnet2");
+    links.join("left", "backup", "203.0.113.1/24");
+    links.finish();
+    tables
+}
+
+/// Routers and switches by name, with the ports that join them.
+struct Links<'t> {
+    tables: &'t mut Tables,
+    next: usize,
+    ports: std::collections::BTreeMap<(bool, String), Vec<Uuid>>,
+}
+
+impl Links<'_> {
+    fn port(&mut self, is_router: bool, of: &str) -> Uuid {
+        self.next += 1;
+        let id = uuid(if is_router { 3 } else { 4 }, self.next);
+        self.ports
+            .entry((is_router, of.to_owned()))
+            .or_default()
+            .push(id);
+        id
+    }
+
+    fn join(&mut self, router: &str, switch: &str, network: &str) {
+        let (above, below) = (self.port(true, router), self.port(false, switch));
+        let name = format!("{router}-{switch}");
+        let cells = [("name", text(&name)), ("networks", text(network))];
+        self.tables.set("Logical_Router_Port", above, cells);
+        let string = |text: &str| Atom::String(Str::new(text));
+        self.tables.set(
+            "Logical_Switch_Port",
+            below,
+            [
+                ("name", text(&format!("{switch}-{router}"))),
+                ("type", text("router")),
+                ("options", Datum::pair(string("router-port"), string(&name))),
+            ],
+        );
+    }
+
+    fn outside(&mut self, switch: &str, network: &str) {
+        let port = self.port(false, switch);
+        let string = |text: &str| Atom::String(Str::new(text));
+        self.tables.set(
+            "Logical_Switch_Port",
+            port,
+            [
+                ("name", text(&format!("{switch}-{network}"))),
+                ("type", text("localnet")),
+                (
+                    "options",
+                    Datum::pair(string("network_name"), string(network)),
+                ),
+            ],
+        );
+    }
+
+    fn finish(self) {
+        for (number, ((is_router, name), ports)) in self.ports.into_iter().enumerate() {
+            let table = if is_router {
+                "Logical_Router"
+            } else {
+                "Logical_Switch"
+            };
+            let cells = [("name", text(&name)), ("ports", references(ports))];
+            self.tables
+                .set(table, uuid(if is_router { 1 } else { 2 }, number), cells);
+        }
+    }
+}

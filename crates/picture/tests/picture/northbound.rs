@@ -1,36 +1,12 @@
 //! The interpretation of `OVN_Northbound`.
 
-use corvid_picture::{Graph, Id, Kind, Node, State, interpretations};
+use corvid_picture::{Graph, Id, Kind, State};
 
-use crate::written::{tables, uuid};
+use crate::graphs::{edges, fact, named, owner};
+use crate::written::uuid;
 
 fn graph() -> Graph {
-    let interpretation = interpretations::of("OVN_Northbound").expect("it is known");
-    (interpretation.read)(&tables(include_str!("databases/northbound.json")))
-}
-
-fn named<'g>(graph: &'g Graph, label: &str) -> &'g Node {
-    let mut found = graph.nodes.iter().filter(|node| node.label == label);
-    let node = found.next().unwrap_or_else(|| panic!("no {label}"));
-    assert!(found.next().is_none(), "two {label}");
-    node
-}
-
-fn fact<'g>(node: &'g Node, name: &str) -> &'g str {
-    let fact = node.facts.iter().find(|(known, _)| *known == name);
-    fact.map_or("", |(_, value)| value.as_str())
-}
-
-/// The labels of the two ends of each edge, and its own.
-fn edges(graph: &Graph) -> Vec<String> {
-    let label = |node: usize| graph.nodes[node].label.as_str();
-    let mut edges: Vec<String> = graph
-        .edges
-        .iter()
-        .map(|edge| format!("{} - {}: {}", label(edge.from), label(edge.to), edge.label))
-        .collect();
-    edges.sort();
-    edges
+    crate::graphs::graph("OVN_Northbound")
 }
 
 #[test]
@@ -38,13 +14,13 @@ fn router_ports_join_routers_and_switches() {
     assert_eq!(
         edges(&graph()),
         [
-            "core-db - db-core: 10.0.2.1/24",
-            "core-lab - lab-core: 10.0.3.1/24",
-            "core-up - join-core: 100.64.0.2/24",
-            "core-web - web-core: 10.0.1.1/24 +1",
-            "edge-in - join-edge: 100.64.0.1/24",
-            "edge-out - public-edge: 203.0.113.10/24",
-            "physnet1 - public-net: VLAN 100",
+            "core-db link db-core: 10.0.2.1/24",
+            "core-lab link lab-core: 10.0.3.1/24 (down)",
+            "core-up link join-core: 100.64.0.2/24",
+            "core-web link web-core: 10.0.1.1/24 +1",
+            "edge-in link join-edge: 100.64.0.1/24",
+            "edge-out link public-edge: 203.0.113.10/24",
+            "physnet1 link public-net: VLAN 100",
         ]
     );
 }
@@ -53,19 +29,15 @@ fn router_ports_join_routers_and_switches() {
 fn ports_are_inside_of_their_switch() {
     let graph = graph();
     let web1 = named(&graph, "web1");
-    let owner = &graph.nodes[web1.owner.expect("a switch")];
-    assert_eq!(owner.label, "web");
-    assert_eq!(owner.kind, Kind::Switch);
+    assert_eq!(owner(&graph, "web1"), "web");
+    assert_eq!(named(&graph, "web").kind, Kind::Switch);
     assert_eq!(web1.id, Id::Row("Logical_Switch_Port", uuid("web1")));
 }
 
 #[test]
 fn states_of_ports_have_reasons() {
     let graph = graph();
-    let state = |label: &str| {
-        let node = named(&graph, label);
-        (node.state, node.reason.as_str())
-    };
+    let state = |label| crate::graphs::state(&graph, label);
     assert_eq!(state("web1"), (State::Ok, ""));
     assert_eq!(state("web3"), (State::Down, "down"));
     assert_eq!(state("db2"), (State::Down, "disabled"));

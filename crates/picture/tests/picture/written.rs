@@ -20,6 +20,12 @@ pub(crate) fn uuid(word: &str) -> Uuid {
 
 /// The tables of a written database.
 pub(crate) fn tables(text: &str) -> Tables {
+    tables_with(text, |_, _| true)
+}
+
+/// The tables of a written database, with the columns that a function chooses by their tables and
+/// names.
+pub(crate) fn tables_with(text: &str, is_wanted: impl Fn(&str, &str) -> bool) -> Tables {
     let mut json = String::new();
     let mut parts = text.split('@');
     json.push_str(parts.next().unwrap_or_default());
@@ -32,8 +38,12 @@ pub(crate) fn tables(text: &str) -> Tables {
     let value = Value::parse(json.as_bytes()).unwrap_or_else(|error| panic!("{error}: {json}"));
     let mut tables = Tables::new();
     for (table, rows) in value.as_object().expect("an object of tables") {
+        let table = table.to_string();
         for row in rows.as_array().expect("an array of rows") {
-            assert!(tables.set_json(&table.to_string(), row), "{table}: {row}");
+            let mut members = row.as_object().expect("an object of columns").clone();
+            members.retain(|name, _| name == "_uuid" || is_wanted(&table, &name.to_string()));
+            let row = Value::Object(members);
+            assert!(tables.set_json(&table, &row), "{table}: {row}");
         }
     }
     tables

@@ -1,0 +1,42 @@
+//! Nodes by what is known of them: a name, an address, a part of either.
+
+use crate::graph::{Graph, natural};
+
+/// Finds nodes that have a text in their name, detail or facts, the closest first. Case does not
+/// matter.
+#[must_use]
+pub fn search(graph: &Graph, text: &str, most: usize) -> Vec<usize> {
+    let wanted = text.trim().to_lowercase();
+    if wanted.is_empty() {
+        return Vec::new();
+    }
+    let mut found: Vec<(u8, usize)> = Vec::new();
+    for (index, node) in graph.nodes.iter().enumerate() {
+        let label = node.label.to_lowercase();
+        let has = |text: &str| text.to_lowercase().contains(&wanted);
+        let closeness = if label == wanted {
+            0
+        } else if label.starts_with(&wanted) {
+            1
+        } else if label.contains(&wanted) {
+            2
+        } else if has(&node.detail) || node.id.to_string().contains(&wanted) {
+            3
+        } else if node.facts.iter().any(|(_, value)| has(value)) {
+            4
+        } else {
+            continue;
+        };
+        found.push((closeness, index));
+    }
+    found.sort_by(|a, b| {
+        let (x, y) = (&graph.nodes[a.1], &graph.nodes[b.1]);
+        // Of equals, cards before ports.
+        (a.0, x.kind)
+            .cmp(&(b.0, y.kind))
+            .then_with(|| natural(&x.label, &y.label))
+            .then(a.1.cmp(&b.1))
+    });
+    found.truncate(most);
+    found.into_iter().map(|(_, index)| index).collect()
+}
