@@ -210,6 +210,17 @@ fn print(outcome: Outcome, settings: &Settings, part: Part) -> Result<(), Failur
             false => Ok(()),
         };
     }
+    print_outputs(outputs, settings)
+}
+
+/// Prints outputs in the form that the settings ask for.
+///
+/// # Errors
+/// Standard output cannot be written.
+pub(crate) fn print_outputs(
+    outputs: impl Iterator<Item = Output>,
+    settings: &Settings,
+) -> Result<(), Failure> {
     if let Some(objects) = settings.objects {
         return print_objects(outputs, objects, settings);
     }

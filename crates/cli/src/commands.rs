@@ -3,12 +3,14 @@
 //! A command works on [`Contents`] and makes no changes elsewhere: the caller sends the
 //! transaction, and prints what the commands of a chain returned once it is committed.
 
+mod bundle;
 mod change;
 mod change_line;
 mod check;
 mod count;
 mod create;
 mod describe;
+mod doctor;
 mod edit;
 mod get;
 mod list;
@@ -18,7 +20,9 @@ mod schema;
 mod schema_check;
 mod schema_diff;
 mod schema_doc;
+mod servers;
 mod show;
+mod top;
 mod wait_until;
 mod watch;
 
@@ -148,6 +152,7 @@ impl fmt::Debug for Command {
 pub(crate) use check::{Columns, check, want};
 pub(crate) use describe::type_in_words;
 pub(crate) use raw::print_json;
+pub(crate) use servers::lag;
 
 /// The command that precedes a chain to show its transaction.
 pub(crate) const EXPLAIN: &str = "explain";
@@ -404,6 +409,54 @@ command fails and changes nothing. With `--dry-run` it only prints the changes."
         detail: "`check` prints each fault with its line and column, and likely mistakes. `diff` lists what a conversion from OLD to NEW would \
 lose (`-`), change (`~`) and add (`+`). Without OLD it takes the schema of the server's database, and counts the rows and values that would be lost or \
 would not fit. `doc` without FILE describes the server's database.",
+    },
+    Command {
+        name: "servers",
+        args_min: 0,
+        args_max: ANY,
+        options: &["--ctl=", "--metrics=", "--json"],
+        columns: Columns::NoTable,
+        action: Action::Offline(servers::servers),
+        synopsis: "servers [--json] [--ctl=SOCKET[,SOCKET]...] [--metrics=URL[,URL]...] [SERVER]...",
+        meaning: "list the members of a cluster, or a relay and its sources, with their state",
+        detail: "Each database of each server is a row: address, model, role, term, log entries that it lacks of the leader's (`lag`), sessions, size of the file, version and state. Clients see the model, the role and the lag on every server. The rest, the other members and the source of a relay are in the status of the server, which is read from its control socket if it is on this machine, in the folder of its socket or in the run directory; else from the socket that `--ctl` names, or from the address of `--metrics-listen` that `--metrics` or `servers.toml` names. A value that is not known is `-`, and `null` in JSON.",
+    },
+    Command {
+        name: "doctor",
+        args_min: 0,
+        args_max: ANY,
+        options: &["--ctl=", "--metrics=", "--json"],
+        columns: Columns::NoTable,
+        action: Action::Offline(doctor::doctor),
+        synopsis: "doctor [--json] [--ctl=SOCKET[,SOCKET]...] [--metrics=URL[,URL]...] [SERVER]...",
+        meaning: "check the servers for what goes wrong, and say what to do",
+        detail: "Servers are found as by `servers`. Each finding has its evidence, an advice and a command. A check that lacks a fact is undecided and says what it needs. With `--json`, all findings of all checks are printed: `verdict` is `ok`, `warn`, `bad` or `unknown`. The exit status is 0 if nothing is wrong, and 1 if something was found.",
+    },
+    Command {
+        name: "top",
+        args_min: 0,
+        args_max: ANY,
+        options: &["--ctl=", "--metrics=", "--interval=", "--count="],
+        columns: Columns::NoTable,
+        action: Action::Offline(top::top),
+        synopsis: "top [--interval=SECONDS] [--count=N] [--ctl=SOCKET] [--metrics=URL] [SERVER]",
+        meaning: "show what a server does, drawn anew every second",
+        detail: "Transactions a second by database, jobs, sessions with their cost, the most expensive first, and the slowest transactions, from the status of \
+the server, which is found as by `servers`. `q` or Ctrl-C ends it. With `--count`, it ends after N pictures. Elsewhere than on a terminal the pictures are \
+text, one after the other.",
+    },
+    Command {
+        name: "bundle",
+        args_min: 0,
+        args_max: 1,
+        options: &["--ctl=", "--metrics=", "--log=", "--with-contents"],
+        columns: Columns::NoTable,
+        action: Action::Offline(bundle::bundle),
+        synopsis: "bundle [--with-contents] [--log=FILE] [--ctl=SOCKET[,SOCKET]...] [--metrics=URL[,URL]...] [FILE]",
+        meaning: "write one archive for a bug report, and list what is in it",
+        detail: "FILE is a new `.tar.zst`, by default with the time in its name. It has what `servers` and `doctor` print, status, settings, metrics, versions, \
+schemas, numbers of rows and the end of the log. Rows are in it only with `--with-contents`. Passwords, private keys, values with names like those and \
+credentials within URLs are left out; look at it before you send it. `--log` names the log of the first server, if the command line of its process does not.",
     },
     Command {
         name: "dbs",

@@ -11,17 +11,21 @@
 mod chain_run;
 mod commands;
 mod contents;
+mod doctor;
 mod failure;
+mod fleet;
 mod grammar;
 mod line;
 #[cfg(test)]
 mod memory;
 mod page;
 mod plain_json;
+mod secrets;
 mod server;
 mod servers_file;
 mod settings;
 mod shell;
+mod top;
 mod transaction;
 
 pub mod manual;

@@ -76,7 +76,7 @@ pub fn manual() -> Manual {
                     ),
                     (
                         "1",
-                        "a record or a key does not exist; with --quiet also: no record matched",
+                        "a record or a key does not exist; with --quiet also: no record matched; `doctor` found something",
                     ),
                     ("2", "the command line is wrong"),
                     (

@@ -289,6 +289,16 @@ impl Server {
             .map_err(|failure| Failure::connection(failure.to_string()))
     }
 
+    /// The schema of the database as the server sent it.
+    ///
+    /// # Errors
+    /// The connection broke, or the server refused.
+    pub(crate) fn schema_json(&mut self) -> Result<Value, Failure> {
+        let params = Value::Array(vec![Value::string(&self.database)]);
+        let schema = self.session.call("get_schema", &params);
+        schema.map_err(|failure| Failure::connection(failure.to_string()))
+    }
+
     /// Executes a transaction, and returns the results of its operations, of which none is an
     /// error. A `wait` that failed is a [`Kind::Conflict`].
     ///

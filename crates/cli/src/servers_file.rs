@@ -9,6 +9,7 @@
 //! private-key = "lab.key"
 //! certificate = "lab.crt"
 //! ca-cert = "ca.crt"
+//! metrics = ["http://192.0.2.1:9641", "http://192.0.2.2:9641"]
 //! ```
 //!
 //! Names of files are relative to the folder of this file. The file is read only when a name is
@@ -35,6 +36,8 @@ pub(crate) struct NamedServer {
     pub database: Option<String>,
     /// `--leader-only`
     pub leader_only: Option<bool>,
+    /// The addresses of its pages (`--metrics-listen`).
+    pub metrics: Vec<String>,
     private_key: Option<String>,
     certificate: Option<String>,
     ca_cert: Option<String>,
@@ -157,13 +160,18 @@ fn server(
         let file = || text().map(|name| Some(folder.join(name).display().to_string()));
         match key.get_ref().as_ref() {
             "address" => {
-                server.address =
-                    address(value).ok_or_else(|| wrong("a string or an array of strings"))?;
+                server.address = texts(value)
+                    .ok_or_else(|| wrong("a string or an array of strings"))?
+                    .join(",");
             }
             "database" => server.database = Some(text()?),
             "leader-only" => {
                 let only = value.get_ref().as_bool();
                 server.leader_only = Some(only.ok_or_else(|| wrong("true or false"))?);
+            }
+            "metrics" => {
+                server.metrics =
+                    texts(value).ok_or_else(|| wrong("a string or an array of strings"))?;
             }
             "private-key" => server.private_key = file()?,
             "certificate" => server.certificate = file()?,
@@ -178,13 +186,14 @@ fn server(
     Ok(server)
 }
 
-fn address(value: &Spanned<DeValue<'_>>) -> Option<String> {
+/// One text, or several ones.
+fn texts(value: &Spanned<DeValue<'_>>) -> Option<Vec<String>> {
     match value.get_ref() {
-        DeValue::String(one) => Some(one.to_string()),
-        DeValue::Array(several) => {
-            let texts = several.iter().map(|each| each.get_ref().as_str());
-            Some(texts.collect::<Option<Vec<&str>>>()?.join(","))
-        }
+        DeValue::String(one) => Some(vec![one.to_string()]),
+        DeValue::Array(several) => several
+            .iter()
+            .map(|each| Some(each.get_ref().as_str()?.to_owned()))
+            .collect(),
         _ => None,
     }
 }
@@ -211,7 +220,7 @@ mod tests {
         let servers = parsed(
             "default = 'lab'\n[lab]\naddress = ['ssl:192.0.2.1:1', 'ssl:192.0.2.2:1']\n\
              database = 'Lab'\nprivate-key = 'k'\ncertificate = '/x/c'\nca-cert = 'a'\n\
-             leader-only = false\n[\"other one\"]\naddress = 'unix:/s'\n",
+             leader-only = false\nmetrics = 'http://192.0.2.1:2'\n[\"other one\"]\naddress = 'unix:/s'\n",
         )
         .unwrap();
         assert_eq!(servers.default.as_deref(), Some("lab"));
@@ -220,6 +229,7 @@ mod tests {
         assert_eq!(lab.address, "ssl:192.0.2.1:1,ssl:192.0.2.2:1");
         assert_eq!(lab.database.as_deref(), Some("Lab"));
         assert_eq!(lab.leader_only, Some(false));
+        assert_eq!(lab.metrics, ["http://192.0.2.1:2"]);
         let mut tls = tls::Settings {
             certificate: Some("given".to_owned()),
             ..tls::Settings::default()
@@ -242,6 +252,10 @@ mod tests {
             (
                 "[a]\naddress = [3]",
                 ":2: \"address\" is not a string or an array of strings",
+            ),
+            (
+                "[a]\nmetrics = 3",
+                ":2: \"metrics\" is not a string or an array of strings",
             ),
             ("[a]\n\nadress = ''", ":3: unknown setting \"adress\""),
             (

@@ -51,6 +51,8 @@ pub(crate) struct Settings {
     pub quiet: bool,
     /// `--no-pager`
     pub no_pager: bool,
+    /// The pages of the server that the file of servers names (`metrics`).
+    pub metrics: Vec<String>,
 }
 
 /// How records are printed as plain JSON.
@@ -258,6 +260,7 @@ impl Settings {
                 server: Some(word.to_owned()),
                 server_name: None,
                 credentials: Credentials::new(&self.tls),
+                metrics: Vec::new(),
                 ..self.clone()
             });
         };
@@ -268,6 +271,7 @@ impl Settings {
             server_name: Some(word.to_owned()),
             database: self.database.clone().or_else(|| named.database.clone()),
             leader_only: named.leader_only.unwrap_or(self.leader_only),
+            metrics: named.metrics.clone(),
             credentials: Credentials::new(&tls),
             ..self.clone()
         })
@@ -341,6 +345,7 @@ impl Parser {
                 at: None,
                 quiet: false,
                 no_pager: false,
+                metrics: Vec::new(),
             },
             tls: tls::Settings::default(),
             timeout_s: None,

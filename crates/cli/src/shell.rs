@@ -17,7 +17,7 @@ mod open_transaction;
 pub(crate) mod prompt;
 mod request;
 mod script;
-mod terminal;
+pub(crate) mod terminal;
 mod words;
 
 use std::sync::{Mutex, PoisonError};

@@ -32,6 +32,7 @@ mod dismissed_sessions;
 mod endings;
 mod failed_swap;
 mod full_disk;
+mod glance;
 mod hangup;
 mod history;
 mod hostile;

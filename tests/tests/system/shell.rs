@@ -161,7 +161,7 @@ fn names_are_completed_and_types_are_hinted() {
     let lab = Lab::new();
     let mut shell = lab.shell();
     for (keys, seen) in [
-        ("se", "> set TABLE RECORD"),
+        ("set", "> set TABLE RECORD"),
         ("Dev", "> set Device RECORD"),
         ("w", "> set Device web-"),
         ("1 ro", "> set Device web-1 role= optional leaf|spine"),

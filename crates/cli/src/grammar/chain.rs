@@ -104,7 +104,9 @@ fn trailing_options(
         };
         let takes_value = command.options.contains(&format!("{name}=").as_str());
         let is_known = match command.name {
-            "log" | "diff" | "revert" => takes_value || name.starts_with('-'),
+            "log" | "diff" | "revert" | "servers" | "doctor" | "top" | "bundle" => {
+                takes_value || name.starts_with('-')
+            }
             _ => {
                 let has_where = command.options.contains(&"--where=");
                 takes_value && has_where && matches!(name, "--where" | "--columns")

@@ -452,7 +452,7 @@ mod tests {
         assert_eq!(at("comm"), ["comment ", "commit "]);
         assert_eq!(at("list Dock -- comm"), ["comment "]);
         assert_eq!(at("--if"), ["--if-exists "]);
-        assert_eq!(at("--co"), ["--column=", "--columns="]);
+        assert_eq!(at("--co"), ["--column=", "--columns=", "--count="]);
         assert_eq!(at("use _"), ["_Server "]);
         assert_eq!(at("connect "), ["lab "]);
         assert_eq!(at("set dev web-1 l"), ["labels:"]);

@@ -145,6 +145,13 @@ pub(crate) fn arguments(command: &Command) -> Vec<&'static str> {
 /// The argument of a command after others.
 fn argument(command: &Command, args: &[&str]) -> Wanted {
     let forms = arguments(command);
+    // Options may stand in between.
+    if forms
+        .last()
+        .is_some_and(|last| last.starts_with("[SERVER]"))
+    {
+        return Wanted::Server;
+    }
     let repeated = forms.last().filter(|last| last.contains("..."));
     let Some(form) = forms.get(args.len()).or(repeated) else {
         return Wanted::Nothing;
@@ -225,6 +232,8 @@ mod tests {
             ("list T -- set T ", record()),
             ("use ", Wanted::Database),
             ("connect ", Wanted::Server),
+            ("servers a ", Wanted::Server),
+            ("top --interval=2 ", Wanted::Server),
             ("help se", Wanted::Topic),
             ("help set ", Wanted::Nothing),
             ("nosuch ", Wanted::Nothing),

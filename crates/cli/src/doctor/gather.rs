@@ -1,0 +1,191 @@
+//! Collects the facts that the checks judge. Only this part of the doctor has effects.
+//!
+//! Everything is optional: what cannot be read in time stays unknown. Of the contents of databases
+//! only the rows that configure remotes are read.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::Path;
+use std::sync::Arc;
+
+use corvid_json::Value;
+use corvid_net::clock;
+use corvid_net::tls::Credentials;
+
+use super::{Disk, Extra, Facts, RemoteRow};
+use crate::failure::Failure;
+use crate::fleet::reference::object;
+use crate::fleet::source::{Control, LIMIT, Source, Status};
+use crate::fleet::{self, Fleet, Look, document};
+use crate::grammar::chain::Invocation;
+use crate::server::Server;
+use crate::settings::Settings;
+
+/// The tables whose rows configure remotes: OVN and the hardware gateways, Open vSwitch.
+const REMOTE_TABLES: [&str; 2] = ["Connection", "Manager"];
+/// Limit on the rows of such a table, bytes.
+const ROWS_BYTES_MAX: usize = 1 << 20;
+
+/// The facts about these servers, or those of the settings if there are none.
+///
+/// # Errors
+/// A name of a server is unknown.
+pub(crate) fn facts(
+    invocation: &Invocation,
+    servers: &[String],
+    settings: &Settings,
+) -> Result<Facts, Failure> {
+    let fleet = fleet::find(invocation, servers, settings)?;
+    let mut extras: Vec<Extra> = fleet.looks.iter().map(extra).collect();
+    add_remotes(&fleet, &mut extras);
+    Ok(Facts {
+        own_expiry_s: fleet.credentials.certificate_expiry_s(),
+        now_s: clock::wall_ms() / 1000,
+        extras,
+        fleet,
+    })
+}
+
+/// The facts that the server's machine and its pages tell.
+fn extra(look: &Look) -> Extra {
+    let Some(status) = &look.status else {
+        return Extra::default();
+    };
+    let mut extra = Extra {
+        metrics: pages(status).and_then(|pages| {
+            let body = pages.page("/metrics").ok()?;
+            Some(String::from_utf8_lossy(&body).into_owned())
+        }),
+        ..Extra::default()
+    };
+    let Some(path) = status.source.control() else {
+        return extra;
+    };
+    if let Ok(mut control) = Control::open(path) {
+        extra.log_levels = control.call("vlog/list", &[]).ok().and_then(Result::ok);
+    }
+    extra.memory_bytes = memory();
+    for (name, database) in document::databases(&status.document) {
+        let file = document::text(database, "file").map(Path::new);
+        if let Some(disk) = file.and_then(disk) {
+            extra.disks.insert(name.to_owned(), disk);
+        }
+    }
+    extra
+}
+
+/// The pages of a server: where its status comes from, or where its setting says.
+#[must_use]
+pub(crate) fn pages(status: &Status) -> Option<Source> {
+    if let Source::Pages(_) = &status.source {
+        return Some(status.source.clone());
+    }
+    let settings = status.document.get("settings")?;
+    let address = settings.get("metrics-listen")?.as_str()?;
+    match address.split_once(':') {
+        // Several addresses, each for a database.
+        _ if address.contains('=') => None,
+        None => None,
+        Some(("unix", path)) => path.starts_with('/').then(|| Source::pages(address)),
+        Some(("" | "0.0.0.0", port)) => Some(Source::pages(&format!("127.0.0.1:{port}"))),
+        Some(_) => Some(Source::pages(&address.replace("[::]", "[::1]"))),
+    }
+}
+
+/// The memory of this machine, bytes.
+fn memory() -> Option<i64> {
+    let text = fs::read_to_string("/proc/meminfo").ok()?;
+    let line = text
+        .lines()
+        .find_map(|line| line.strip_prefix("MemTotal:"))?;
+    let kib: i64 = line.trim().strip_suffix(" kB")?.trim().parse().ok()?;
+    Some(kib.saturating_mul(1024))
+}
+
+/// The file system of a file.
+fn disk(file: &Path) -> Option<Disk> {
+    let room = rustix::fs::statvfs(file).ok()?;
+    let bytes = |blocks: u64| i64::try_from(blocks.saturating_mul(room.f_frsize)).ok();
+    Some(Disk {
+        free_bytes: bytes(room.f_bavail)?,
+        bytes: bytes(room.f_blocks)?,
+    })
+}
+
+/// Adds the remotes that rows configure, once for each database: members have the same rows.
+fn add_remotes(fleet: &Fleet, extras: &mut [Extra]) {
+    let mut asked: BTreeMap<(String, Option<String>), ()> = BTreeMap::new();
+    for (look, extra) in fleet.looks.iter().zip(extras) {
+        for seen in look.seen.iter().filter(|_| look.failure.is_none()) {
+            let is_relay = seen.model.as_deref() == Some("relay");
+            let key = (seen.name.clone(), seen.cid.clone());
+            if is_relay || asked.insert(key, ()).is_some() {
+                continue;
+            }
+            let rows = remotes(&look.address, &seen.name, &fleet.credentials);
+            extra.remotes.extend(rows.unwrap_or_default());
+        }
+    }
+}
+
+/// The rows of a database that configure remotes.
+fn remotes(
+    address: &str,
+    database: &str,
+    credentials: &Arc<Credentials>,
+) -> Result<Vec<RemoteRow>, Failure> {
+    let deadline_ms = clock::mono_ms() + u64::try_from(LIMIT.as_millis()).unwrap_or(u64::MAX);
+    let mut server =
+        Server::connect_briefly(address, database, credentials, ROWS_BYTES_MAX, deadline_ms)?;
+    let mut found = Vec::new();
+    for table in REMOTE_TABLES {
+        let columns = ["_uuid", "target", "inactivity_probe"]
+            .map(Value::string)
+            .to_vec();
+        let select = object([
+            ("op", Value::string("select")),
+            ("table", Value::string(table)),
+            ("where", Value::Array(Vec::new())),
+            ("columns", Value::Array(columns)),
+        ]);
+        // Most databases have no such table.
+        let Ok(results) = server.execute(vec![select]) else {
+            break;
+        };
+        let rows = results
+            .first()
+            .and_then(|result| document::list(result, "rows"));
+        found.extend(rows.unwrap_or_default().iter().filter_map(|row| {
+            Some(RemoteRow {
+                database: database.to_owned(),
+                table,
+                uuid: row.get("_uuid")?.as_array()?.get(1)?.as_str()?.to_owned(),
+                target: row.get("target")?.as_str()?.to_owned(),
+                probe_ms: row.get("inactivity_probe").and_then(Value::as_integer),
+            })
+        }));
+    }
+    Ok(found)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::fleet::tests::look;
+
+    #[test]
+    fn the_setting_says_where_the_pages_are() {
+        let at = |address: &str| {
+            let status =
+                format!(r#"{{"databases":[],"settings":{{"metrics-listen":"{address}"}}}}"#);
+            let status = look("", &[], Some(&status)).status.unwrap();
+            pages(&status).map(|source| source.to_string())
+        };
+        assert_eq!(at("127.0.0.1:1").as_deref(), Some("http://127.0.0.1:1"));
+        assert_eq!(at(":1").as_deref(), Some("http://127.0.0.1:1"));
+        assert_eq!(at("[::]:1").as_deref(), Some("http://[::1]:1"));
+        assert_eq!(at("unix:/run/x").as_deref(), Some("unix:/run/x"));
+        assert_eq!(at("none"), None);
+        assert_eq!(at("A=:1,B=:2"), None);
+    }
+}
