@@ -13,6 +13,8 @@ use std::time::Duration;
 pub struct Now {
     /// Monotonic time, ms; for deadlines and intervals.
     pub mono_ms: u64,
+    /// The same reading, ns; for durations below a millisecond.
+    pub mono_ns: u64,
     /// Wall time, ms since 1970-01-01 UTC; for dates.
     pub wall_ms: i64,
 }
@@ -21,8 +23,10 @@ impl Now {
     /// Reads both clocks.
     #[must_use]
     pub fn read() -> Now {
+        let mono_ns = mono_ns();
         Now {
-            mono_ms: mono_ms(),
+            mono_ms: (mono_ns / 1_000_000).max(1),
+            mono_ns,
             wall_ms: wall_ms(),
         }
     }
@@ -47,6 +51,13 @@ pub fn mono_ns() -> u64 {
     (time.tv_sec * 1_000_000_000 + time.tv_nsec).max(1) as u64
 }
 
+/// CPU time of the calling thread, ns. A system call: some 15 times as dear as the other clocks.
+#[must_use]
+pub fn thread_cpu_ns() -> u64 {
+    let time = read(libc::CLOCK_THREAD_CPUTIME_ID);
+    (time.tv_sec * 1_000_000_000 + time.tv_nsec) as u64
+}
+
 /// Wall time, ms since 1970-01-01 UTC.
 #[must_use]
 pub fn wall_ms() -> i64 {
@@ -63,7 +74,7 @@ fn read(clock: libc::clockid_t) -> libc::timespec {
         tv_sec: 0,
         tv_nsec: 0,
     };
-    // SAFETY: `time` is a valid place for the result; both clocks exist on every Linux, so the call
+    // SAFETY: `time` is a valid place for the result; all clocks exist on every Linux, so the call
     // cannot fail.
     unsafe { libc::clock_gettime(clock, &raw mut time) };
     time
@@ -80,5 +91,7 @@ mod tests {
         assert!(second.mono_ms >= first.mono_ms && first.wall_ms > 1_600_000_000_000);
         assert_eq!(second.until(second.mono_ms + 5), Duration::from_millis(5));
         assert_eq!(second.until(0), Duration::ZERO);
+        assert_eq!(second.mono_ms, second.mono_ns / 1_000_000);
+        assert!(thread_cpu_ns() <= thread_cpu_ns());
     }
 }

@@ -171,6 +171,12 @@ pub trait Handler: Send + 'static {
         None
     }
 
+    /// This number of bytes has been read from the connection or written to it. A large transfer
+    /// takes several wake-ups, each with a call of its own.
+    fn transferred(&mut self, now: Now, conn: ConnId, bytes: usize) {
+        let _ = (now, conn, bytes);
+    }
+
     /// The output of this wake-up has been written. [`Io::is_drained`] returns for which
     /// connections the kernel accepted all of it.
     fn flushed(&mut self, now: Now, io: &mut Io) {

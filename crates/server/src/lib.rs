@@ -23,9 +23,10 @@
 //! | `history`, for each database that keeps or has one; `history-read`, one for each reading | `database/history.rs`; `read_history/` |
 //! | `http` | `http/`, `metrics/` |
 //!
-//! Shared by all threads: `coverage.rs` and the figures of `metrics/` (atomics), `liveness.rs`, the
-//! table of locks. Threads send each other messages: `ShardMessage` to a shard, `ToDatabase` to a
-//! database's mailbox, `MainMessage` to the main thread (`main_handle.rs`).
+//! Shared by all threads: `coverage.rs` and the figures of `metrics/` (atomics), `liveness.rs`,
+//! `session_cost.rs`, the table of locks. Threads send each other messages: `ShardMessage` to a
+//! shard, `ToDatabase` to a database's mailbox, `MainMessage` to the main thread
+//! (`main_handle.rs`).
 //!
 //! # The way of a request
 //!
@@ -39,7 +40,7 @@
 //!    of `corvid-service` and carries out the pump's outputs in order: records to
 //!    `database/storage.rs`, deliveries to shards, jobs to `database/jobs.rs`, events to the main
 //!    thread.
-//! 4. A delivery reaches the session's shard as `ShardMessage::Service`. The frontend completes the
+//! 4. A delivery reaches the session's shard as `ShardMessage::Deliver`. The frontend completes the
 //!    request and queues the bytes; `ShardSessions::carry_out` sends them.
 //!
 //! # The way of a control command
@@ -70,6 +71,7 @@ mod read_history;
 mod relay;
 mod remotes;
 mod server;
+mod session_cost;
 mod shard;
 mod status;
 mod tls_settings;

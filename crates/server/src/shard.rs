@@ -28,7 +28,7 @@ use corvid_rpc::probe::Demand;
 use corvid_rpc::{LogEvent, Probe};
 use corvid_service::Frontend;
 use corvid_service::frontend::{Close, InboundFrame, is_passed_on, session_id};
-use corvid_service::message::{DatabaseId, Piece, SessionInfo, ToShard};
+use corvid_service::message::{DatabaseId, Deliver, Piece, SessionInfo, ToShard};
 use corvid_service::replication::{SourceId, SourceOrder};
 use corvid_service::served_databases::ServedDatabases;
 use corvid_shell::vlog::{self, Module, RateLimit};
@@ -41,6 +41,7 @@ use crate::metrics::switch::Switched;
 use crate::read_history::HistoryReaders;
 use crate::remotes::options::RemoteOptions;
 use crate::remotes::outgoing::{OutgoingRemote, SharedStatus};
+use crate::session_cost::ShardSpan;
 use crate::shard::queues::DatabaseQueues;
 use crate::trusted_relays::TrustedRelays;
 use frame_parser::FrameParser;
@@ -51,6 +52,10 @@ use sources::Sources;
 pub(crate) enum ShardMessage {
     /// A message for the frontend.
     Service(ToShard),
+    /// A delivery, and what it has cost its session so far, ns.
+    Deliver(Deliver, u64),
+    /// Another thread has worked for this session so long, ns.
+    Charge(SessionId, u64),
     /// A long frame of this session has been parsed.
     FrameParsed(SessionId, InboundFrame),
     /// Connect to this remote, reconnect whenever the connection ends, and publish the connection's
@@ -116,6 +121,8 @@ pub(crate) struct ShardSessions {
     shards: Vec<ShardHandle<ShardMessage>>,
     /// Sessions with new output in this wake-up.
     written: Vec<SessionId>,
+    /// The time of this wake-up, with which sessions are charged.
+    span: ShardSpan,
     /// The figures.
     figures: Switched<ShardFigures>,
 }
@@ -162,6 +169,7 @@ impl ShardSessions {
             frame_parser: FrameParser::new(shards[usize::from(number)].clone()),
             shards,
             written: Vec::new(),
+            span: ShardSpan::default(),
             figures,
         }
     }
@@ -461,10 +469,14 @@ impl Handler for ShardSessions {
 
     fn message(&mut self, now: Now, message: ShardMessage, io: &mut Io) {
         match message {
-            ShardMessage::Service(message) => {
-                self.stamp_updates(&message);
-                self.frontend.message(now.mono_ms, message);
+            ShardMessage::Service(message) => self.frontend.message(now.mono_ms, message),
+            ShardMessage::Deliver(deliver, cpu_ns) => {
+                self.stamp_updates(&deliver);
+                self.frontend.charge_cpu(deliver.session, cpu_ns);
+                let deliver = ToShard::Deliver(deliver);
+                self.frontend.message(now.mono_ms, deliver);
             }
+            ShardMessage::Charge(session, cpu_ns) => self.frontend.charge_cpu(session, cpu_ns),
             ShardMessage::Sample => self.publish_totals(io),
             ShardMessage::ListSessions(token, main) => {
                 main.sessions_listed(token, self.list(now, io));
@@ -529,6 +541,13 @@ impl Handler for ShardSessions {
             .min()
     }
 
+    fn transferred(&mut self, now: Now, conn: ConnId, bytes: usize) {
+        if let Some(client) = self.sessions.get(&conn) {
+            let session = client.session;
+            self.span.transferred(now.mono_ns, session, bytes);
+        }
+    }
+
     /// Posts the messages to databases before the shard writes, so that databases and shard work in
     /// parallel.
     fn batch_end(&mut self, _now: Now, _io: &mut Io) {
@@ -548,6 +567,9 @@ impl Handler for ShardSessions {
         self.written = written;
         self.carry_out(io);
         self.queues.post();
+        let frontend = &self.frontend;
+        self.span
+            .end(|session, cpu_ns| frontend.charge_cpu(session, cpu_ns));
     }
 }
 

@@ -50,7 +50,7 @@ impl Status {
     pub(crate) fn json(&self) -> Value {
         let process = &self.process;
         let started_ms = process.started_seconds.map(|seconds| seconds * 1000.0);
-        let strings = |names: &[String]| Value::Array(names.iter().map(Value::string).collect());
+        let strings = |names: &[String]| list(names.iter().map(Value::string));
         let faults = self.faults.iter().map(|(check, why)| {
             object([("check", Value::string(check)), ("why", Value::string(why))])
         });
@@ -77,7 +77,7 @@ impl Status {
                     ("descriptors", optional(process.open_descriptors)),
                     ("descriptors_max", optional(process.descriptors_max)),
                     ("ready", Value::Bool(self.faults.is_empty())),
-                    ("faults", Value::Array(faults.collect())),
+                    ("faults", list(faults)),
                     (
                         "config_file",
                         self.config_file.as_ref().map_or(Value::Null, Value::string),
@@ -87,7 +87,7 @@ impl Status {
             ),
             (
                 "databases",
-                Value::Array(self.databases.iter().map(DatabaseStatus::json).collect()),
+                list(self.databases.iter().map(DatabaseStatus::json)),
             ),
             ("sessions", self.sessions.clone().unwrap_or(Value::Null)),
             ("settings", object(settings)),
@@ -121,18 +121,23 @@ impl Status {
     }
 }
 
+/// A list of these elements.
+pub(crate) fn list(elements: impl Iterator<Item = Value>) -> Value {
+    Value::Array(elements.collect())
+}
+
 /// An object with these members.
-fn object<'a>(members: impl IntoIterator<Item = (&'a str, Value)>) -> Value {
+pub(crate) fn object<'a>(members: impl IntoIterator<Item = (&'a str, Value)>) -> Value {
     let members = members.into_iter();
     let members: Object = members.map(|(name, value)| (name.into(), value)).collect();
     Value::Object(members)
 }
 
-fn count(number: u64) -> Value {
+pub(crate) fn count(number: u64) -> Value {
     Value::Integer(i64::try_from(number).unwrap_or(i64::MAX))
 }
 
-fn optional(number: Option<u64>) -> Value {
+pub(crate) fn optional(number: Option<u64>) -> Value {
     number.map_or(Value::Null, count)
 }
 

@@ -35,7 +35,7 @@ use session::Session;
 use crate::client_memory::{ClientMemory, SHORT_BYTES};
 use crate::locks::Locks;
 use crate::message::{
-    Completion, DatabaseMethod, Deliver, Request, SessionInfo, ToDatabase, ToShard,
+    Completion, DatabaseMethod, Deliver, Piece, Request, SessionInfo, ToDatabase, ToShard,
 };
 use crate::schema_epoch::SchemaEpochs;
 use crate::served_databases::{ServedDatabases, absence_reason};
@@ -88,6 +88,10 @@ pub struct SessionStatus {
     pub requests: usize,
     /// The last request except `echo`: method and time, ms.
     pub last_request: Option<(&'static str, u64)>,
+    /// Requests received so far, `echo` included.
+    pub requests_received: u64,
+    /// Updates of monitors sent so far.
+    pub updates_sent: u64,
 }
 
 /// The outcome of one attempt to handle a message.
@@ -170,7 +174,16 @@ impl Frontend {
             monitors: session.monitors.len(),
             requests: session.in_flight.len() + session.waiting.len(),
             last_request: session.last_request,
+            requests_received: session.requests_received,
+            updates_sent: session.updates_sent,
         })
+    }
+
+    /// Charges CPU time to a session, ns. A session that has ended is not charged.
+    pub fn charge_cpu(&self, id: SessionId, cpu_ns: u64) {
+        if let Some(session) = self.sessions.get(&id) {
+            session.info.charge_cpu(cpu_ns);
+        }
     }
 
     /// Closes one session. Returns false if there is no such session or it is already closing.
@@ -265,6 +278,7 @@ impl Frontend {
         );
         session.is_parsing = false;
         session.parsing_bytes = 0;
+        session.requests_received += u64::from(inbound.is_request());
         session.waiting.push_front(inbound);
         self.resume(now_ms, id);
         self.close_if_finished(id);
@@ -362,6 +376,8 @@ impl Frontend {
         if deliver.report_drained && !session.updated_by.contains(&deliver.database) {
             session.updated_by.push(deliver.database);
         }
+        let is_update = |piece: &&Piece| matches!(piece, Piece::Update(_));
+        session.updates_sent += deliver.pieces.iter().filter(is_update).count() as u64;
         self.outputs
             .send
             .extend(deliver.pieces.into_iter().map(|piece| (id, piece)));
@@ -469,7 +485,15 @@ impl Frontend {
             return Step::Parse;
         }
         let stamp = inbound.stamp();
+        // A message that waited, or was parsed on another thread, has been counted.
+        let is_new = !inbound.is_parsed();
         let (frame, parsed) = inbound.into_parts();
+        if is_new
+            && parsed.is_request()
+            && let Some(session) = self.sessions.get_mut(&id)
+        {
+            session.requests_received += 1;
+        }
         match parsed {
             Parsed::Request(mut envelope) => {
                 if self.cond_disabled {

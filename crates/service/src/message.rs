@@ -12,7 +12,7 @@ pub use relay::{LockClaim, LockNews, SourceChange, SourceNews, SourceRequest, Wi
 
 use std::ops::Range;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use corvid_consensus::database::MemberEvent;
 use corvid_data::{Schema, WireError};
@@ -62,6 +62,8 @@ pub struct SessionInfo {
     /// notified.
     missed_cancellation: AtomicBool,
     closed: AtomicBool,
+    /// The CPU time that the session has cost, ns. Every thread that works for it adds to it.
+    cpu_ns: AtomicU64,
 }
 
 impl SessionInfo {
@@ -79,6 +81,7 @@ impl SessionInfo {
             aware: AtomicBool::new(false),
             missed_cancellation: AtomicBool::new(false),
             closed: AtomicBool::new(false),
+            cpu_ns: AtomicU64::new(0),
         }
     }
 
@@ -133,6 +136,17 @@ impl SessionInfo {
     /// Marks the client as disconnected.
     pub fn set_closed(&self) {
         self.closed.store(true, Ordering::Relaxed);
+    }
+
+    /// Charges CPU time to the session, ns.
+    pub fn charge_cpu(&self, cpu_ns: u64) {
+        self.cpu_ns.fetch_add(cpu_ns, Ordering::Relaxed);
+    }
+
+    /// The CPU time that was charged to the session, ns.
+    #[must_use]
+    pub fn cpu_ns(&self) -> u64 {
+        self.cpu_ns.load(Ordering::Relaxed)
     }
 
     /// Whether the session lost a monitor or a request without notification. It is about to be

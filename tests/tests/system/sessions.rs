@@ -98,6 +98,12 @@ fn sessions_are_listed_with_what_they_do() {
         "{first:?}"
     );
     assert!(number("age_ms") >= number("last_request_age_ms"));
+    assert_eq!(
+        (number("cost.requests"), number("cost.updates")),
+        (4, 2),
+        "{first:?}"
+    );
+    assert!((1..1_000_000).contains(&number("cost.cpu_us")), "{first:?}");
     assert!(first["peer"].starts_with("unix#"));
     let second = only(&server, |session| session["change_aware"] == "true");
     assert_eq!(
@@ -118,6 +124,42 @@ fn sessions_are_listed_with_what_they_do() {
     assert_eq!(
         (&found["id"], &found["locks"]),
         (&json!(first["id"]), &json!(1))
+    );
+}
+
+/// A session is charged with what it causes, and all of them together with no more than the server
+/// has used.
+#[test]
+fn a_session_costs_what_its_requests_cost() {
+    let server = serve();
+    until("no sessions", || list(&server).is_empty());
+    let mut busy = server.connect().expect("a connection");
+    let mut idle = server.connect().expect("a connection");
+    let rows = (0..2000).map(|_| json!({"op": "insert", "table": "T", "row": {"s": "some text"}}));
+    let mut insert = vec![json!("D")];
+    insert.extend(rows);
+    busy.call("transact", &json!(insert)).expect("a reply");
+    let select = json!(["D", {"op": "select", "table": "T", "where": [["s", "!=", "x"]]}]);
+    for _ in 0..50 {
+        busy.call("transact", &select).expect("a reply");
+        idle.call("echo", &json!([])).expect("a reply");
+    }
+    let cost = |requests: &str| {
+        let session = only(&server, |session| session["cost.requests"] == requests);
+        session["cost.cpu_us"].parse::<u64>().expect("a number")
+    };
+    let (busy_us, idle_us) = (cost("51"), cost("50"));
+    assert!(idle_us > 0 && busy_us > 5 * idle_us, "{busy_us} {idle_us}");
+    let reply = server.control("ovsdb-server/status", &["--json".to_owned()]);
+    let reply = reply.expect("a reply");
+    let status = reply["result"].as_str().expect("a text");
+    let status: Value = serde_json::from_str(status).expect("a document");
+    let used_ms = status["server"]["cpu_ms"].as_u64().expect("a number");
+    // The kernel counts it in steps of 10 ms.
+    let used_us = 1000 * used_ms + 20_000;
+    assert!(
+        busy_us + idle_us <= used_us,
+        "{busy_us} {idle_us} {used_us}"
     );
 }
 

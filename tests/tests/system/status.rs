@@ -31,8 +31,14 @@ const RARE: [&str; 3] = [
     "unanswered[]",
 ];
 
-/// Parts whose own pages list their members.
-const ELSEWHERE: [&str; 2] = ["sessions[]", "settings"];
+/// The page with the members of a session.
+const SESSIONS: &str = concat!(
+    env!("CARGO_MANIFEST_DIR"),
+    "/../docs/operate/configuration.md"
+);
+
+/// A part whose own page lists its members.
+const ELSEWHERE: &str = "settings";
 
 fn status(server: &Process) -> Value {
     let arguments = ["--json".to_owned()];
@@ -51,7 +57,7 @@ fn database<'a>(status: &'a Value, name: &str) -> &'a Value {
 /// Adds the paths of all members that are neither objects nor lists.
 fn add_paths(value: &Value, path: &str, paths: &mut BTreeSet<String>) {
     match value {
-        _ if ELSEWHERE.contains(&path) => {
+        _ if path == ELSEWHERE => {
             paths.insert(path.to_owned());
         }
         Value::Object(members) => {
@@ -76,13 +82,23 @@ fn add_paths(value: &Value, path: &str, paths: &mut BTreeSet<String>) {
     }
 }
 
-/// The paths in the first column of the page's table.
-fn documented() -> BTreeSet<String> {
-    let text = fs::read_to_string(PAGE).expect("the page");
+/// The names in the first columns of a page's tables.
+fn names(text: &str) -> impl Iterator<Item = &str> {
     let rows = text.lines().filter(|line| line.starts_with("| `"));
     let cells = rows.filter_map(|row| row.split('|').nth(1));
-    let names = cells.flat_map(|cell| cell.split(',').map(|name| name.trim().trim_matches('`')));
-    names.map(str::to_owned).collect()
+    cells.flat_map(|cell| cell.split(',').map(|name| name.trim().trim_matches('`')))
+}
+
+/// The paths in the page's table, and those of the table of sessions.
+fn documented() -> BTreeSet<String> {
+    let text = fs::read_to_string(PAGE).expect("the page");
+    let mut paths: BTreeSet<String> = names(&text).map(str::to_owned).collect();
+    assert!(paths.remove("sessions[]"));
+    let text = fs::read_to_string(SESSIONS).expect("the page");
+    let section = text.split("\n## Sessions\n").nth(1).expect("the section");
+    let section = section.split("\n## ").next().expect("a section");
+    paths.extend(names(section).map(|name| format!("sessions[].{name}")));
+    paths
 }
 
 #[test]

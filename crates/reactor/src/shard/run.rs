@@ -334,6 +334,9 @@ impl<H: Handler> Shard<H> {
                 if conn.charge_partial(now.mono_ms) {
                     self.io.check_unfinished();
                 }
+                if received > 0 {
+                    self.handler.transferred(now, id, received);
+                }
             } else {
                 self.update_charge(id, now);
                 return;
@@ -469,9 +472,14 @@ impl<H: Handler> Shard<H> {
         if !conn.channel.is_open || conn.closing.is_some() {
             return None;
         }
+        let sent_before = conn.sent_bytes;
         let progress = conn.write(now.mono_ms, limit);
+        let sent = (conn.sent_bytes - sent_before) as usize;
         if conn.is_charged() {
             conn.update_charge(now.mono_ms, self.handler.held_bytes(id));
+        }
+        if sent > 0 {
+            self.handler.transferred(now, id, sent);
         }
         match &progress {
             Ok(Progress::Drained) => {

@@ -7,11 +7,13 @@
 use std::fmt::Write;
 use std::sync::Arc;
 
+use corvid_json::Value;
 use corvid_json::shown::{self, Shown};
-use corvid_json::{Object, Value};
 use corvid_monitor::SessionId;
 use corvid_service::locks::Locks;
 use corvid_service::message::SessionInfo;
+
+use crate::status::{count, list, object, optional};
 
 /// A session as operators see it.
 #[derive(Debug)]
@@ -34,13 +36,25 @@ pub(crate) struct ListedSession {
     pub(crate) age_ms: u64,
     /// The last request other than `echo`: its method, and its age, ms.
     pub(crate) last_request: Option<(&'static str, u64)>,
+    /// The cost of the session since it began.
+    pub(crate) cost: SessionCost,
+}
+
+/// The cost of a session, except bytes.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct SessionCost {
+    /// CPU time of its requests and updates, us.
+    pub(crate) cpu_us: u64,
+    /// Its requests.
+    pub(crate) requests: u64,
+    /// Updates of its monitors that were sent.
+    pub(crate) updates: u64,
 }
 
 impl ListedSession {
     /// The session's members, in order.
     fn members(&self, locks: &Locks) -> Vec<(&'static str, Value)> {
         let text = |text: &str| Value::string(text);
-        let count = |number: u64| Value::Integer(i64::try_from(number).unwrap_or(i64::MAX));
         let info = &self.info;
         let claims = locks.requested_by(self.session);
         let (method, ago_ms) = self.last_request.unzip();
@@ -63,7 +77,20 @@ impl ListedSession {
             ("backlog_bytes", count(self.backlog_bytes as u64)),
             ("age_ms", count(self.age_ms)),
             ("last_request", text(method.unwrap_or_default())),
-            ("last_request_age_ms", ago_ms.map_or(Value::Null, count)),
+            ("last_request_age_ms", optional(ago_ms)),
+            (
+                "cost",
+                object([
+                    ("cpu_us", count(self.cost.cpu_us)),
+                    ("requests", count(self.cost.requests)),
+                    ("updates", count(self.cost.updates)),
+                    ("received_bytes", count(self.received_bytes)),
+                    ("sent_bytes", count(self.sent_bytes)),
+                    ("queued_bytes", count(self.backlog_bytes as u64)),
+                    ("last_request", method.map_or(Value::Null, text)),
+                    ("last_request_age_ms", optional(ago_ms)),
+                ]),
+            ),
         ]
     }
 }
@@ -73,11 +100,19 @@ impl ListedSession {
 pub(crate) fn lines(sessions: &[ListedSession], locks: &Locks) -> String {
     let mut out = String::new();
     for session in sessions {
-        for (index, (name, value)) in session.members(locks).iter().enumerate() {
+        let members = session.members(locks);
+        // The line ends with the parts of `cost` that it does not have already.
+        let members = members.iter().filter(|(name, _)| *name != "cost");
+        for (index, (name, value)) in members.enumerate() {
             let blank = if index == 0 { "" } else { " " };
             let _ = write!(out, "{blank}{name}={}", plain(value));
         }
-        out.push('\n');
+        let cost = session.cost;
+        let _ = writeln!(
+            out,
+            " cost.cpu_us={} cost.requests={} cost.updates={}",
+            cost.cpu_us, cost.requests, cost.updates
+        );
     }
     out
 }
@@ -85,12 +120,11 @@ pub(crate) fn lines(sessions: &[ListedSession], locks: &Locks) -> String {
 /// An object for each session.
 #[must_use]
 pub(crate) fn json(sessions: &[ListedSession], locks: &Locks) -> Value {
-    let object = |session: &ListedSession| {
-        let members = session.members(locks).into_iter();
-        let members: Object = members.map(|(name, value)| (name.into(), value)).collect();
-        Value::Object(members)
-    };
-    Value::Array(sessions.iter().map(object).collect())
+    list(
+        sessions
+            .iter()
+            .map(|session| object(session.members(locks))),
+    )
 }
 
 /// A value for scripts: a string is quoted only if it contains blanks, quotes or control
@@ -135,9 +169,14 @@ mod tests {
             backlog_bytes: 0,
             age_ms: 65_000,
             last_request: None,
+            cost: SessionCost {
+                cpu_us: 70,
+                requests: 3,
+                updates: 5,
+            },
         };
         let expected = "id=1000000000002 peer=ssl:192.0.2.1:5000 remote=pssl:6642 role=\"ovn controller\" client=\"ch1\\u009b\\n\" read_only=true \
-            change_aware=false monitors=2 locks=0 requests=0 received_bytes=300 sent_bytes=4000 backlog_bytes=0 age_ms=65000 last_request= last_request_age_ms=\n";
+            change_aware=false monitors=2 locks=0 requests=0 received_bytes=300 sent_bytes=4000 backlog_bytes=0 age_ms=65000 last_request= last_request_age_ms= cost.cpu_us=70 cost.requests=3 cost.updates=5\n";
         let sessions = [session];
         assert_eq!(lines(&sessions, &Locks::new()), expected);
         let json = json(&sessions, &Locks::new());
@@ -147,5 +186,8 @@ mod tests {
             Some("ovn controller")
         );
         assert_eq!(first.get("last_request_age_ms"), Some(&Value::Null));
+        let cost = first.get("cost").expect("an object");
+        assert_eq!(cost.get("updates").and_then(Value::as_integer), Some(5));
+        assert_eq!(cost.get("last_request"), Some(&Value::Null));
     }
 }

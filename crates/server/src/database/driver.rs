@@ -7,11 +7,13 @@
 //! inline ([`crate::database::handle`]). Deliveries are posted to shards before the mailbox is
 //! released, so they arrive in the order of the batches.
 
+use std::sync::Arc;
+
 use corvid_engine::WorkBudget;
 use corvid_net::clock;
 use corvid_reactor::shard::ShardHandle;
 use corvid_service::frontend::shard_of;
-use corvid_service::message::{DatabaseMethod, Deliver, Event, ToDatabase, ToShard};
+use corvid_service::message::{DatabaseMethod, Deliver, Event, SessionInfo, ToDatabase};
 use corvid_service::pump::{Holder, Output};
 use corvid_service::{Now, Pump};
 
@@ -28,6 +30,7 @@ use crate::member::handle::ToMember;
 use crate::metrics::database::DatabaseFigures;
 use crate::metrics::switch::Switched;
 use crate::relay::handle::ToRelay;
+use crate::session_cost::HolderSpans;
 use crate::shard::{ShardMessage, ToSource};
 
 /// The capacity for deliveries that each shard's list keeps between two batches.
@@ -71,8 +74,13 @@ pub(crate) struct Effects {
 #[derive(Default)]
 pub(crate) struct BatchState {
     /// Deliveries not posted yet, by shard.
-    to_shards: Vec<Vec<ShardMessage>>,
-    has_deliveries: bool,
+    to_shards: Vec<Vec<Deliver>>,
+    /// The number of these deliveries.
+    deliveries: u64,
+    /// The spans of this batch that sessions are charged with.
+    spans: HolderSpans,
+    /// The input that is being executed.
+    executing: Executing,
     /// Events not posted yet.
     events: Vec<Event>,
     /// When the current transaction began, if it is timed.
@@ -84,11 +92,24 @@ pub(crate) struct BatchState {
     taken: ReportedCounts,
 }
 
+/// An input that is being executed, as its cost is concerned.
+#[derive(Default)]
+enum Executing {
+    /// None, or one that costs next to nothing: its time is part of the next span.
+    #[default]
+    Nothing,
+    /// A request of this session.
+    Request(Arc<SessionInfo>),
+    /// An input that no session is charged with.
+    Other,
+}
+
 impl Holder for Effects {
     fn now(&mut self) -> Now {
-        let now = read_clock();
+        let now = clock::Now::read();
+        self.batch.spans.begin(now.mono_ns);
         self.liveness.busy(now.mono_ms);
-        now
+        in_service(now)
     }
 
     fn begin(&mut self, input: &ToDatabase) {
@@ -98,13 +119,21 @@ impl Holder for Effects {
         let is_timed = self.figures.is_on()
             && matches!(input, ToDatabase::Request(request) if request.method == DatabaseMethod::Transact);
         self.batch.began_ns = is_timed.then(clock::mono_ns);
+        self.batch.executing = match input {
+            ToDatabase::Request(request) => Executing::Request(request.info.clone()),
+            ToDatabase::Drained(_) | ToDatabase::Fence(..) => Executing::Nothing,
+            _ => Executing::Other,
+        };
     }
 
     fn executed(&mut self) {
+        let Some(now_ns) = self.batch.charge_executed() else {
+            return;
+        };
         if let (Some(figures), Some(began_ns)) =
             (self.figures.counted(), self.batch.began_ns.take())
         {
-            figures.execute.add(clock::mono_ns() - began_ns);
+            figures.execute.add(now_ns - began_ns);
         }
     }
 }
@@ -143,6 +172,8 @@ impl Driver {
     /// Carries out the outputs of a batch, in order.
     fn carry_out(&mut self) {
         let (pump, effects) = (&mut self.pump, &mut self.effects);
+        // A transaction that was too long for this batch has been executed in part.
+        effects.batch.charge_executed();
         effects.stamp_undelivered(pump);
         while let Some(output) = pump.next_output() {
             match output {
@@ -212,10 +243,31 @@ impl Driver {
         }
         effects.post_deliveries(pump);
         effects.post_events();
+        effects.batch.spans.end();
         // No client waits for the recording, so it comes last.
         effects.record(pump);
         let (counts, composed) = pump.counts();
         effects.batch.taken.count_batch(counts, composed);
+    }
+}
+
+impl BatchState {
+    /// Charges the input that is being executed to its session. Returns the time, unless there was
+    /// nothing to charge.
+    fn charge_executed(&mut self) -> Option<u64> {
+        match std::mem::take(&mut self.executing) {
+            Executing::Nothing => None,
+            Executing::Request(session) => {
+                let now_ns = clock::mono_ns();
+                session.charge_cpu(self.spans.end_span(now_ns));
+                Some(now_ns)
+            }
+            Executing::Other => {
+                let now_ns = clock::mono_ns();
+                self.spans.skip_span(now_ns);
+                Some(now_ns)
+            }
+        }
     }
 }
 
@@ -241,17 +293,21 @@ impl Effects {
             "the number of a session tells its shard"
         );
         if let Some(messages) = progress.to_shards.get_mut(shard) {
-            messages.push(ShardMessage::Service(ToShard::Deliver(deliver)));
-            progress.has_deliveries = true;
+            messages.push(deliver);
+            progress.deliveries += 1;
         }
     }
 
     /// Posts the deliveries. Each sleeping shard is woken once.
     fn post_deliveries(&mut self, pump: &mut Pump) {
-        if std::mem::take(&mut self.batch.has_deliveries) {
+        let deliveries = std::mem::take(&mut self.batch.deliveries);
+        if deliveries > 0 {
+            // The rest of the time, such as composing an update, was for all of them.
+            let share_ns = self.batch.spans.end_span(clock::mono_ns()) / deliveries;
             for (shard, messages) in self.shards.iter().zip(&mut self.batch.to_shards) {
                 if !messages.is_empty() {
-                    shard.post_batch(messages.drain(..));
+                    let charged = |deliver| ShardMessage::Deliver(deliver, share_ns);
+                    shard.post_batch(messages.drain(..).map(charged));
                     messages.shrink_to(KEPT_DELIVERIES);
                 }
             }
@@ -302,7 +358,10 @@ impl Effects {
 
 /// The current time, in the service's type.
 pub(crate) fn read_clock() -> Now {
-    let now = clock::Now::read();
+    in_service(clock::Now::read())
+}
+
+fn in_service(now: clock::Now) -> Now {
     Now {
         mono_ms: now.mono_ms,
         wall_ms: now.wall_ms,

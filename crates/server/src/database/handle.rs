@@ -142,7 +142,13 @@ pub(crate) mod tests {
             storage: None,
             upstream: None,
             shown_index: None,
-            job_threads: JobThreads::new(ReplySender(Weak::new()), Arc::default(), None).unwrap(),
+            job_threads: JobThreads::new(
+                ReplySender(Weak::new()),
+                Arc::default(),
+                None,
+                shards.handles().to_vec(),
+            )
+            .unwrap(),
             shards: shards.handles().to_vec(),
             main,
             audit: AuditSlot::default(),

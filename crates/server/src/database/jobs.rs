@@ -9,7 +9,10 @@
 use std::sync::Arc;
 use std::sync::atomic::AtomicUsize;
 
+use corvid_net::clock;
 use corvid_reactor::priority;
+use corvid_reactor::shard::ShardHandle;
+use corvid_service::frontend::shard_of;
 use corvid_service::job::Job;
 use corvid_service::job::body_scheduler::BodyScheduler;
 use crossbeam_channel::{Receiver, Sender, TryRecvError};
@@ -17,6 +20,8 @@ use crossbeam_channel::{Receiver, Sender, TryRecvError};
 use crate::database::reaper::Reaper;
 use crate::database::storage::ReplySender;
 use crate::read_history::PastReader;
+use crate::session_cost;
+use crate::shard::ShardMessage;
 
 /// The job threads of one database.
 #[derive(Debug)]
@@ -25,6 +30,8 @@ pub(crate) struct JobThreads {
     replies: ReplySender,
     /// The queue of the `contents` thread. The first body starts the thread.
     contents: Option<Sender<Job>>,
+    /// The shards of the sessions that wait for bodies.
+    shards: Vec<ShardHandle<ShardMessage>>,
     reaper: Reaper,
     /// Reads the files of the database, if it has any.
     past: Option<PastReader>,
@@ -32,7 +39,8 @@ pub(crate) struct JobThreads {
 
 impl JobThreads {
     /// Starts the `jobs` thread. Results go to `replies`; `freeing` is kept equal to the size of
-    /// the reaper's queue, bytes.
+    /// the reaper's queue, bytes. Sessions of `shards` are charged with the bodies written for
+    /// them.
     ///
     /// # Errors
     /// The thread cannot be created.
@@ -40,6 +48,7 @@ impl JobThreads {
         replies: ReplySender,
         freeing: Arc<AtomicUsize>,
         past: Option<PastReader>,
+        shards: Vec<ShardHandle<ShardMessage>>,
     ) -> std::io::Result<JobThreads> {
         let answers = replies.clone();
         let run = move |jobs: Receiver<Job>| carry_out(&jobs, &answers);
@@ -48,6 +57,7 @@ impl JobThreads {
             jobs,
             replies,
             contents: None,
+            shards,
             reaper: Reaper::new(freeing),
             past,
         })
@@ -84,8 +94,8 @@ impl JobThreads {
     /// `jobs` thread, which writes each body in one go.
     fn contents(&mut self) -> &Sender<Job> {
         if self.contents.is_none() {
-            let replies = self.replies.clone();
-            let run = move |jobs: Receiver<Job>| write(&jobs, &replies);
+            let (replies, shards) = (self.replies.clone(), self.shards.clone());
+            let run = move |jobs: Receiver<Job>| write(&jobs, &replies, &shards);
             self.contents = start("contents", run).ok();
         }
         self.contents.as_ref().unwrap_or(&self.jobs)
@@ -115,14 +125,22 @@ fn carry_out(jobs: &Receiver<Job>, replies: &ReplySender) {
 }
 
 /// The `contents` thread: writes bodies in turns. A new body gets its turn after the current slice.
-fn write(jobs: &Receiver<Job>, replies: &ReplySender) {
+/// Charges each slice to the session of its body before it reports the body.
+fn write(jobs: &Receiver<Job>, replies: &ReplySender, shards: &[ShardHandle<ShardMessage>]) {
     let mut turns = BodyScheduler::default();
     let mut answers = Vec::new();
     while let Ok(job) = jobs.recv() {
         // Only bodies are sent here.
         let _ = turns.push(job);
         while !turns.is_empty() {
-            turns.run_slice(&mut answers);
+            let began_ns = clock::mono_ns();
+            let session = turns.run_slice(&mut answers);
+            let cpu_ns = session_cost::cpu_ns(clock::mono_ns() - began_ns);
+            if let Some(session) = session
+                && let Some(shard) = shards.get(usize::from(shard_of(session)))
+            {
+                shard.post(ShardMessage::Charge(session, cpu_ns));
+            }
             for answer in answers.drain(..) {
                 replies.send(answer.into());
             }

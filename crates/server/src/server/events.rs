@@ -11,11 +11,12 @@ use std::sync::atomic::Ordering;
 use corvid_net::logging::Level;
 use corvid_rpc::remote::ColumnRemote;
 use corvid_service::frontend::shard_of;
-use corvid_service::message::{Control, Event, ToShard};
+use corvid_service::message::{Control, DatabaseId, Event, ToShard};
 use corvid_service::schema_epoch::SchemaEpoch;
 use corvid_service::server_db;
 use corvid_shell::vlog::{self, Module, RateLimit};
 
+use super::pending_replies::Removal;
 use super::{Server, answer};
 use crate::main_handle::MainMessage;
 use crate::shard::ShardMessage;
@@ -78,7 +79,7 @@ impl Server {
                 self.update_server_db(server_db::update_schema(&schema));
             }
             Event::Removed(id) => {
-                if let Some(removal) = self.pending.removals.remove(&id) {
+                if let Some(removal) = self.end_removal(id) {
                     self.disconnect_unaware(&removal.reason);
                     self.update_server_db(server_db::delete(&removal.name));
                     answer(removal.replier, Ok(String::new()));
@@ -129,6 +130,14 @@ impl Server {
                 }
             }
         }
+    }
+
+    /// Takes the removal that has ended, if the main thread has ordered it. The database's member
+    /// has ended before.
+    pub(super) fn end_removal(&mut self, id: DatabaseId) -> Option<Removal> {
+        let removal = self.pending.removals.remove(&id)?;
+        self.member_ended(&removal.name);
+        Some(removal)
     }
 
     pub(super) fn update_server_db(&self, params: Vec<u8>) {

@@ -19,6 +19,7 @@ use corvid_service::{member_row, server_db};
 use corvid_shell::unixctl::Replier;
 
 use super::Server;
+use super::pending_replies;
 use super::serving::Backing;
 use super::upstream::{JoiningDatabase, Upstream};
 use crate::control::reports::ClusterUsage;
@@ -224,9 +225,13 @@ impl Server {
         match self.member(database).map(|member| member.handle.clone()) {
             Err(error) => replier.reply(Err(error)),
             Ok(handle) => {
-                let token = self.pending.await_member(|_, status| {
-                    replier.reply_in_format(|| status.text(), || status.json());
-                });
+                let ended = pending_replies::ended(database);
+                let token = self
+                    .pending
+                    .await_member(database, |_, status| match status {
+                        Some(status) => replier.reply_in_format(|| status.text(), || status.json()),
+                        None => replier.reply(Err(ended)),
+                    });
                 handle.post([ToMember::Status(CommandToken(token))]);
             }
         }
@@ -235,7 +240,14 @@ impl Server {
     /// Passes a member's status to the continuation with this token.
     pub(super) fn member_told(&mut self, token: u64, status: MemberStatus) {
         if let Some(finish) = self.pending.told(token) {
-            finish(self, status);
+            finish(self, Some(status));
+        }
+    }
+
+    /// Ends the commands that wait for a member of this database: it has ended.
+    pub(super) fn member_ended(&mut self, database: &str) {
+        for finish in self.pending.member_ended(database) {
+            finish(self, None);
         }
     }
 
@@ -244,7 +256,7 @@ impl Server {
         match self.member(database).map(|member| member.handle.clone()) {
             Err(error) => replier.reply(Err(error)),
             Ok(handle) => {
-                let token = CommandToken(self.pending.await_reply(replier));
+                let token = CommandToken(self.pending.await_reply(Some(database), replier));
                 handle.post([ToMember::Command(token, command)]);
             }
         }

@@ -25,8 +25,8 @@ use crate::status::MemberStatus;
 /// The rest of a command, run with a database's answer.
 type Continuation = Box<dyn FnOnce(&mut Server, ControlAnswer)>;
 
-/// The rest of a command, run with a member's status.
-type MemberContinuation = Box<dyn FnOnce(&mut Server, MemberStatus)>;
+/// The rest of a command, run with a member's status; `None`: the member has ended.
+type MemberContinuation = Box<dyn FnOnce(&mut Server, Option<MemberStatus>)>;
 
 /// The rest of a command, run with all sessions.
 type SessionsContinuation = Box<dyn FnOnce(&mut Server, Vec<ListedSession>)>;
@@ -39,14 +39,15 @@ pub(super) struct PendingReplies {
     answers: HashMap<u64, Continuation>,
     /// The tokens in `answers` that wait for a change of role.
     roles: HashSet<u64>,
-    /// Commands whose answer is the text of the reply.
-    repliers: HashMap<u64, Replier>,
+    /// Commands whose answer is the text of the reply. Those that a member answers have the name of
+    /// its database.
+    repliers: HashMap<u64, (Option<String>, Replier)>,
     /// Backups that wait for their snapshot or are being written.
     backups: HashMap<u64, Replier>,
     /// Set when the server exits: cancels backups and openings.
     pub(super) is_exiting: Arc<AtomicBool>,
-    /// Requests for the status of a member.
-    members: HashMap<u64, MemberContinuation>,
+    /// Requests for the status of a member, with the name of its database.
+    members: HashMap<u64, (String, MemberContinuation)>,
     /// Lists of sessions: the sessions that have arrived, the number of shards still to answer, and
     /// the continuation.
     lists: HashMap<u64, (Vec<ListedSession>, usize, SessionsContinuation)>,
@@ -148,19 +149,38 @@ impl PendingReplies {
         }
     }
 
-    /// Registers `finish` for the status of a member. Returns the answer's token.
+    /// Registers `finish` for the status of the member of `database`. Returns the answer's token.
     pub(super) fn await_member(
         &mut self,
-        finish: impl FnOnce(&mut Server, MemberStatus) + 'static,
+        database: &str,
+        finish: impl FnOnce(&mut Server, Option<MemberStatus>) + 'static,
     ) -> u64 {
         let token = self.token();
-        self.members.insert(token, Box::new(finish));
+        let waiting = (database.to_owned(), Box::new(finish) as MemberContinuation);
+        self.members.insert(token, waiting);
         token
     }
 
     /// Takes the continuation with this token, if it is still pending.
     pub(super) fn told(&mut self, token: u64) -> Option<MemberContinuation> {
-        self.members.remove(&token)
+        self.members.remove(&token).map(|(_, finish)| finish)
+    }
+
+    /// The member of `database` has ended and answers nothing more: refuses the commands that wait
+    /// for it. Returns the continuations that wait for its status, in the order of the requests.
+    #[must_use]
+    pub(super) fn member_ended(&mut self, database: &str) -> Vec<MemberContinuation> {
+        let is_of = |waiting: &Option<String>| waiting.as_deref() == Some(database);
+        let commands = self.repliers.extract_if(|_, (waiting, _)| is_of(waiting));
+        for (_, (_, replier)) in commands {
+            replier.reply(Err(ended(database)));
+        }
+        let members = &mut self.members;
+        let mut told: Vec<_> = members
+            .extract_if(|_, (name, _)| name == database)
+            .collect();
+        told.sort_unstable_by_key(|(token, _)| *token);
+        told.into_iter().map(|(_, (_, finish))| finish).collect()
     }
 
     /// Adds a list of the sessions of this number of shards, which `finish` gets.
@@ -194,16 +214,18 @@ impl PendingReplies {
         Some((all, finish))
     }
 
-    /// Adds a command that a member or a shard answers with the reply. Returns the answer's token.
-    pub(super) fn await_reply(&mut self, replier: Replier) -> u64 {
+    /// Adds a command that a shard, or the member of this database, answers with the reply. Returns
+    /// the answer's token.
+    pub(super) fn await_reply(&mut self, member: Option<&str>, replier: Replier) -> u64 {
         let token = self.token();
-        self.repliers.insert(token, replier);
+        let waiting = (member.map(str::to_owned), replier);
+        self.repliers.insert(token, waiting);
         token
     }
 
     /// Answers a command added by [`PendingReplies::await_reply`].
     pub(super) fn reply(&mut self, token: u64, outcome: Outcome) {
-        if let Some(replier) = self.repliers.remove(&token) {
+        if let Some((_, replier)) = self.repliers.remove(&token) {
             replier.reply(outcome);
         }
     }
@@ -212,6 +234,11 @@ impl PendingReplies {
     pub(super) fn is_ending(&self) -> bool {
         !self.removals.is_empty() || !self.backups.is_empty()
     }
+}
+
+/// The answer to a command whose member has ended.
+pub(super) fn ended(database: &str) -> String {
+    format!("{database}: the member has ended")
 }
 
 impl Countdown {

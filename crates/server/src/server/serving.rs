@@ -178,7 +178,9 @@ impl Server {
             })
             .transpose()?;
         let past = PastReader::new(self.config.histories.clone(), &schema.name);
-        let jobs = JobThreads::new(replies, figures.state().freeing.clone(), Some(past))?;
+        let shards = self.shards.handles().to_vec();
+        let freeing = figures.state().freeing.clone();
+        let jobs = JobThreads::new(replies, freeing, Some(past), shards)?;
         let uuids = Box::new(RandomUuids::new()?);
         let (locks, epochs) = (self.locks.clone(), self.epochs.clone());
         let now = read_clock();

@@ -48,7 +48,7 @@ impl Server {
         match number.and_then(|id| Some((id, shard(id)?.clone()))) {
             None => replier.reply(Err("no such session".to_owned())),
             Some((id, shard)) => {
-                let token = self.pending.await_reply(replier);
+                let token = self.pending.await_reply(None, replier);
                 shard.post(ShardMessage::CloseSession(id, token, self.main.clone()));
             }
         }

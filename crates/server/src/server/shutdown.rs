@@ -168,7 +168,7 @@ impl Server {
             && let Ok(report) = self.events.recv_deadline(deadline)
         {
             if let MainMessage::Event(Event::Removed(id)) = report {
-                self.pending.removals.remove(&id);
+                drop(self.end_removal(id));
             } else {
                 self.run_message(report);
             }

@@ -131,9 +131,11 @@ impl Server {
         }
         for (name, member) in members {
             let gathered = gathered.clone();
-            let token = self.pending.await_member(move |server, status| {
+            let database = name.clone();
+            let token = self.pending.await_member(&database, move |server, status| {
                 let part = format!("raft:{name}");
-                gathered.borrow_mut().members.insert(name, status);
+                let status = status.map(|status| (name, status));
+                gathered.borrow_mut().members.extend(status);
                 server.status_part_arrived(&gathered, &part);
             });
             member.post([ToMember::Status(CommandToken(token))]);

@@ -251,6 +251,27 @@ fn a_status_names_the_thread_that_does_not_answer() {
 }
 
 #[test]
+fn commands_that_wait_for_a_member_are_answered_when_it_ends() {
+    let mut started = Started::new("ended");
+    let server = &mut started.server;
+    let told = Rc::new(RefCell::new(Vec::new()));
+    let mut ask = |database: &str| {
+        let (told, name) = (told.clone(), database.to_owned());
+        server.pending.await_member(database, move |_, status| {
+            told.borrow_mut().push((name, status.is_some()));
+        })
+    };
+    ask("other");
+    let late = ask("D");
+    server.remove_database("D", "removed", None);
+    started.run_until("the removal does not end", |server| !server.is_taken("D"));
+    assert_eq!(told.take(), [("D".to_owned(), false)]);
+    // An answer that arrives later finds no continuation.
+    assert!(started.server.pending.told(late).is_none());
+    started.server.shut_down();
+}
+
+#[test]
 fn clients_of_several_shards_see_one_order() {
     let mut started = Started::new("shards");
     let socket = started.socket.clone();

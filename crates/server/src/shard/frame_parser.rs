@@ -6,11 +6,13 @@
 //! session has at most one frame in it.
 
 use corvid_monitor::SessionId;
+use corvid_net::clock;
 use corvid_reactor::shard::ShardHandle;
 use corvid_service::frontend::InboundFrame;
 use crossbeam_channel::{Receiver, Sender};
 
 use super::ShardMessage;
+use crate::session_cost;
 
 /// The queue of the parsing thread.
 #[derive(Debug)]
@@ -30,17 +32,14 @@ impl FrameParser {
 
     /// Parses a frame on the thread, which then posts it as [`ShardMessage::FrameParsed`]. Without
     /// a thread, the frame is parsed here.
-    pub(super) fn parse(&mut self, session: SessionId, mut text: InboundFrame) {
+    pub(super) fn parse(&mut self, session: SessionId, text: InboundFrame) {
         if self.thread.is_none() {
             self.thread = start(self.shard.clone()).ok();
         }
         match &self.thread {
             // Sending cannot fail: the thread lives as long as this sender.
             Some(thread) => drop(thread.send((session, text))),
-            None => {
-                text.parse();
-                self.shard.post(ShardMessage::FrameParsed(session, text));
-            }
+            None => parse(session, text, &self.shard),
         }
     }
 }
@@ -54,8 +53,18 @@ fn start(shard: ShardHandle<ShardMessage>) -> std::io::Result<Sender<(SessionId,
 }
 
 fn run(texts: &Receiver<(SessionId, InboundFrame)>, shard: &ShardHandle<ShardMessage>) {
-    for (session, mut text) in texts {
-        text.parse();
-        shard.post(ShardMessage::FrameParsed(session, text));
+    for (session, text) in texts {
+        parse(session, text, shard);
     }
+}
+
+/// Parses a frame, charges that to its session, and posts the frame.
+fn parse(session: SessionId, mut text: InboundFrame, shard: &ShardHandle<ShardMessage>) {
+    let began_ns = clock::mono_ns();
+    text.parse();
+    let cpu_ns = session_cost::cpu_ns(clock::mono_ns() - began_ns);
+    shard.post_batch([
+        ShardMessage::Charge(session, cpu_ns),
+        ShardMessage::FrameParsed(session, text),
+    ]);
 }

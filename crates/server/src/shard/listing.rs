@@ -4,7 +4,7 @@ use corvid_net::clock::Now;
 use corvid_reactor::shard::Io;
 
 use super::ShardSessions;
-use crate::control::sessions::ListedSession;
+use crate::control::sessions::{ListedSession, SessionCost};
 
 impl ShardSessions {
     /// An entry for each session of this shard.
@@ -16,13 +16,18 @@ impl ShardSessions {
             let since = |at_ms: u64| now.mono_ms.saturating_sub(at_ms);
             Some(ListedSession {
                 session: client.session,
-                info: standing.info,
                 monitors: standing.monitors,
                 requests: standing.requests,
                 received_bytes,
                 sent_bytes,
                 backlog_bytes: io.backlog_bytes(*conn),
                 age_ms: since(client.opened_ms),
+                cost: SessionCost {
+                    cpu_us: standing.info.cpu_ns() / 1000,
+                    requests: standing.requests_received,
+                    updates: standing.updates_sent,
+                },
+                info: standing.info,
                 last_request: standing
                     .last_request
                     .map(|(method, at_ms)| (method, since(at_ms))),

@@ -3,7 +3,7 @@
 use corvid_net::clock;
 use corvid_reactor::shard::{CloseReason, ConnId, ConnInfo, Io};
 use corvid_service::frontend::Close;
-use corvid_service::message::ToShard;
+use corvid_service::message::Deliver;
 use std::sync::atomic::Ordering;
 
 use super::ShardSessions;
@@ -54,10 +54,7 @@ impl ShardFigures {
 
 impl ShardSessions {
     /// Records when the oldest update queued for a session arrived.
-    pub(super) fn stamp_updates(&mut self, message: &ToShard) {
-        let ToShard::Deliver(deliver) = message else {
-            return;
-        };
+    pub(super) fn stamp_updates(&mut self, deliver: &Deliver) {
         if !self.figures.is_on() || !deliver.report_drained {
             return;
         }

@@ -6,7 +6,7 @@ use corvid_json::Value;
 use corvid_json::shown::Shown;
 use corvid_service::message::{FileReport, Report, TableReport};
 
-use super::{MemberStatus, count, counted, object};
+use super::{MemberStatus, count, counted, list, object};
 use crate::metrics::relay::RelayStage;
 
 /// One database, as far as the main thread knows it.
@@ -131,10 +131,7 @@ fn of_report(report: &Report) -> [(&'static str, Value); 8] {
     };
     let failed: u64 = counts.failed.iter().map(|(_, count)| count).sum();
     [
-        (
-            "tables",
-            Value::Array(report.tables.iter().map(table).collect()),
-        ),
+        ("tables", list(report.tables.iter().map(table))),
         ("atoms", count(usage.atoms)),
         ("monitors", count(usage.monitors)),
         ("blocked_transactions", count(usage.triggers)),

@@ -5,7 +5,7 @@ use corvid_consensus::member::{PeerStatus, Phase, Role};
 use corvid_json::Value;
 use corvid_log::cluster::{Index, Sid};
 
-use super::{count, object, optional};
+use super::{count, list, object, optional};
 use crate::member::status_text;
 
 /// The state of a member and its connections.
@@ -73,7 +73,7 @@ impl MemberStatus {
                 optional(status.is_still.then_some(status.index_age_ms)),
             ),
             ("disconnections", count(self.disconnections)),
-            ("servers", Value::Array(servers.collect())),
+            ("servers", list(servers)),
         ])
     }
 

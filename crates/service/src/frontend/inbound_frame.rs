@@ -173,6 +173,11 @@ impl InboundFrame {
         self.parsed.is_some()
     }
 
+    /// Whether it is parsed and a request.
+    pub(super) fn is_request(&self) -> bool {
+        self.parsed.as_ref().is_some_and(Parsed::is_request)
+    }
+
     /// Parses the text, unless it is parsed already.
     pub fn parse(&mut self) {
         if self.parsed.is_none() {
@@ -191,6 +196,11 @@ impl InboundFrame {
 }
 
 impl Parsed {
+    /// Whether the message is a request, which gets a reply.
+    pub(super) fn is_request(&self) -> bool {
+        matches!(self, Parsed::Request(_) | Parsed::Echo(_))
+    }
+
     /// Parses a text. The reply to an `echo` replaces the text, so only one of them is in memory.
     fn parse(text: &mut Vec<u8>) -> Parsed {
         let bytes = text.as_slice();

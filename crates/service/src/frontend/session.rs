@@ -25,6 +25,10 @@ pub(super) struct Session {
     pub(super) info: Arc<SessionInfo>,
     /// The session's last request except `echo`: method and time, ms.
     pub(super) last_request: Option<(&'static str, u64)>,
+    /// Requests received, `echo` included.
+    pub(super) requests_received: u64,
+    /// Updates of monitors sent.
+    pub(super) updates_sent: u64,
     pub(super) in_flight: InFlight,
     /// The database of the requests in flight; `None` if they are fences.
     pub(super) target: Option<DatabaseId>,
@@ -125,6 +129,8 @@ impl Session {
         Session {
             info,
             last_request: None,
+            requests_received: 0,
+            updates_sent: 0,
             in_flight: InFlight::default(),
             target: None,
             is_fenced: false,

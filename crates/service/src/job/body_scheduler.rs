@@ -155,8 +155,9 @@ impl BodyScheduler {
         None
     }
 
-    /// Writes a slice of one body. Appends the results of a body that is complete.
-    pub fn run_slice(&mut self, answers: &mut Vec<JobDone>) {
+    /// Writes a slice of one body. Appends the results of a body that is complete. Returns the
+    /// session for which it worked: the first one that asked for the body, if any has.
+    pub fn run_slice(&mut self, answers: &mut Vec<JobDone>) -> Option<SessionId> {
         let oldest = self.by_age.iter().next();
         let oldest = oldest.map(|(arrival, session)| (*session, *arrival));
         let next = if self.is_oldest_next {
@@ -170,6 +171,7 @@ impl BodyScheduler {
             Some((session, arrival)) => self.write(session, arrival, answers),
             None => self.precompute(),
         }
+        next.map(|(session, _)| session)
     }
 
     /// The smallest body of the smallest queue.
