@@ -79,8 +79,9 @@ fn serve(directory: &Path) -> Result<std::convert::Infallible, String> {
     running::refuse(directory, directory)?;
     let names = databases::make_missing(directory)?;
     let socket = directory.join("db.sock").display().to_string();
+    let control = directory.join("ovsdb-server.ctl").display().to_string();
     let has_port = is_free(PORT);
-    let console = console(&names, &socket);
+    let console = console(&names, &socket, &control);
     live(&socket)?;
     introduce(&names, &socket, has_port, console.as_deref());
     let mut command = Command::new(sibling("ovsdb-server"));
@@ -89,10 +90,7 @@ fn serve(directory: &Path) -> Result<std::convert::Infallible, String> {
     }
     let error = command
         .arg(format!("--remote=punix:{socket}"))
-        .arg(format!(
-            "--unixctl={}",
-            directory.join("ovsdb-server.ctl").display()
-        ))
+        .arg(format!("--unixctl={control}"))
         .arg("-vconsole:warn")
         .args(names.iter().map(|name| file(directory, name)))
         .exec();
@@ -104,17 +102,18 @@ fn is_free(port: u16) -> bool {
 }
 
 /// Starts the console, and returns its address. `None`: it did not start, which its message says.
-fn console(names: &[&str], socket: &str) -> Option<String> {
+fn console(names: &[&str], socket: &str, control: &str) -> Option<String> {
     let port = if is_free(CONSOLE_PORT) {
         CONSOLE_PORT
     } else {
         0
     };
     let mut arguments = vec![format!("--listen=127.0.0.1:{port}")];
-    let databases = names
-        .iter()
-        .map(|name| format!("{name}=unix:{socket}/{name}"));
-    arguments.extend(databases);
+    for name in names {
+        arguments.push(format!("{name}=unix:{socket}"));
+        arguments.push(format!("{name}.database={name}"));
+        arguments.push(format!("{name}.status=unix:{control}"));
+    }
     let mut child = child::start("corvid-console", &arguments, Stdio::piped()).ok()?;
     let mut address = String::new();
     BufReader::new(child.stdout.take()?)
