@@ -192,6 +192,46 @@ if (timed) {
   setInterval(() => document.hidden || renew(false), Number(timed.dataset.every));
 }
 
+// A picture is drawn anew after changes. It is panned by dragging and zoomed by the wheel with Ctrl,
+// or by `+`, `-` and `0`.
+const drawn = document.querySelector("#part[data-picture]");
+if (drawn) {
+  const renew = renewer(drawn, () => drawn.dataset.address);
+  let zoom = 1;
+  const apply = () => {
+    const svg = drawn.querySelector("svg");
+    if (!svg) return;
+    svg.dataset.width ||= svg.getAttribute("width");
+    svg.setAttribute("width", parseFloat(svg.dataset.width) * zoom);
+    if (svg.dataset.width) svg.setAttribute("height", "auto");
+  };
+  let pending = 0;
+  listen(drawn.dataset.picture, () => {
+    clearTimeout(pending);
+    pending = setTimeout(async () => { await renew(false); if (zoom !== 1) apply(); }, 100);
+  }, () => renew(false));
+  const by = (factor) => { zoom = Math.min(4, Math.max(0.2, factor ? zoom * factor : 1)); apply(); };
+  document.addEventListener("keydown", (event) => {
+    if (event.target.closest("input, textarea, select, dialog") || event.ctrlKey || event.metaKey) return;
+    if (event.key === "+") by(1.25);
+    if (event.key === "-") by(0.8);
+    if (event.key === "0") by(0);
+  });
+  drawn.addEventListener("wheel", (event) => {
+    if (!event.ctrlKey) return;
+    event.preventDefault();
+    by(event.deltaY < 0 ? 1.15 : 0.87);
+  }, { passive: false });
+  drawn.addEventListener("pointerdown", (event) => {
+    const canvas = event.target.closest(".canvas");
+    if (!canvas || event.target.closest("a") || event.button) return;
+    const begin = [event.clientX + canvas.scrollLeft, event.clientY + canvas.scrollTop];
+    const move = (to) => { canvas.scrollLeft = begin[0] - to.clientX; canvas.scrollTop = begin[1] - to.clientY; };
+    document.addEventListener("pointermove", move);
+    document.addEventListener("pointerup", () => document.removeEventListener("pointermove", move), { once: true });
+  });
+}
+
 // Changes arrive as lines, newest first; the oldest go.
 const recent = document.querySelector("#recent[data-changes]");
 if (recent) {

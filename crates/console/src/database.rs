@@ -55,6 +55,8 @@ pub(crate) enum State {
 
 /// A database whose schema is known.
 pub(crate) struct Open {
+    /// The name of the database in addresses.
+    name: String,
     /// The client.
     pub(crate) client: Client,
     /// The schema that the client was made for.
@@ -67,6 +69,8 @@ pub(crate) struct Open {
     events: Vec<broadcast::Sender<Event>>,
     /// Events of all tables.
     all_events: broadcast::Sender<Event>,
+    /// Held while changes are distributed, so that events leave in the order of changes.
+    distributing: Mutex<()>,
     /// The latest changes.
     recent: Mutex<Recent>,
     /// Orders of tables.
@@ -108,15 +112,17 @@ impl Database {
 }
 
 impl Open {
-    fn new(client: Client, schema: corvid::data::Arc<Schema>) -> Open {
+    fn new(name: &str, client: Client, schema: corvid::data::Arc<Schema>) -> Open {
         let channel = || broadcast::channel(EVENTS_MAX).0;
         let tables = schema.tables().len();
         Open {
+            name: name.to_owned(),
             client,
             naming: Naming::new(&schema),
             looks: Looks::new(tables),
             events: (0..tables).map(|_| channel()).collect(),
             all_events: channel(),
+            distributing: Mutex::default(),
             recent: Mutex::default(),
             orders: Mutex::default(),
             schema,

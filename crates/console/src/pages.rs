@@ -8,6 +8,7 @@ mod command;
 pub(crate) mod frame;
 mod grid;
 pub(crate) mod model;
+pub(crate) mod network;
 pub(crate) mod overview;
 pub(crate) mod params;
 pub(crate) mod query;

@@ -1,6 +1,6 @@
 //! The thread of a database: finds the schema, runs the client, distributes changes.
 
-use std::sync::Arc;
+use std::sync::{Arc, PoisonError};
 use std::thread;
 use std::time::Duration;
 
@@ -47,7 +47,7 @@ fn run(database: &Database) {
             Ok(open) => {
                 let open = Arc::new(open);
                 database.set_state(State::Open(open.clone()));
-                serve(&database.source.name, &open);
+                serve(&open);
             }
             Err(error) => database.set_state(State::Unreached(error)),
         }
@@ -76,7 +76,7 @@ fn open(database: &Database) -> Result<Open, String> {
             .map_err(|error| error.to_string())?;
     }
     let client = Client::over(client).map_err(|error| error.to_string())?;
-    Ok(Open::new(client, schema))
+    Ok(Open::new(&database.source.name, client, schema))
 }
 
 /// Asks the servers in turn for the schema.
@@ -120,7 +120,7 @@ fn of_server(mut session: Session, database: &Database) -> Result<Schema, String
 }
 
 /// Distributes changes until the schema changes.
-fn serve(name: &str, open: &Open) {
+fn serve(open: &Open) {
     let mut seqno = open.client.read(corvid::Idl::change_seqno);
     let mut seen = None;
     loop {
@@ -129,7 +129,7 @@ fn serve(name: &str, open: &Open) {
             // Changes of a busy database share an event.
             thread::sleep(PACE);
         }
-        distribute(name, open);
+        distribute(open);
         open.drop_idle();
         let schema = open.client.read(|idl| idl.server_schema().cloned());
         let is_new = |schema: &corvid::data::Arc<Schema>| {
@@ -146,7 +146,11 @@ fn serve(name: &str, open: &Open) {
 }
 
 /// Tells viewers what has changed since the last call.
-fn distribute(name: &str, open: &Open) {
+pub(super) fn distribute(open: &Open) {
+    let _turn = open
+        .distributing
+        .lock()
+        .unwrap_or_else(PoisonError::into_inner);
     let reported = open.client.with(|idl| {
         let mut reported = Vec::new();
         for table in (0..).map(TableId).take(open.schema.tables().len()) {
@@ -155,7 +159,7 @@ fn distribute(name: &str, open: &Open) {
                 continue;
             }
             let context = Context {
-                database: name,
+                database: &open.name,
                 idl,
                 naming: &open.naming,
             };
@@ -169,15 +173,15 @@ fn distribute(name: &str, open: &Open) {
         // Without viewers there is nobody to tell.
         let _ = open.events[usize::from(change.table.0)].send(event.into());
         if open.all_events.receiver_count() > 0 {
-            let _ = open.all_events.send(lines(name, open, &change).into());
+            let _ = open.all_events.send(lines(open, &change).into());
         }
         open.recent().add(change);
     }
 }
 
 /// A change as an event for pages of changes: `{"html":"LINES"}`.
-fn lines(name: &str, open: &Open, change: &changes::TableChange) -> Vec<u8> {
-    let lines = Lines::of(name, open, std::iter::once(change));
+fn lines(open: &Open, change: &changes::TableChange) -> Vec<u8> {
+    let lines = Lines::of(&open.name, open, std::iter::once(change));
     let mut out = b"data: {\"html\":".to_vec();
     write::string(&mut out, lines.render().unwrap_or_default().as_bytes());
     out.extend_from_slice(b"}\n\n");

@@ -11,7 +11,7 @@ use corvid::data::TableId;
 use corvid::{Condition, Idl};
 use corvid_net::clock;
 
-use super::{Open, PATIENCE};
+use super::{Open, PATIENCE, hub};
 
 /// How long a table is monitored after the last look.
 const IDLE: Duration = Duration::from_secs(120);
@@ -132,7 +132,12 @@ impl Open {
             return true;
         };
         let has_arrived = |idl: &Idl| idl.has_ever_connected() && idl.condition_seqno() >= promise;
-        self.client.wait_until(Some(PATIENCE), has_arrived).is_ok()
+        let is_there = self.client.wait_until(Some(PATIENCE), has_arrived).is_ok();
+        if is_there {
+            // The rows count as arrived before the page is made: what changes from now on is told.
+            hub::distribute(self);
+        }
+        is_there
     }
 
     /// Keeps tables monitored until their leases are dropped. Does not wait for their rows.

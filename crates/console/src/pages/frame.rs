@@ -23,7 +23,8 @@ pub(crate) struct Frame {
 }
 
 /// The pages of a database: address and title.
-pub(crate) const SECTIONS: [(&str, &str); 4] = [
+pub(crate) const SECTIONS: [(&str, &str); 5] = [
+    ("network", "Network"),
     ("tables", "Tables"),
     ("changes", "Changes"),
     ("servers", "Servers"),

@@ -125,7 +125,7 @@ fn spaced(name: &str) -> String {
 fn figure(name: &str, value: &Value) -> Figure {
     let number = value.as_integer();
     let text = match number {
-        Some(number) if name.ends_with("_bytes") => bytes(number),
+        Some(number) if name.ends_with("bytes") => bytes(number),
         Some(number) if name.ends_with("time_ms") || name.ends_with("started_ms") => date(number),
         Some(number) if name.ends_with("_ms") => duration(number * 1000),
         Some(number) if name.ends_with("_us") => duration(number),

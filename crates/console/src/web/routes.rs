@@ -15,7 +15,7 @@ use tokio::time::timeout;
 use super::{App, TURN_TIMEOUT, events, reply};
 use crate::database::{self, Database, Open};
 use crate::pages::params::Params;
-use crate::pages::{changes, frame, overview, query, row, servers, table, tables};
+use crate::pages::{changes, frame, network, overview, query, row, servers, table, tables};
 
 /// The longest form.
 const FORM_BYTES_MAX: usize = 256 * 1024;
@@ -35,6 +35,9 @@ pub(crate) fn router(app: Arc<App>) -> Router {
         .route("/db/{database}", get(tables_page))
         .route("/db/{database}/changes", get(changes_page))
         .route("/db/{database}/events", get(all_events))
+        .route("/static/picture.css", get(picture_style))
+        .route("/db/{database}/network", get(network_page))
+        .route("/db/{database}/network/events", get(network_events))
         .route("/db/{database}/servers", get(servers_page))
         .route("/db/{database}/query", get(query_page).post(execute))
         .route("/db/{database}/tables", get(tables_page))
@@ -125,6 +128,33 @@ async fn all_events(State(app): Shared, Path(name): Path<String>) -> Response {
         events::stream(open.subscribe(None), leases)
     })
     .await
+}
+
+async fn network_page(
+    State(app): Shared,
+    Path(name): Path<String>,
+    RawQuery(query): RawQuery,
+) -> Response {
+    of_database(app, name, move |app, database, open| {
+        network::page(app, database, open, &params(query))
+    })
+    .await
+}
+
+async fn network_events(State(app): Shared, Path(name): Path<String>) -> Response {
+    of_database(app, name, |_, database, open| {
+        let leases = open.leases(&network::watched(database, open));
+        events::stream(open.subscribe(None), leases)
+    })
+    .await
+}
+
+async fn picture_style() -> Response {
+    reply::of(
+        StatusCode::OK,
+        "text/css; charset=utf-8",
+        corvid_picture::STYLE,
+    )
 }
 
 async fn servers_page(

@@ -137,6 +137,7 @@ fn pages_fit_a_screen_of_320_pixels() {
         "/db/net/table/Port".to_owned(),
         format!("/db/net/table/Switch/row/{switch}"),
         "/db/net/changes".to_owned(),
+        "/db/net/network".to_owned(),
         "/db/net/servers".to_owned(),
         "/db/net/query".to_owned(),
         "/nothing".to_owned(),

@@ -3,7 +3,8 @@
 use std::process::Command;
 
 use corvid_tests::binary;
-use corvid_tests::server::Implementation;
+use corvid_tests::console::Console;
+use corvid_tests::server::{Implementation, Server, Setup};
 use serde_json::{Value, json};
 
 use super::{HOSTILE, Shown, between, text_of};
@@ -112,7 +113,7 @@ fn files_have_all_rows_that_the_filter_selects() {
 #[test]
 fn a_row_has_its_columns_its_referrers_and_a_command_that_makes_it() {
     let mut shown = Shown::start(&[]);
-    let (switch, ports) = shown.add_switch("it's", &["p0"]);
+    let (switch, ports) = shown.add_switch("o'hara", &["p0"]);
     let page = shown.page(&format!("/db/net/table/Port/row/{}", ports[0]));
     let referrers = between(&page, "id=\"referrers\"", "</table>");
     assert!(
@@ -120,7 +121,7 @@ fn a_row_has_its_columns_its_referrers_and_a_command_that_makes_it() {
         "{referrers}"
     );
     assert!(
-        text_of(referrers).contains("Switch.ports it's"),
+        text_of(referrers).contains("Switch.ports o'hara"),
         "{}",
         text_of(referrers)
     );
@@ -132,7 +133,7 @@ fn a_row_has_its_columns_its_referrers_and_a_command_that_makes_it() {
     );
     let json = text_of(between(&page, "id=\"as-json\">", "</pre>"));
     let json: Value = serde_json::from_str(&json).expect("JSON");
-    assert_eq!(json["name"], "it's");
+    assert_eq!(json["name"], "o'hara");
     assert_eq!(json["ports"], json!(["uuid", ports[0]]));
 
     let page = shown.page(&format!("/db/net/table/Port/row/{}", ports[0]));
@@ -146,7 +147,7 @@ fn a_row_has_its_columns_its_referrers_and_a_command_that_makes_it() {
     let command = command
         .replace("&#39;", "'")
         .replace("&#34;", "\"")
-        .replace("it", "that");
+        .replace("hara", "brien");
     let folder = binary::bin("corvid");
     let path = format!(
         "{}:{}",
@@ -185,6 +186,7 @@ fn hostile_names_are_text_on_every_page() {
         format!("/db/net/table/Switch/row/{switch}"),
         "/db/net/table/Port".to_owned(),
         "/db/net/changes".to_owned(),
+        "/db/net/network".to_owned(),
         "/db/net/servers".to_owned(),
     ] {
         let page = shown.page(&path);
@@ -207,6 +209,130 @@ fn hostile_names_are_text_on_every_page() {
         "{}",
         echoed.body
     );
+}
+
+#[test]
+fn a_schema_without_a_picture_of_its_own_is_drawn_by_its_references() {
+    let mut shown = Shown::start(&[]);
+    shown.add_switch("sw0", &["p0"]);
+    let page = shown.page("/db/net/network");
+    let picture = between(&page, "<svg", "</svg>");
+    for name in ["Switch", "Port", "Unused"] {
+        assert!(
+            picture.contains(&format!("/db/net/table/{name}\"")),
+            "{picture}"
+        );
+    }
+}
+
+#[test]
+fn a_logical_network_is_drawn_with_its_switches_and_ports() {
+    let Ok(text) = std::fs::read_to_string("/usr/share/ovn/ovn-nb.ovsschema") else {
+        return;
+    };
+    let setup = Setup {
+        databases: vec![serde_json::from_str(&text).expect("a schema")],
+        ..Setup::default()
+    };
+    let server = Server::start(Implementation::Corvid, &setup).expect("a server");
+    let mut client = server.connect().expect("a connection");
+    let port = json!({"op": "insert", "table": "Logical_Switch_Port", "uuid-name": "p",
+        "row": {"name": HOSTILE, "addresses": "0a:00:00:00:00:01 10.0.0.1"}});
+    let switch = json!({"op": "insert", "table": "Logical_Switch",
+        "row": {"name": "web-tier", "ports": ["named-uuid", "p"]}});
+    let reply = client
+        .call("transact", &json!(["OVN_Northbound", port, switch]))
+        .expect("a reply");
+    let uuid = reply["result"][1]["uuid"][1]
+        .as_str()
+        .expect("a UUID")
+        .to_owned();
+    let word = format!("nb=unix:{}", server.socket().display());
+    let console = Console::start(&[word]).expect("a console");
+    let page = console.get_until("/db/nb/network", |answer| answer.status == 200);
+    let page = page.expect("a page").body;
+    let picture = between(&page, "<svg", "</svg>");
+    assert!(picture.contains("web-tier"), "{picture}");
+    assert!(
+        picture.contains(&format!("/db/nb/table/Logical_Switch/row/{uuid}")),
+        "{picture}"
+    );
+    assert!(
+        !page.contains("<script>document") && !picture.contains("<img"),
+        "{page}"
+    );
+    let found = console
+        .get("/db/nb/network?find=web-tier")
+        .expect("a page")
+        .body;
+    assert!(
+        text_of(&found).contains("Found: switch web-tier"),
+        "{}",
+        text_of(&found)
+    );
+    let nothing = console
+        .get("/db/nb/network?find=nothing-like-it")
+        .expect("a page")
+        .body;
+    assert!(
+        text_of(&nothing).contains("Nothing is named"),
+        "{}",
+        text_of(&nothing)
+    );
+}
+
+#[test]
+fn the_past_is_shown_beside_the_present() {
+    let mut shown = Shown::start(&[]);
+    let (switch, _) = shown.add_switch("before", &["p0"]);
+    let row = json!({"op": "update", "table": "Switch", "where": [], "row": {"name": "after"}});
+    shown.transact(&[
+        row,
+        json!({"op": "comment", "comment": "renamed by a test"}),
+    ]);
+    let page = shown.page("/db/net/table/Switch?at=HEAD~1");
+    assert!(
+        text_of(&page).contains("as it was at HEAD~1"),
+        "{}",
+        text_of(&page)
+    );
+    assert!(
+        page.contains(">before<") && !page.contains(">after<"),
+        "{page}"
+    );
+    assert!(!page.contains("data-events"), "the past does not change");
+    let page = shown.page(&format!("/db/net/changes?table=Switch&row={switch}"));
+    let history = text_of(between(&page, "<h2>History</h2>", "</main>"));
+    assert!(history.contains("renamed by a test"), "{history}");
+    assert!(history.contains("name before after"), "{history}");
+    let page = shown.page("/db/net/changes?from=HEAD~1");
+    let differences = text_of(between(&page, "<h2>History</h2>", "</main>"));
+    assert!(
+        differences.contains("HEAD~1 to HEAD differences"),
+        "{differences}"
+    );
+    assert!(differences.contains("name before after"), "{differences}");
+    let unknown = shown
+        .console
+        .get("/db/net/table/Switch?at=yesterdayish")
+        .unwrap();
+    assert_eq!(unknown.status, 404, "{unknown:?}");
+}
+
+#[test]
+fn the_servers_page_has_the_sessions_of_the_server() {
+    let mut shown = Shown::start(&[]);
+    shown.add_switch("sw0", &[]);
+    let page = shown.page("/db/net/servers");
+    let text = text_of(&page);
+    assert!(
+        text.contains("Sessions") && text.contains("Settings"),
+        "{text}"
+    );
+    assert!(text.contains(&shown.server.pid().to_string()), "{text}");
+    // The test's own connection and the console's are there.
+    let sessions = text_of(between(&page, "<h2>Sessions</h2>", "</section>"));
+    assert!(sessions.contains("transact"), "{sessions}");
 }
 
 #[test]
