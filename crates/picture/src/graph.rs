@@ -5,6 +5,7 @@
 //! interpretation adds them, which follows the UUIDs of rows, so a graph is a function of the rows
 //! alone. This file knows no positions.
 
+use std::cmp::Ordering;
 use std::collections::BTreeMap;
 use std::fmt;
 
@@ -23,7 +24,7 @@ use crate::interpretations;
 /// );
 /// assert_eq!(Id::parse("physical:net/1"), Some(Id::Named("physical", "net/1".to_owned())));
 /// ```
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum Id {
     /// A row: its table and UUID.
     Row(&'static str, Uuid),
@@ -65,6 +66,29 @@ impl Id {
             None => Id::Row(table, uuid(&rest[1..])?),
             Some((own, other)) => Id::Shared(table, uuid(own)?, uuid(other)?),
         })
+    }
+}
+
+/// UUIDs come first, because they nearly always decide.
+impl Ord for Id {
+    fn cmp(&self, other: &Id) -> Ordering {
+        fn key(id: &Id) -> (Uuid, Uuid, &str, &str) {
+            match id {
+                Id::Row(table, uuid) => (*uuid, Uuid::ZERO, table, ""),
+                Id::Shared(table, uuid, owner) => (*uuid, *owner, table, "@"),
+                Id::Named(sort, name) => (Uuid::ZERO, Uuid::ZERO, sort, name),
+            }
+        }
+        let sort = |id: &Id| matches!(id, Id::Named(..));
+        sort(self)
+            .cmp(&sort(other))
+            .then_with(|| key(self).cmp(&key(other)))
+    }
+}
+
+impl PartialOrd for Id {
+    fn partial_cmp(&self, other: &Id) -> Option<Ordering> {
+        Some(self.cmp(other))
     }
 }
 
@@ -448,8 +472,7 @@ impl Graph {
 
 /// Compares names as people do: runs of digits by their value, so `port9` comes before `port10`.
 #[must_use]
-pub fn natural(a: &str, b: &str) -> std::cmp::Ordering {
-    use std::cmp::Ordering;
+pub fn natural(a: &str, b: &str) -> Ordering {
     let (mut left, mut right) = (a.as_bytes(), b.as_bytes());
     while let (Some(&x), Some(&y)) = (left.first(), right.first()) {
         if x.is_ascii_digit() && y.is_ascii_digit() {

@@ -58,8 +58,8 @@ pub struct Route {
     pub points: Vec<Point>,
     /// The corner after which it goes to the next one in a curve, not straight.
     pub curve: Option<usize>,
-    /// Whether its end is too close to those of others for a label.
-    pub is_crowded: bool,
+    /// The pixels that a label at its end may take; 0 for none.
+    pub label_room: i32,
 }
 
 /// Positions.
@@ -125,7 +125,7 @@ pub fn lay_out(problem: &Problem) -> Layout {
             layout.routes[wire.link] = Route {
                 points: wire.points.iter().map(|point| point.moved(x, y)).collect(),
                 curve: wire.curve,
-                is_crowded: wire.is_crowded,
+                label_room: wire.label_room,
             };
         }
         layout.size.width = layout.size.width.max(x + part.size.width);
@@ -527,7 +527,7 @@ impl<'n, 'p> Part<'n, 'p> {
                             link: self.net.link(*card, neighbour),
                             points,
                             curve: Some(curve),
-                            is_crowded: slots.is_crowded(other, index),
+                            label_room: slots.label_room(other, index),
                             open: None,
                         });
                     }
@@ -613,14 +613,14 @@ impl<'n, 'p> Part<'n, 'p> {
 /// Where links end along the upper and the lower side of cards in layers: next to each other, in
 /// the order of the other ends.
 struct Slots {
-    /// For a unit and a neighbour: pixels from the middle of the unit, and how many share the side.
-    slots: BTreeMap<(usize, usize), (i32, usize)>,
+    /// For a unit and a neighbour: pixels from the middle of the unit, and up to the next link.
+    slots: BTreeMap<(usize, usize), (i32, i32)>,
 }
 
 /// Pixels between the ends of links at a side with few of them.
 const SLOT: i32 = 84;
-/// Ends at a side that leave no room for labels.
-const CROWDED: usize = 4;
+/// The least pixels between the ends of links that leave room for labels.
+const LABEL_ROOM_MIN: i32 = 40;
 
 impl Slots {
     fn new(
@@ -642,7 +642,8 @@ impl Slots {
                 let step = SLOT.min((sizes[unit].width - GAP) / count);
                 for (place, &other) in (0..).zip(side.iter()) {
                     let offset = step * (2 * place - (count - 1)) / 2;
-                    slots.insert((unit, other), (offset, side.len()));
+                    let room = if count > 1 { step } else { blocks::LABEL_ROOM };
+                    slots.insert((unit, other), (offset, room));
                 }
             }
         }
@@ -653,8 +654,8 @@ impl Slots {
         self.slots.get(&(unit, other)).map_or(0, |slot| slot.0)
     }
 
-    fn is_crowded(&self, unit: usize, other: usize) -> bool {
-        let slot = self.slots.get(&(unit, other));
-        slot.is_some_and(|&(_, count)| count > CROWDED)
+    fn label_room(&self, unit: usize, other: usize) -> i32 {
+        let room = self.slots.get(&(unit, other)).map_or(0, |slot| slot.1);
+        if room < LABEL_ROOM_MIN { 0 } else { room }
     }
 }

@@ -49,5 +49,5 @@ pub use interpretations::Interpretation;
 pub use path::Path;
 pub use picture::{Picture, View};
 pub use search::search;
-pub use svg::{STYLE, Target, Texts};
+pub use svg::{Part, STYLE, Target, Texts};
 pub use tables::{Cells, Tables};

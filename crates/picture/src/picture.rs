@@ -59,6 +59,10 @@ const ROWS_MAX_FOCUS: usize = 48;
 pub(crate) const COLUMN: usize = 16;
 /// Ports that a card shows as cells.
 const CELLS_MAX: usize = 200;
+/// Cells that a picture has, unless its cards have fewer than [`CELLS_MIN`] each.
+const CELLS_MAX_ALL: usize = 10_000;
+/// Ports that a card shows as cells, whatever the size of the picture: one row.
+const CELLS_MIN: usize = CELLS_ACROSS;
 /// Rows that a picture may have before ports become cells; and with cells, the number below which
 /// they become rows again. The difference keeps one port more or less from changing every card.
 const DENSE: (usize, usize) = (160, 120);
@@ -134,6 +138,7 @@ impl Picture {
             .enumerate()
             .map(|(place, &node)| (node, place))
             .collect();
+        let cells_max = (CELLS_MAX_ALL / chosen.len().max(1)).clamp(CELLS_MIN, CELLS_MAX);
         let joined = joined_ports(graph, &place, view);
         let mut cards: Vec<Card> = chosen
             .iter()
@@ -141,7 +146,7 @@ impl Picture {
                 let is_focus = focus == Some(node);
                 let is_open = is_focus || !is_dense;
                 let most = match (is_open, is_focus) {
-                    (false, _) => CELLS_MAX,
+                    (false, _) => cells_max,
                     (true, false) => ROWS_MAX,
                     (true, true) => ROWS_MAX_FOCUS,
                 };
@@ -270,7 +275,7 @@ impl Card {
     }
 
     /// The identity of the card's contents over time.
-    fn id(&self, graph: &Graph) -> Id {
+    pub(crate) fn id(&self, graph: &Graph) -> Id {
         match (self.node, self.near) {
             (Some(node), _) => graph.nodes[node].id.clone(),
             (None, Some(near)) => Id::Named("more", graph.nodes[near].id.to_string()),

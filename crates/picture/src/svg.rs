@@ -58,6 +58,15 @@ impl<'a> Texts<'a> {
     }
 }
 
+/// A link or a card of a picture.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Part {
+    /// Names the part as long as the nodes exist. The element has it as `data-key`.
+    pub key: String,
+    /// The element `g`.
+    pub text: String,
+}
+
 /// Pixels around the cards.
 const MARGIN: i32 = 16;
 /// Room for a name in the head of a card, in tenths of a letter.
@@ -68,8 +77,8 @@ const DETAIL_ROOM: u32 = 330;
 const DETAIL_ROOM_BADGE: u32 = 235;
 /// Room of a row: name and detail.
 const ROW_ROOM: u32 = 275;
-/// Room along a link.
-const LABEL_ROOM: u32 = 220;
+/// The width of a letter along a link, in pixels.
+const LABEL_LETTER: u32 = 6;
 /// Letters of a fact.
 const FACT_MAX: usize = 300;
 /// The radius of the corners of links.
@@ -87,6 +96,18 @@ impl Picture {
         };
         writer.write(&mut out);
         out
+    }
+
+    /// The parts of the picture: links, then cards. A page that shows the last picture needs only
+    /// the parts whose text is another one, if [`Picture::layout`] still has the same size.
+    #[must_use]
+    pub fn parts(&self, graph: &Graph, texts: &Texts<'_>) -> Vec<Part> {
+        let writer = Writer {
+            picture: self,
+            graph,
+            texts,
+        };
+        writer.parts()
     }
 
     /// The contents of the picture in sentences.
@@ -129,8 +150,7 @@ impl Writer<'_> {
         let links = self.picture.links.iter().zip(&self.picture.layout.routes);
         let labels = links.filter_map(|(link, route)| {
             let (text, point) = self.label_of(link, route)?;
-            // A letter of ten units is six pixels wide.
-            Some(point.x + i32::try_from(units(&text) * 6 / 10).unwrap_or(0))
+            Some(point.x + i32::try_from(units(&text) * LABEL_LETTER / 10).unwrap_or(0))
         });
         let right = labels.max().unwrap_or(0).max(size.width);
         let (width, height) = (right + 2 * MARGIN, size.height + 2 * MARGIN);
@@ -154,37 +174,53 @@ impl Writer<'_> {
         );
         symbols::write(out, prefix);
         out.push_str("<g class=\"links\">\n");
+        let parts = self.parts();
+        let (links, cards) = parts.split_at(self.picture.links.len());
+        for part in links {
+            out.push_str(&part.text);
+        }
+        out.push_str("</g>\n<g class=\"cards\">\n");
+        for part in cards {
+            out.push_str(&part.text);
+        }
+        out.push_str("</g>\n</svg>\n");
+    }
+
+    /// The links, then the cards.
+    fn parts(&self) -> Vec<Part> {
+        let picture = self.picture;
         // Broken and changed links are drawn over others.
-        let mut order: Vec<usize> = (0..self.picture.links.len()).collect();
+        let mut order: Vec<usize> = (0..picture.links.len()).collect();
         order.sort_by_key(|&link| {
-            let link = &self.picture.links[link];
+            let link = &picture.links[link];
             (
                 link.state(self.graph),
                 link.change(self.graph) != Change::None,
             )
         });
-        for link in order {
-            self.link(
-                out,
-                &self.picture.links[link],
-                &self.picture.layout.routes[link],
-            );
+        let key = |card: usize| picture.cards[card].id(self.graph).to_string();
+        let mut parts = Vec::with_capacity(order.len() + picture.cards.len());
+        for index in order {
+            let link = &picture.links[index];
+            let key = format!("{} - {}", key(link.ends.0), key(link.ends.1));
+            let mut text = format!("<g data-key=\"{}\"", Escaped(&key));
+            self.link(&mut text, link, &picture.layout.routes[index]);
+            parts.push(Part { key, text });
         }
-        out.push_str("</g>\n<g class=\"cards\">\n");
-        for card in &self.picture.cards {
-            self.card(out, card);
+        for (index, card) in picture.cards.iter().enumerate() {
+            let key = key(index);
+            let mut text = format!("<g data-key=\"{}\"", Escaped(&key));
+            self.card(&mut text, card);
+            parts.push(Part { key, text });
         }
-        out.push_str("</g>\n</svg>\n");
+        parts
     }
 
     fn link(&self, out: &mut String, link: &Link, route: &Route) {
-        if route.points.len() < 2 {
-            return;
-        }
         let graph = self.graph;
         let _ = write!(
             out,
-            "<g class=\"link {} {}{}\"><title>",
+            " class=\"link {} {}{}\"><title>",
             link.kind(graph).class(),
             link.state(graph).word(),
             class_of(link.change(graph)),
@@ -237,7 +273,9 @@ impl Writer<'_> {
         else {
             return;
         };
-        let last = route.points[route.points.len() - 1];
+        let Some(&last) = route.points.last() else {
+            return;
+        };
         let to = self
             .picture
             .cards
@@ -265,8 +303,9 @@ impl Writer<'_> {
             .iter()
             .map(|&edge| self.graph.edges[edge].label.as_str())
             .filter(|label| !label.is_empty());
-        let first = labels.next().filter(|_| !route.is_crowded)?;
-        let mut text = fit(first, LABEL_ROOM).into_owned();
+        let first = labels.next().filter(|_| route.label_room > 0)?;
+        let room = u32::try_from(route.label_room).unwrap_or(0) * 10 / LABEL_LETTER;
+        let mut text = fit(first, room).into_owned();
         let more = labels.filter(|&label| label != first).count();
         if more > 0 {
             let _ = write!(text, " +{more}");
@@ -291,7 +330,7 @@ impl Writer<'_> {
         let node = &self.graph.nodes[index];
         let _ = write!(
             out,
-            "<g class=\"card {} {}{}{}\" transform=\"translate({x} {y})\">",
+            " class=\"card {} {}{}{}\" transform=\"translate({x} {y})\">",
             node.kind.class(),
             node.state.word(),
             class_of(node.change),
@@ -383,7 +422,7 @@ impl Writer<'_> {
         let Point { x, y } = card.corner;
         let _ = write!(
             out,
-            "<g class=\"card more\" transform=\"translate({x} {y})\">"
+            " class=\"card more\" transform=\"translate({x} {y})\">"
         );
         let target = card
             .near
@@ -514,10 +553,14 @@ impl Writer<'_> {
             }
             let _ = write!(
                 out,
-                " aria-label=\"{} {}\">",
+                " aria-label=\"{} {}",
                 node.kind.word(),
                 Escaped(&cut(&node.label, 60)),
             );
+            if node.state != State::Ok {
+                let _ = write!(out, ", {}", node.state.word());
+            }
+            out.push_str("\">");
         }
         let _ = write!(
             out,
@@ -590,7 +633,10 @@ fn shape(kind: Kind) -> &'static str {
 /// The way of a link as the data of a path, with round corners.
 fn path(out: &mut String, route: &Route) {
     let points = &route.points;
-    let _ = write!(out, "M{} {}", points[0].x, points[0].y);
+    let Some(first) = points.first() else {
+        return;
+    };
+    let _ = write!(out, "M{} {}", first.x, first.y);
     for index in 1..points.len() {
         let (from, to) = (points[index - 1], points[index]);
         if route.curve == Some(index - 1) {

@@ -48,7 +48,7 @@ pub const TABLES: &[(&str, &[&str])] = &[
 ];
 
 /// The most gateway ports that are cards. More are inside the hosts that serve them.
-const GATEWAYS_MAX: usize = 40;
+const GATEWAYS_MAX: usize = 24;
 
 /// Makes the graph of hosts and bindings.
 #[must_use]
@@ -193,7 +193,7 @@ impl Reading<'_> {
             Kind::Remote,
             "On no host",
         );
-        node.mark(State::Warn, "ports that no host has bound");
+        node.mark(State::Warn, "no host bound them");
         (self.graph.add(node), false)
     }
 

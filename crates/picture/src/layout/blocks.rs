@@ -23,6 +23,8 @@ const STUB: i32 = 26;
 const COLUMN_GAP: i32 = 30;
 /// Pixels left of the cards, or right of them, that a rail takes.
 const RAIL: i32 = 20;
+/// Pixels that the label of a link may take.
+pub(super) const LABEL_ROOM: i32 = 132;
 /// The width of a single row that is never wrapped.
 const ROW_MIN: i32 = 1000;
 /// Widths are multiples of this, so that one card more seldom changes the number of columns.
@@ -42,7 +44,7 @@ pub(super) struct Wire {
     pub(super) link: usize,
     pub(super) points: Vec<Point>,
     pub(super) curve: Option<usize>,
-    pub(super) is_crowded: bool,
+    pub(super) label_room: i32,
     /// Which card outside of the block it still has to reach, from its first point.
     pub(super) open: Option<Open>,
 }
@@ -146,7 +148,7 @@ pub(super) fn column(cards: Vec<(usize, Size)>, links: Vec<usize>) -> Block {
                 link,
                 points: vec![above, below],
                 curve: None,
-                is_crowded: false,
+                label_room: LABEL_ROOM,
                 open: None,
             }));
         }
@@ -254,9 +256,11 @@ pub(super) fn rows(items: Vec<Item>, second: Second) -> Block {
                 x: center - shift,
                 y: item_top,
             });
-            block
-                .wires
-                .push(Wire::open(item.first, points, Open::First));
+            let mut wire = Wire::open(item.first, points, Open::First);
+            if second == Second::Above {
+                wire.label_room = 2 * shift;
+            }
+            block.wires.push(wire);
             if let Some(link) = item.second {
                 let side = width - right_rail / 2;
                 let (start, bus, end) = match second {
@@ -307,7 +311,7 @@ impl Wire {
             link,
             points,
             curve: None,
-            is_crowded: false,
+            label_room: LABEL_ROOM,
             open: Some(open),
         }
     }

@@ -1,7 +1,9 @@
 //! The text of pictures.
 
 use corvid_data::{Atom, Datum};
-use corvid_picture::{Graph, Picture, STYLE, Tables, Target, Texts, View, interpretations};
+use corvid_picture::{
+    Graph, Id, Part, Picture, STYLE, Tables, Target, Texts, View, interpretations,
+};
 
 use crate::large;
 use crate::written::tables;
@@ -137,4 +139,39 @@ fn an_empty_database_is_a_picture() {
     let svg = drawn(&Tables::new(), &View::default());
     assert_well_formed(&svg);
     assert!(svg.contains("Nothing to show."));
+}
+
+#[test]
+fn a_change_is_a_change_of_one_part() {
+    let mut tables = large::northbound(60, 40);
+    let parts = |tables: &Tables, before: Option<&Picture>| {
+        let graph = graph(tables);
+        let picture = Picture::new(&graph, &View::default(), before);
+        let parts = picture.parts(&graph, &Texts::new("Logical network"));
+        (picture, parts)
+    };
+    let (first, old) = parts(&tables, None);
+    let down = Datum::one(Atom::Boolean(false));
+    tables.set("Logical_Switch_Port", large::uuid(4, 7001), [("up", down)]);
+    let (second, new) = parts(&tables, Some(&first));
+    assert_eq!(first.layout.size, second.layout.size);
+    let changed: Vec<&Part> = new.iter().filter(|part| !old.contains(part)).collect();
+    let [part] = changed.as_slice() else {
+        panic!("{} parts changed", changed.len());
+    };
+    let switch = Id::Row("Logical_Switch", large::uuid(2, 7));
+    assert_eq!(part.key, switch.to_string());
+    assert!(
+        part.text
+            .starts_with(&format!("<g data-key=\"{switch}\" class=\"card switch"))
+    );
+    assert!(part.text.len() < 10_000, "{}", part.text.len());
+}
+
+#[test]
+fn cards_of_many_ports_are_bounded_together() {
+    let svg = drawn(&large::northbound(150, 300), &View::default());
+    let cells = svg.matches("#picture-cell-").count();
+    assert!((5_000..=10_500).contains(&cells), "{cells}");
+    assert!(svg.contains(">235 more</text>"));
 }
