@@ -32,7 +32,8 @@ pub(crate) struct Inputs {
 
 const SCRIPTS: [&str; 4] = ["preinst", "postinst", "prerm", "postrm"];
 
-const UNIT: &str = "corvid-ovsdb-server@.service";
+/// The units. None is enabled by the installation.
+const UNITS: [&str; 2] = ["corvid-console.service", "corvid-ovsdb-server@.service"];
 
 /// The files and folders of the repository that are in the package. They are below
 /// [`DOCUMENTS_DIR`] at the same relative paths, so that links between them work.
@@ -59,8 +60,10 @@ pub(crate) fn build(inputs: &Inputs) -> Outcome {
     let diverted = add_programs(&tree, inputs)?;
     add_completions(&tree, &inputs.dir)?;
     add_documents(&tree, &inputs.source)?;
-    let unit = fs::read(inputs.source.join("packaging/systemd").join(UNIT))?;
-    tree.write(&format!("usr/lib/systemd/system/{UNIT}"), 0o644, &unit)?;
+    for unit in UNITS {
+        let text = fs::read(inputs.source.join("packaging/systemd").join(unit))?;
+        tree.write(&format!("usr/lib/systemd/system/{unit}"), 0o644, &text)?;
+    }
 
     let sums = checksums(&tree)?;
     let size_kib = size(&tree)?.div_ceil(1024);
@@ -202,8 +205,9 @@ Description: OVSDB server and tools that stand in for those of Open vSwitch
  ovs-appctl are its own; those of the packages of Open vSwitch are kept beside
  them under the suffix .openvswitch and come back when it is removed.
  .
- corvid reads and changes any database from the command line or a shell, and
- ovsdb-idlc makes typed Rust, Python and C of schemas, for clients.
+ corvid reads and changes any database from the command line or a shell,
+ corvid-console shows databases in a browser, and ovsdb-idlc makes typed Rust,
+ Python and C of schemas, for clients.
 ",
         library.0, library.1
     )?;

@@ -20,11 +20,16 @@ impl Program {
 }
 
 /// Returns all programs. Those that replace another one have its directory and section.
-pub(crate) fn all() -> [Program; 6] {
+pub(crate) fn all() -> [Program; 7] {
     let replacement = |manual, directory| Program {
         manual,
         directory,
         replaces_another: true,
+    };
+    let addition = |manual| Program {
+        manual,
+        directory: "usr/bin",
+        replaces_another: false,
     };
     [
         replacement(corvid_server::manual::manual(), "usr/sbin"),
@@ -32,10 +37,7 @@ pub(crate) fn all() -> [Program; 6] {
         replacement(corvid_tools::tool::manual::manual(), "usr/bin"),
         replacement(corvid_tools::appctl::manual::manual(), "usr/bin"),
         replacement(corvid_idlc::manual::manual(), "usr/bin"),
-        Program {
-            manual: corvid_cli::manual::manual(),
-            directory: "usr/bin",
-            replaces_another: false,
-        },
+        addition(corvid_cli::manual::manual()),
+        addition(corvid_console::manual::manual()),
     ]
 }

@@ -193,7 +193,9 @@ fn the_other_files_have_the_names_that_the_build_gives_them() {
     let described: BTreeSet<String> = parts(&list, "sbom", ".cdx.json").into_iter().collect();
     let members: BTreeSet<String> = members().into_iter().map(|member| member.name).collect();
     assert!(described.is_subset(&members), "{described:?}");
-    for shipped in ["server", "tools", "idlc", "cli", "capi", "python", "ovsdb"] {
+    for shipped in [
+        "server", "tools", "idlc", "cli", "console", "capi", "python", "ovsdb",
+    ] {
         assert!(
             described.contains(&format!("corvid-{shipped}")),
             "{shipped}"

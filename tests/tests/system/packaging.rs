@@ -18,13 +18,14 @@ use corvid_tests::limited;
 use corvid_tests::server::{Implementation, Server, Setup};
 use tempfile::TempDir;
 
-const PROGRAMS: [(&str, &str); 6] = [
+const PROGRAMS: [(&str, &str); 7] = [
     ("ovsdb-server", "man1/ovsdb-server.1"),
     ("ovsdb-client", "man1/ovsdb-client.1"),
     ("ovsdb-tool", "man1/ovsdb-tool.1"),
     ("ovs-appctl", "man8/ovs-appctl.8"),
     ("ovsdb-idlc", "man1/ovsdb-idlc.1"),
     ("corvid", "man1/corvid.1"),
+    ("corvid-console", "man8/corvid-console.8"),
 ];
 
 /// The commands of `ovsdb-client`.
@@ -147,7 +148,7 @@ fn commands(program: &str) -> Vec<String> {
             listed.lines().skip(1).filter_map(first).collect()
         }
         "ovsdb-idlc" => ["annotate", "rust"].map(str::to_owned).to_vec(),
-        "corvid" => ["list", "set", "log", "revert"].map(str::to_owned).to_vec(),
+        "corvid" => ["list", "set", "log", "top", "revert"].map(str::to_owned).to_vec(),
         _ => Vec::new(),
     }
 }
@@ -162,6 +163,7 @@ fn pages_and_help_name_commands_and_letters() {
         "tTfeovhV",
         "ChV",
         "fdqtpcCvhV",
+        "pcCvhoV",
     ];
     for ((program, page), letters) in PROGRAMS.into_iter().zip(letters) {
         let page = fs::read_to_string(dir.path().join(page)).expect("a page");
@@ -534,22 +536,26 @@ fn units_are_sound() {
     for entry in fs::read_dir(folder).expect("units") {
         let path = entry.expect("a unit").path();
         let unit = fs::read_to_string(&path).expect("a unit");
-        for part in [
-            "[Unit]",
-            "Description=",
+        let name = path.file_name().expect("a name").to_string_lossy();
+        let of_server = [
             "Type=notify",
             "WatchdogSec=",
             "ExecStart=/usr/sbin/ovsdb-server ",
-        ] {
+        ];
+        let own = match &*name {
+            "corvid-console.service" => &["ExecStart=/usr/bin/corvid-console "][..],
+            _ => &of_server,
+        };
+        for part in ["[Unit]", "Description="].iter().chain(own) {
             assert!(unit.contains(part), "{}: {part}", path.display());
         }
-        let name = path.file_name().expect("a name").to_string_lossy();
         // The unit is tested as an instance, with a program that exists whether or not a server is
         // installed.
         let instance = dir.path().join(name.replace('@', "@example"));
         fs::write(
             &instance,
-            unit.replace("/usr/sbin/ovsdb-server", "/bin/true"),
+            unit.replace("/usr/sbin/ovsdb-server", "/bin/true")
+                .replace("/usr/bin/corvid-console", "/bin/true"),
         )
         .expect("written");
         if has_judge {

@@ -13,12 +13,13 @@ use corvid_tests::binary;
 use corvid_tests::server::{Implementation, Server, Setup};
 
 /// The sections of docs/reference/compatibility.md that describe the options of a program.
-const SECTIONS: [(&str, &str); 5] = [
+const SECTIONS: [(&str, &str); 6] = [
     ("ovsdb-server", "## `ovsdb-server`: options"),
     ("ovsdb-client", "## `ovsdb-client`"),
     ("ovsdb-tool", "## `ovsdb-tool`"),
     ("ovs-appctl", "## `ovs-appctl`"),
     ("corvid", "## `corvid`"),
+    ("corvid-console", "## `corvid-console`"),
 ];
 
 const COMMANDS: &str = "## `ovsdb-server`: control commands";

@@ -62,6 +62,7 @@ fn answers(file: &Path) -> Vec<(&'static str, Vec<String>, i32)> {
         "ovs-appctl",
         "ovsdb-idlc",
         "corvid",
+        "corvid-console",
     ] {
         for option in ["--help", "--version"] {
             lines.push((program, words(&[option]), 0));

@@ -172,6 +172,7 @@ fn versions_name_corvid_after_the_line_that_scripts_parse() {
         "ovs-appctl",
         "ovsdb-idlc",
         "corvid",
+        "corvid-console",
         "corvid-demo",
     ] {
         let output = run(program, &["--version"]);

@@ -21,8 +21,9 @@ use tempfile::TempDir;
 const LIMIT: Duration = Duration::from_secs(300);
 
 /// The programs that the tour takes from `target/release`.
-const OURS: [&str; 6] = [
+const OURS: [&str; 7] = [
     "corvid",
+    "corvid-console",
     "corvid-demo",
     "ovsdb-server",
     "ovsdb-client",
