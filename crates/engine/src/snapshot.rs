@@ -80,4 +80,10 @@ impl Snapshot {
     pub fn row_count(&self, table: TableId) -> usize {
         self.tables[usize::from(table.0)].row_count
     }
+
+    /// Number of rows in all tables.
+    #[must_use]
+    pub fn rows_count(&self) -> u64 {
+        self.tables.iter().map(|table| table.row_count as u64).sum()
+    }
 }

@@ -29,6 +29,6 @@ pub use record_text::{RecordText, SHARED_BYTES_MIN};
 pub use request::{
     FileSize, LogPosition, RewriteNumber, RewriteStage, StorageReply, StorageRequest, StoreError,
 };
-pub use rewriter::{FileContent, Rewriter};
+pub use rewriter::{FileContent, Rewriter, RowProgress};
 pub use routing::{Route, Routing};
 pub use status::FileStatus;

@@ -8,6 +8,7 @@
 use std::ffi::CString;
 use std::io::{self, IoSlice};
 use std::net::{IpAddr, SocketAddr, SocketAddrV6};
+use std::os::fd::AsRawFd;
 use std::os::unix::ffi::OsStrExt;
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -93,6 +94,30 @@ pub(crate) fn peer_name(scheme: &str, peer: &SockAddr) -> String {
     }
 }
 
+/// The id of the process that has connected to this Unix socket, or listens at the other end of it,
+/// as the kernel recorded it then; `None`: the socket is of another kind, or the process is not
+/// visible here, as from another container.
+pub(crate) fn peer_pid(socket: &SockRef<'_>) -> Option<u32> {
+    let mut peer = libc::ucred {
+        pid: 0,
+        uid: 0,
+        gid: 0,
+    };
+    let mut length = size_of::<libc::ucred>() as libc::socklen_t;
+    // SAFETY: `peer` is a valid place for `length` bytes, and the socket is open during the call.
+    let outcome = unsafe {
+        libc::getsockopt(
+            socket.as_raw_fd(),
+            libc::SOL_SOCKET,
+            libc::SO_PEERCRED,
+            (&raw mut peer).cast(),
+            &raw mut length,
+        )
+    };
+    let pid = u32::try_from(peer.pid).ok()?;
+    (outcome == 0 && pid != 0).then_some(pid)
+}
+
 /// `IP:PORT`, with an IPv6 address in brackets.
 fn ip_and_port(address: &SocketAddr) -> String {
     match address {
@@ -111,6 +136,14 @@ mod tests {
         let slices = vec![IoSlice::new(b"x"); SLICES_MAX + 1];
         let sent = send_vectored(&SockRef::from(&one), &slices).unwrap();
         assert_eq!(sent, SLICES_MAX);
+    }
+
+    #[test]
+    fn the_kernel_knows_the_process_at_the_other_end_of_a_unix_socket() {
+        let (one, _other) = std::os::unix::net::UnixStream::pair().unwrap();
+        assert_eq!(peer_pid(&SockRef::from(&one)), Some(std::process::id()));
+        let other = Socket::new(Domain::IPV4, Type::STREAM, None).unwrap();
+        assert_eq!(peer_pid(&SockRef::from(&other)), None);
     }
 
     #[test]

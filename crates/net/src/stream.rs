@@ -170,6 +170,16 @@ impl Stream {
         Some(peer.as_socket()?.ip())
     }
 
+    /// The process at the other end; `None`: the peer is not a process of this machine, or not a
+    /// visible one.
+    #[must_use]
+    pub fn peer_pid(&self) -> Option<u32> {
+        match self {
+            Stream::Unix(stream) => socket::peer_pid(&SockRef::from(stream)),
+            Stream::Tcp(_) | Stream::Tls(_) => None,
+        }
+    }
+
     /// The source to register with a poll.
     pub fn source(&mut self) -> &mut dyn mio::event::Source {
         match self {

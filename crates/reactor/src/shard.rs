@@ -78,6 +78,8 @@ pub struct ConnInfo {
     pub is_network: bool,
     /// The peer's network address; `None`: it has none, or this process opened the connection.
     pub address: Option<IpAddr>,
+    /// The peer's process; `None`: it is not known, or this process opened the connection.
+    pub pid: Option<u32>,
     /// The name in the peer's certificate, with TLS.
     pub identity: Option<Arc<str>>,
 }

@@ -61,6 +61,7 @@ mod control;
 mod coverage;
 mod database;
 mod http;
+mod jobs;
 mod limits;
 mod liveness;
 mod main_handle;

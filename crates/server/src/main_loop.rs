@@ -24,6 +24,7 @@ use crate::control::replication_commands;
 use crate::coverage;
 use crate::database::file_name;
 use crate::database::recorder::RecorderSettings;
+use crate::jobs::Jobs;
 use crate::metrics::Metrics;
 use crate::options::{self, CommandLine};
 use crate::remotes::options::RemoteOptions;
@@ -107,6 +108,7 @@ pub fn run(line: CommandLine) {
         trusted_relays: Arc::new(TrustedRelays::new(&line.trusted_relays)),
         client_memory: Arc::default(),
         metrics,
+        jobs: Jobs::default(),
         histories: Arc::default(),
         keep_history: line.keep_history,
         records_clients: line.record_clients,

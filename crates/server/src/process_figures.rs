@@ -42,6 +42,13 @@ impl ProcessFigures {
     }
 }
 
+/// The name of the program that a process executes, 15 bytes at most; `None`: the process has ended.
+pub(crate) fn program_of(pid: u32) -> Option<String> {
+    let name = fs::read(format!("/proc/{pid}/comm")).ok()?;
+    let name = String::from_utf8_lossy(name.strip_suffix(b"\n").unwrap_or(&name));
+    Some(name.into_owned())
+}
+
 /// Reads `/proc/self/stat` (proc(5)) with the boot time of `/proc/stat`.
 fn parse(stat: &str, system: &str, ticks: u64, page: u64) -> ProcessFigures {
     // The name in parentheses may contain any character, including parentheses.

@@ -53,6 +53,7 @@ use crate::config::saved_config::{SavedConfig, SavedConfigFile};
 use crate::database::history::Histories;
 use crate::database::open::RandomUuids;
 use crate::database::recorder::RecorderSettings;
+use crate::jobs::Jobs;
 use crate::limits;
 use crate::liveness::LivenessRegistry;
 use crate::main_handle::{MainHandle, MainMessage};
@@ -104,6 +105,8 @@ pub(crate) struct Config {
     pub(crate) client_memory: Arc<ClientMemory>,
     /// The metrics and their switch.
     pub(crate) metrics: Arc<Metrics>,
+    /// The long jobs that run now.
+    pub(crate) jobs: Jobs,
     /// The policy by which replaced files are kept, and the histories of the databases.
     pub(crate) histories: Arc<Histories>,
     /// The policy of the command line.
@@ -199,7 +202,9 @@ impl Server {
         let server_id = once::announce_history(once::announce(RandomUuids::new()?.fresh()));
         let hash_seed = crate::database::open::hash_seed()?;
         let histories = config.histories.clone();
-        let readers = Arc::new(HistoryReaders::new(handles.clone(), histories, hash_seed));
+        let jobs = config.jobs.clone();
+        let readers = HistoryReaders::new(handles.clone(), histories, hash_seed, jobs);
+        let readers = Arc::new(readers);
         shards.start(|number| {
             let number = u16::try_from(number).unwrap_or(u16::MAX);
             let mut frontend = Frontend::new(

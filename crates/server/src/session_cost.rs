@@ -107,8 +107,11 @@ impl HolderSpans {
 
     /// Ends the batch, so that a shard that executes inline does not charge its spans again.
     pub(crate) fn end(&mut self) {
-        let held_ns = self.since_ns - std::mem::take(&mut self.began_ns);
-        METER.with(|meter| meter.inline_ns.set(meter.inline_ns.get() + held_ns));
+        let began_ns = std::mem::take(&mut self.began_ns);
+        if began_ns != 0 {
+            let held_ns = self.since_ns - began_ns;
+            METER.with(|meter| meter.inline_ns.set(meter.inline_ns.get() + held_ns));
+        }
     }
 }
 

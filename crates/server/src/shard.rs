@@ -38,6 +38,7 @@ use crate::database::handle::DatabaseHandle;
 use crate::main_handle::MainHandle;
 use crate::metrics::shard::{End, ShardFigures};
 use crate::metrics::switch::Switched;
+use crate::process_figures;
 use crate::read_history::HistoryReaders;
 use crate::remotes::options::RemoteOptions;
 use crate::remotes::outgoing::{OutgoingRemote, SharedStatus};
@@ -132,6 +133,8 @@ struct SessionConnection {
     /// `None`: the remote was removed while the connection was being opened.
     origin: Option<SessionOrigin>,
     probe: Probe,
+    /// The client's process and its program, if they are known.
+    process: Option<(u32, Arc<str>)>,
     /// When the session began, monotonic ms.
     opened_ms: u64,
     /// The time of the newest input reported to the probe, monotonic ms.
@@ -370,6 +373,7 @@ impl Handler for ShardSessions {
                 session,
                 origin: source,
                 probe,
+                process: process_of(info),
                 opened_ms: now.mono_ms,
                 heard_ms: now.mono_ms,
                 updates_since_ns: 0,
@@ -571,6 +575,13 @@ impl Handler for ShardSessions {
         self.span
             .end(|session, cpu_ns| frontend.charge_cpu(session, cpu_ns));
     }
+}
+
+/// The client's process and its program. Read when the session begins: later, another process might
+/// have the number.
+fn process_of(info: &ConnInfo) -> Option<(u32, Arc<str>)> {
+    let pid = info.pid?;
+    Some((pid, process_figures::program_of(pid)?.into()))
 }
 
 fn log_close(name: &str, why: &Close) {

@@ -18,6 +18,7 @@ use corvid_shell::program;
 pub(crate) use database::{DatabaseStatus, RelayStatus};
 pub(crate) use member::MemberStatus;
 
+use crate::jobs::ListedJob;
 use crate::process_figures::ProcessFigures;
 
 /// The version of the document.
@@ -39,6 +40,10 @@ pub(crate) struct Status {
     pub(crate) databases: Vec<DatabaseStatus>,
     /// The sessions as `ovsdb-server/list-sessions` shows them; `None`: a shard has not answered.
     pub(crate) sessions: Option<Value>,
+    /// The locks with their owners and those who wait; `None`: a shard has not answered.
+    pub(crate) locks: Option<Value>,
+    /// The long jobs that run now.
+    pub(crate) jobs: Vec<ListedJob>,
     /// The settings with their values.
     pub(crate) settings: Vec<(&'static str, String)>,
     /// The threads that have not answered in time.
@@ -90,6 +95,8 @@ impl Status {
                 list(self.databases.iter().map(DatabaseStatus::json)),
             ),
             ("sessions", self.sessions.clone().unwrap_or(Value::Null)),
+            ("locks", self.locks.clone().unwrap_or(Value::Null)),
+            ("jobs", list(self.jobs.iter().map(ListedJob::json))),
             ("settings", object(settings)),
             ("unanswered", strings(&self.unanswered)),
         ])
@@ -180,6 +187,8 @@ mod tests {
             remotes: vec!["punix:db.sock".to_owned()],
             databases: vec![DatabaseStatus::empty("D", "standalone")],
             sessions: None,
+            locks: None,
+            jobs: Vec::new(),
             settings: vec![("slow-transaction", "0".to_owned())],
             unanswered: vec!["sessions".to_owned()],
         };

@@ -218,6 +218,7 @@ impl DatabaseService {
             queued: self.barrier_queue.len() as u64,
             file: self.file.report(),
             is_converting: self.conversions.current.is_some(),
+            slow_transactions: self.observers.slow.kept(),
             replication: self.model.source().map(Backup::status),
         }
     }

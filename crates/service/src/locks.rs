@@ -57,6 +57,17 @@ pub enum LockNotification {
     Answer(Result<bool, Bytes>),
 }
 
+/// A lock and the sessions that have requested it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ListedLock {
+    /// The lock's name.
+    pub name: String,
+    /// The session that owns it; `None`: a relay's source has not granted it yet.
+    pub owner: Option<SessionId>,
+    /// The sessions that wait for it, in line.
+    pub waiting: Vec<SessionId>,
+}
+
 /// Why a request is refused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Refused {
@@ -261,6 +272,21 @@ impl Locks {
         requests
     }
 
+    /// All locks, by name.
+    #[must_use]
+    pub fn list(&self) -> Vec<ListedLock> {
+        let list = |(name, queue): (&String, &Queue)| {
+            let owner = queue.owner();
+            let requests = queue.requests.iter().map(|request| request.session);
+            ListedLock {
+                name: name.clone(),
+                owner,
+                waiting: requests.skip(usize::from(owner.is_some())).collect(),
+            }
+        };
+        self.queues.iter().map(list).collect()
+    }
+
     /// Checks that each session in line has requested the lock. O(requests): for simulations.
     ///
     /// # Panics
@@ -408,6 +434,12 @@ mod tests {
             locks.lock(C, "L", Mode::Lock),
             Ok((Decision::Waiting, None))
         );
+        let listed = ListedLock {
+            name: "L".to_owned(),
+            owner: Some(A),
+            waiting: vec![B, C],
+        };
+        assert_eq!(locks.list(), [listed]);
         assert_eq!(locks.unlock(A, "L"), Ok(Some(B)));
         assert_eq!(notified(&mut locks, B), ["locked"]);
         assert_eq!(locks.remove_session(B), [C]);

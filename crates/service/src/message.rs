@@ -528,6 +528,23 @@ pub struct Report {
     pub file: Option<FileReport>,
     /// A conversion is in progress.
     pub is_converting: bool,
+    /// The last slow transactions, the newest first.
+    pub slow_transactions: Vec<SlowTransaction>,
+}
+
+/// A transaction that took long.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SlowTransaction {
+    /// When it was answered, ms since the Unix epoch.
+    pub time_ms: i64,
+    /// How long it took, ms.
+    pub duration_ms: u64,
+    /// The client, as log lines name it.
+    pub client: String,
+    /// How many operations of each kind it had; of a long one, its length.
+    pub operations: String,
+    /// The beginning of its comment; empty if it had none.
+    pub comment: String,
 }
 
 /// The state of a table.

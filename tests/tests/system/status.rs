@@ -120,6 +120,11 @@ fn the_status_has_what_its_page_describes() {
     assert!(rows.contains(&&json!(1)), "{served}");
     assert_eq!(of_source["sessions"].as_array().map(Vec::len), Some(1));
     add_paths(&of_source, "", &mut seen);
+    let clients = keep_busy(&source);
+    let of_busy = status(&source);
+    add_paths(&of_busy, "", &mut seen);
+    check_busy(&of_busy);
+    drop(clients);
 
     let mut cluster = Cluster::of(3, &schema()).expect("made");
     cluster.start().expect("started");
@@ -166,6 +171,61 @@ fn the_status_has_what_its_page_describes() {
     assert_eq!(undocumented, [""; 0], "members that {PAGE} lacks");
     let unseen: Vec<_> = documented.difference(&seen).collect();
     assert_eq!(unseen, [""; 0], "members that no server shows");
+}
+
+/// Has a server do what its status lists: a lock in dispute, a slow transaction, and a reading of
+/// the history that waits for its client. All of it lasts as long as the returned clients.
+fn keep_busy(server: &Process) -> [Client; 2] {
+    let mut clients = [(); 2].map(|()| server.connect().expect("a connection"));
+    for client in &mut clients {
+        client.call("lock", &json!(["L"])).expect("a reply");
+    }
+    let threshold = ["slow-transaction-ms", "1"].map(str::to_owned);
+    let reply = server.control("ovsdb-server/set-setting", &threshold);
+    assert_eq!(reply.expect("a reply")["error"], Value::Null);
+    let [client, _] = &mut clients;
+    let mut many = vec![json!(DATABASE)];
+    let row = |n: i64| json!({"op": "insert", "table": "T", "row": {"n": n}});
+    many.extend((100..5100).map(row));
+    many.push(json!({"op": "comment", "comment": "many rows"}));
+    client.call("transact", &json!(many)).expect("a reply");
+    // More than a page of history.
+    for n in 5100..5300 {
+        numbered_rows::add_with(client, n, &"x".repeat(3000)).expect("inserted");
+    }
+    let request = json!([DATABASE, {"read": "log"}]);
+    let page = client.call("read_history", &request).expect("a reply");
+    assert!(!page["result"]["next"].is_null(), "{page}");
+    clients
+}
+
+fn check_busy(status: &Value) {
+    let sessions = status["sessions"].as_array().expect("sessions");
+    let holder = sessions.iter().find(|session| session["locks"] == 1);
+    let holder = holder.expect("the owner");
+    assert_eq!(holder["pid"], std::process::id());
+    let own = fs::read_to_string("/proc/self/comm").expect("a name");
+    assert_eq!(holder["program"], own.trim_end());
+    assert_eq!(holder["cost"]["last_request"], "read_history");
+    let lock = &status["locks"][0];
+    assert_eq!(
+        (&lock["name"], &lock["owner"]),
+        (&json!("L"), &holder["peer"])
+    );
+    assert_eq!(lock["waiting"].as_array().map(Vec::len), Some(1));
+    let slow = database(status, DATABASE)["slow_transactions"].as_array();
+    let slow = slow.expect("a list");
+    let many = slow.iter().find(|slow| slow["comment"] == "many rows");
+    let many = many.expect("the slow transaction");
+    assert_eq!(many["operations"], "1 comment, 5000 insert");
+    assert_eq!(many["client"], holder["peer"]);
+    let job = &status["jobs"][0];
+    assert_eq!(
+        (&job["database"], &job["kind"], &job["unit"]),
+        (&json!(DATABASE), &json!("history_reading"), &json!("bytes"))
+    );
+    let (done, total) = (job["done"].as_u64(), job["total"].as_u64());
+    assert!(done > Some(0) && done < total, "{job}");
 }
 
 #[test]

@@ -43,6 +43,7 @@ pub(crate) fn status(member: &Member, now_ms: u64) -> Status {
             .phases()
             .map(|(sid, address, phase)| peer_status(member, now_ms, sid, address, phase))
             .collect(),
+        receiving: member.snapshots.receiving.progress(),
         log_bytes: cx.node.log_bytes(),
         elections: view.elections(),
     }

@@ -52,6 +52,8 @@ pub struct Status {
     pub is_still: bool,
     /// The members by id, including this one, followed by servers that are being added.
     pub servers: Vec<PeerStatus>,
+    /// While a snapshot arrives: its stored bytes and its length.
+    pub receiving: Option<(u64, u64)>,
     /// Bytes of log entries in memory.
     pub log_bytes: u64,
     /// Number of elections that this member has begun.

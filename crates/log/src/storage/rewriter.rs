@@ -5,6 +5,8 @@
 //! rows, see [`FileContent`].
 
 use std::fmt;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use super::{RewriteNumber, StoreError};
 use crate::disk::{Disk, DiskError};
@@ -25,6 +27,43 @@ const SMALL_BYTES: u64 = 64 * 1024;
 /// Passes of copying before a swap is tried with whatever is left.
 const PASSES_MAX: usize = 16;
 
+/// How many rows of a content have been written. The thread that writes counts, others look.
+#[derive(Debug, Default)]
+pub struct RowProgress {
+    visits: AtomicU64,
+    total: u64,
+}
+
+impl RowProgress {
+    /// A content of so many rows.
+    #[must_use]
+    pub fn new(total: u64) -> RowProgress {
+        RowProgress {
+            visits: AtomicU64::new(0),
+            total,
+        }
+    }
+
+    /// Counts a row that has been visited: once to measure its record, and once to write it.
+    pub fn visit(&self) {
+        // Only one thread counts, so a load and a store, which are cheaper, count everything.
+        let visits = self.visits.load(Ordering::Relaxed);
+        self.visits.store(visits + 1, Ordering::Relaxed);
+    }
+
+    /// The rows that are done, as far as the work is concerned: measuring is half of it.
+    #[must_use]
+    pub fn done(&self) -> u64 {
+        (self.visits.load(Ordering::Relaxed) / 2).min(self.total)
+    }
+
+    /// All rows.
+    #[must_use]
+    pub fn total(&self) -> u64 {
+        self.total
+    }
+}
+
 /// The content of a new file: a schema, and one record with all rows.
 pub trait FileContent: Send + fmt::Debug {
     /// Name of the database, for messages.
@@ -33,6 +72,11 @@ pub trait FileContent: Send + fmt::Debug {
     /// Whether records appended to the present file during the rewrite belong in the new one too.
     fn with_tail(&self) -> bool {
         false
+    }
+
+    /// Counts the rows as they are written, if the content has rows.
+    fn progress(&self) -> Option<Arc<RowProgress>> {
+        None
     }
 
     /// Appends the record of the schema, if it is a separate record.
@@ -190,7 +234,7 @@ impl<D: Disk> Rewriter<D> {
 
 #[cfg(test)]
 mod tests {
-    use std::sync::{Arc, Mutex};
+    use std::sync::Mutex;
 
     use super::*;
     use crate::disk::{DiskFile, Fault};

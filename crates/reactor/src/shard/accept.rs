@@ -191,6 +191,7 @@ impl Acceptor {
                         listener: Some(self.id),
                         is_network: stream.is_network(),
                         address: stream.peer_ip(),
+                        pid: stream.peer_pid(),
                         identity: None,
                     };
                     accepted.push(Accepted {

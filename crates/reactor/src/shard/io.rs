@@ -191,6 +191,7 @@ impl Io {
             listener: None,
             is_network: stream.is_network(),
             address: None,
+            pid: None,
             identity: None,
         };
         self.insert(stream, info, false)

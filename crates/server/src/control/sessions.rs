@@ -4,6 +4,7 @@
 //! Shards make the entries; the locks come from the table that shards share.
 //! `docs/operate/configuration.md` documents names and units.
 
+use std::collections::HashMap;
 use std::fmt::Write;
 use std::sync::Arc;
 
@@ -22,6 +23,8 @@ pub(crate) struct ListedSession {
     pub(crate) session: SessionId,
     /// The session's peer, remote, role and client name.
     pub(crate) info: Arc<SessionInfo>,
+    /// The client's process and its program, if they are known.
+    pub(crate) process: Option<(u32, Arc<str>)>,
     /// The number of the session's monitors.
     pub(crate) monitors: usize,
     /// The number of the session's unanswered requests.
@@ -58,7 +61,7 @@ impl ListedSession {
         let info = &self.info;
         let claims = locks.requested_by(self.session);
         let (method, ago_ms) = self.last_request.unzip();
-        vec![
+        let mut members = vec![
             ("id", text(&format!("{:x}", self.session.0))),
             ("peer", text(&info.peer)),
             ("remote", text(&info.remote)),
@@ -67,6 +70,12 @@ impl ListedSession {
                 "client",
                 text(info.client_id.as_deref().unwrap_or_default()),
             ),
+        ];
+        if let Some((pid, program)) = &self.process {
+            members.push(("program", text(program)));
+            members.push(("pid", count(u64::from(*pid))));
+        }
+        members.extend([
             ("read_only", Value::Bool(info.read_only)),
             ("change_aware", Value::Bool(info.is_aware())),
             ("monitors", count(self.monitors as u64)),
@@ -91,7 +100,8 @@ impl ListedSession {
                     ("last_request_age_ms", optional(ago_ms)),
                 ]),
             ),
-        ]
+        ]);
+        members
     }
 }
 
@@ -125,6 +135,28 @@ pub(crate) fn json(sessions: &[ListedSession], locks: &Locks) -> Value {
             .iter()
             .map(|session| object(session.members(locks))),
     )
+}
+
+/// The locks with their owners and those who wait, named by their peers.
+#[must_use]
+pub(crate) fn locks_json(sessions: &[ListedSession], locks: &Locks) -> Value {
+    let peers: HashMap<SessionId, &str> = sessions
+        .iter()
+        .map(|listed| (listed.session, &*listed.info.peer))
+        .collect();
+    // A session that began after the sessions were listed has no name yet.
+    let peer = |session| {
+        peers
+            .get(&session)
+            .map_or(Value::Null, |peer| Value::string(*peer))
+    };
+    list(locks.list().into_iter().map(|lock| {
+        object([
+            ("name", Value::string(&lock.name)),
+            ("owner", lock.owner.map_or(Value::Null, peer)),
+            ("waiting", list(lock.waiting.into_iter().map(peer))),
+        ])
+    }))
 }
 
 /// A value for scripts: a string is quoted only if it contains blanks, quotes or control
@@ -161,6 +193,7 @@ mod tests {
         );
         let session = ListedSession {
             session: SessionId(0x1_0000_0000_0002),
+            process: Some((71, "ovn controller".into())),
             info: Arc::new(info.of_peer("ssl:192.0.2.1:5000".into(), "pssl:6642".into())),
             monitors: 2,
             requests: 0,
@@ -175,7 +208,7 @@ mod tests {
                 updates: 5,
             },
         };
-        let expected = "id=1000000000002 peer=ssl:192.0.2.1:5000 remote=pssl:6642 role=\"ovn controller\" client=\"ch1\\u009b\\n\" read_only=true \
+        let expected = "id=1000000000002 peer=ssl:192.0.2.1:5000 remote=pssl:6642 role=\"ovn controller\" client=\"ch1\\u009b\\n\" program=\"ovn controller\" pid=71 read_only=true \
             change_aware=false monitors=2 locks=0 requests=0 received_bytes=300 sent_bytes=4000 backlog_bytes=0 age_ms=65000 last_request= last_request_age_ms= cost.cpu_us=70 cost.requests=3 cost.updates=5\n";
         let sessions = [session];
         assert_eq!(lines(&sessions, &Locks::new()), expected);

@@ -7,10 +7,12 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use corvid_disk::replacement::Replacement;
 use corvid_engine::Snapshot;
+use corvid_log::storage::RowProgress;
 use corvid_log::{Stamp, write_schema, write_snapshot};
 use corvid_net::{clock, errno, os_name};
 use corvid_reactor::priority;
 
+use crate::jobs::{JobKind, Jobs};
 use crate::main_handle::MainHandle;
 
 /// The comment of the record that holds the rows.
@@ -55,14 +57,18 @@ impl Backup {
         snapshot: Snapshot,
         main: MainHandle,
         is_exiting: Arc<AtomicBool>,
+        jobs: &Jobs,
     ) {
+        let progress = Arc::new(RowProgress::new(snapshot.rows_count()));
+        let job = jobs.begin_rows(&snapshot.schema().name, JobKind::Backup, &progress);
         let reporter = main.clone();
         let spawned = std::thread::Builder::new()
             .name("backup".to_owned())
             .spawn(move || {
                 priority::yield_to_others();
-                let outcome = self.write(&snapshot, &is_exiting);
+                let outcome = self.write(&snapshot, &progress, &is_exiting);
                 drop(snapshot);
+                drop(job);
                 main.backed_up(token, outcome);
             });
         if let Err(error) = spawned {
@@ -71,8 +77,13 @@ impl Backup {
     }
 
     /// Writes the backup. Returns the text of the reply.
-    fn write(&self, snapshot: &Snapshot, is_exiting: &AtomicBool) -> Result<String, String> {
-        let written = self.try_write(snapshot, is_exiting).map(|()| {
+    fn write(
+        &self,
+        snapshot: &Snapshot,
+        progress: &RowProgress,
+        is_exiting: &AtomicBool,
+    ) -> Result<String, String> {
+        let written = self.try_write(snapshot, progress, is_exiting).map(|()| {
             if self.is_relative {
                 format!("{}\n", self.shown)
             } else {
@@ -89,7 +100,12 @@ impl Backup {
     }
 
     /// Writes a temporary file, which gets its name only when it is complete and synced.
-    fn try_write(&self, snapshot: &Snapshot, is_exiting: &AtomicBool) -> std::io::Result<()> {
+    fn try_write(
+        &self,
+        snapshot: &Snapshot,
+        progress: &RowProgress,
+        is_exiting: &AtomicBool,
+    ) -> std::io::Result<()> {
         let mut file = Replacement::create(&self.path)?;
         let schema = snapshot.schema();
         let mut head = Vec::new();
@@ -101,7 +117,8 @@ impl Backup {
             is_diff: true,
             with_defaults: false,
         };
-        write_snapshot(schema, &stamp, |table| snapshot.rows(table), &mut |piece| {
+        let rows = |table| snapshot.rows(table).inspect(|_| progress.visit());
+        write_snapshot(schema, &stamp, rows, &mut |piece| {
             if is_exiting.load(Ordering::Relaxed) {
                 return Err(std::io::ErrorKind::Interrupted.into());
             }

@@ -108,6 +108,7 @@ pub(crate) mod tests {
     use crate::database::open::RandomUuids;
     use crate::database::storage::ReplySender;
     use crate::database::thread::DatabaseThread;
+    use crate::jobs::Jobs;
     use crate::liveness::Liveness;
     use crate::main_handle::MainHandle;
     use crate::metrics::database::DatabaseFigures;
@@ -147,6 +148,8 @@ pub(crate) mod tests {
                 Arc::default(),
                 None,
                 shards.handles().to_vec(),
+                Jobs::default(),
+                "D".to_owned(),
             )
             .unwrap(),
             shards: shards.handles().to_vec(),

@@ -19,6 +19,7 @@ use crossbeam_channel::{Receiver, Sender, TryRecvError};
 
 use crate::database::reaper::Reaper;
 use crate::database::storage::ReplySender;
+use crate::jobs::{JobKind, Jobs};
 use crate::read_history::PastReader;
 use crate::session_cost;
 use crate::shard::ShardMessage;
@@ -40,7 +41,7 @@ pub(crate) struct JobThreads {
 impl JobThreads {
     /// Starts the `jobs` thread. Results go to `replies`; `freeing` is kept equal to the size of
     /// the reaper's queue, bytes. Sessions of `shards` are charged with the bodies written for
-    /// them.
+    /// them. Conversions are listed as those of `database`.
     ///
     /// # Errors
     /// The thread cannot be created.
@@ -49,9 +50,11 @@ impl JobThreads {
         freeing: Arc<AtomicUsize>,
         past: Option<PastReader>,
         shards: Vec<ShardHandle<ShardMessage>>,
+        listed: Jobs,
+        database: String,
     ) -> std::io::Result<JobThreads> {
         let answers = replies.clone();
-        let run = move |jobs: Receiver<Job>| carry_out(&jobs, &answers);
+        let run = move |jobs: Receiver<Job>| carry_out(&jobs, &answers, &listed, &database);
         let jobs = start("jobs", run)?;
         Ok(JobThreads {
             jobs,
@@ -115,9 +118,16 @@ fn start(
 }
 
 /// The `jobs` thread: carries out one job after another.
-fn carry_out(jobs: &Receiver<Job>, replies: &ReplySender) {
+fn carry_out(jobs: &Receiver<Job>, replies: &ReplySender, listed: &Jobs, database: &str) {
     priority::yield_to_others();
     for job in jobs {
+        let _running = match &job {
+            Job::Convert { snapshot, .. } => {
+                let rows = snapshot.rows_count();
+                Some(listed.begin_at_once(database, JobKind::Conversion, rows))
+            }
+            _ => None,
+        };
         if let Some(answer) = job.carry_out() {
             replies.send(answer.into());
         }

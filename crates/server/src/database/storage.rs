@@ -29,6 +29,7 @@ use crossbeam_channel::{Receiver, Sender};
 
 use crate::coverage;
 use crate::database::history::{Histories, KeptReporter, OpenHistory};
+use crate::jobs::{JobKind, Jobs, RunningJob};
 use crate::member::handle::{MemberHandle, ToMember};
 use crate::metrics::database::DatabaseFigures;
 
@@ -63,6 +64,7 @@ pub(crate) struct Storage {
     replies: FileOwner,
     figures: Option<Arc<DatabaseFigures>>,
     history: OpenHistory,
+    jobs: Jobs,
 }
 
 /// The thread that writes a new file, and the channel to it.
@@ -75,7 +77,7 @@ struct RewriteThread {
 
 impl Storage {
     /// Starts the disk thread of `file`, which holds the database `name`. Its results are sent to
-    /// `replies`; `figures` counts durations.
+    /// `replies`; `figures` counts durations; new files are listed in `jobs`.
     ///
     /// # Errors
     /// The disk thread cannot be created.
@@ -85,6 +87,7 @@ impl Storage {
         replies: FileOwner,
         figures: Option<Arc<DatabaseFigures>>,
         histories: &Arc<Histories>,
+        jobs: Jobs,
     ) -> std::io::Result<Storage> {
         if let Some(figures) = &figures {
             file.disk().time_syncs(figures.sync.clone());
@@ -118,6 +121,7 @@ impl Storage {
             replies,
             figures,
             history,
+            jobs,
         })
     }
 
@@ -203,6 +207,13 @@ impl Storage {
         let end = self.published.end();
         let database = content.database().to_owned();
         let is_compaction = content.with_tail();
+        // A member's new file has no tail, because the member supplies later entries itself.
+        let kind = match (&self.replies, is_compaction) {
+            (FileOwner::Database(_), false) => JobKind::Conversion,
+            _ => JobKind::Compaction,
+        };
+        let progress = content.progress();
+        let job = progress.map(|rows| self.jobs.begin_rows(&database, kind, &rows));
         let (orders, receiver) = crossbeam_channel::unbounded();
         let is_wanted = Arc::new(AtomicBool::new(true));
         let work = RewriteWork {
@@ -214,6 +225,7 @@ impl Storage {
             label: is_compaction.then(|| database.clone()),
             figures: self.figures.clone().filter(|_| is_compaction),
             history: self.history.reporter(),
+            _job: job,
         };
         let file = self.file.clone();
         let thread = std::thread::Builder::new()
@@ -377,6 +389,8 @@ struct RewriteWork {
     /// The figures, if this is a compaction.
     figures: Option<Arc<DatabaseFigures>>,
     history: KeptReporter,
+    /// Lists the new file until it is in place or given up.
+    _job: Option<RunningJob>,
 }
 
 /// Compactions that take longer are logged at level INFO, ms.

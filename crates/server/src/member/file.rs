@@ -19,6 +19,7 @@ use super::handle::{MemberHandle, ToMember};
 use crate::database::history::Histories;
 use crate::database::open::{self, Progress, RandomUuids};
 use crate::database::storage::{FileOwner, Storage};
+use crate::jobs::Jobs;
 
 /// The file of a member on threads.
 pub(crate) type MemberFile = corvid_service::member::MemberFile<FileThreads>;
@@ -42,6 +43,7 @@ pub(super) fn open(
     owner: MemberHandle,
     hash_seed: HashSeed,
     histories: &Arc<Histories>,
+    jobs: Jobs,
 ) -> std::io::Result<MemberFile> {
     let handle = file.file().share();
     let handle = handle.map_err(|fault| std::io::Error::other(fault.text))?;
@@ -53,6 +55,7 @@ pub(super) fn open(
         FileOwner::Member(owner.clone()),
         None,
         histories,
+        jobs,
     )?;
     let threads = FileThreads {
         storage,

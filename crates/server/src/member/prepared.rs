@@ -27,6 +27,7 @@ use super::row::RowSlot;
 use super::thread::MemberThread;
 use crate::database::handle::DatabaseHandle;
 use crate::database::history::Histories;
+use crate::jobs::Jobs;
 use crate::liveness::Liveness;
 use crate::main_handle::MainHandle;
 use crate::metrics::member::MemberFigures;
@@ -39,6 +40,7 @@ pub(crate) struct PreparedMember {
     credentials: Arc<Credentials>,
     hash_seed: HashSeed,
     histories: Arc<Histories>,
+    jobs: Jobs,
     liveness: Liveness,
     poll: Poll,
     handle: MemberHandle,
@@ -69,6 +71,7 @@ impl PreparedMember {
         credentials: Arc<Credentials>,
         hash_seed: HashSeed,
         histories: Arc<Histories>,
+        jobs: Jobs,
         liveness: Liveness,
     ) -> std::io::Result<PreparedMember> {
         let poll = Poll::new()?;
@@ -80,6 +83,7 @@ impl PreparedMember {
             credentials,
             hash_seed,
             histories,
+            jobs,
             liveness,
             poll,
             handle: MemberHandle::new(waker),
@@ -114,6 +118,7 @@ impl PreparedMember {
             credentials,
             hash_seed,
             histories,
+            jobs,
             liveness,
             poll,
             handle,
@@ -124,7 +129,14 @@ impl PreparedMember {
         let address = settings.address.clone();
         let peers = Peers::new(PeersSettings::of_file(&recovered, MESSAGE_BYTES_MAX));
         let seed = u64::from_ne_bytes(Random::new()?.bytes()?);
-        let file = file::open(file, &recovered, handle.clone(), hash_seed, &histories)?;
+        let file = file::open(
+            file,
+            &recovered,
+            handle.clone(),
+            hash_seed,
+            &histories,
+            jobs,
+        )?;
         let state = MemberState::of_file(recovered)
             .map_err(|error| std::io::Error::other(error.to_string()))?;
         let member = Member::new(settings, state, clock::mono_ms(), seed);

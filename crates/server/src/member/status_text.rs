@@ -256,6 +256,7 @@ mod tests {
             ],
             log_bytes: 0,
             elections: 0,
+            receiving: None,
         }
     }
 

@@ -12,6 +12,7 @@ use corvid_service::read_history::{IDLE_MS, PAGE_MS, Page, ReadingId};
 use crossbeam_channel::{Receiver, RecvTimeoutError};
 
 use super::HistoryReaders;
+use crate::jobs::RunningJob;
 
 /// Nobody waits for the reading any more.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -28,6 +29,8 @@ pub(super) struct Pager {
     since: Cell<Instant>,
     /// The only answer comes at the end.
     is_whole: Cell<bool>,
+    /// Lists the reading in the status.
+    job: RunningJob,
 }
 
 impl Pager {
@@ -36,6 +39,7 @@ impl Pager {
         id: ReadingId,
         asked: Receiver<()>,
         is_wanted: Arc<AtomicBool>,
+        job: RunningJob,
     ) -> Pager {
         Pager {
             readers,
@@ -45,6 +49,7 @@ impl Pager {
             page: RefCell::default(),
             since: Cell::new(Instant::now()),
             is_whole: Cell::new(false),
+            job,
         }
     }
 
@@ -75,6 +80,12 @@ impl Pager {
     pub(super) fn reached(&self, done: f64, at_ms: Option<i64>) {
         self.page.borrow_mut().done = done;
         self.reached_date(at_ms);
+    }
+
+    /// The reading has read so many bytes of so many.
+    pub(super) fn reached_byte(&self, done: u64, total: u64, at_ms: Option<i64>) {
+        self.job.reached(done, total);
+        self.reached(done as f64 / total.max(1) as f64, at_ms);
     }
 
     /// The reading has come to this date, if it is known.

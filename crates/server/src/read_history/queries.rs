@@ -200,7 +200,8 @@ fn log(
     let mut step = |step: &corvid_history::Step<'_>| {
         count = count.wrapping_add(1);
         if count.is_multiple_of(STEPS) {
-            pager.reached(progress.at(step.part, step.end), step.date_ms());
+            let done = progress.at(step.part, step.end);
+            pager.reached_byte(done, progress.total, step.date_ms());
             if pager.pause().is_err() {
                 is_unwanted.set(true);
                 return ControlFlow::Break(());
@@ -254,10 +255,10 @@ impl Progress {
         Ok(progress)
     }
 
-    fn at(&self, part: usize, end: u64) -> f64 {
+    fn at(&self, part: usize, end: u64) -> u64 {
         let before = part.checked_sub(self.first);
         let before = before.and_then(|at| self.before.get(at)).copied();
-        (before.unwrap_or(0) + end) as f64 / self.total.max(1) as f64
+        before.unwrap_or(0) + end
     }
 }
 

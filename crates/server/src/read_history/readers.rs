@@ -23,6 +23,7 @@ use super::pager::Pager;
 use super::queries;
 use super::relayed::{self, Asking};
 use crate::database::history::Histories;
+use crate::jobs::{JobKind, Jobs};
 use crate::shard::ShardMessage;
 
 /// The readings.
@@ -33,6 +34,7 @@ pub(crate) struct HistoryReaders {
     shards: Vec<ShardHandle<ShardMessage>>,
     histories: Arc<Histories>,
     hash_seed: HashSeed,
+    jobs: Jobs,
 }
 
 #[derive(Default)]
@@ -70,6 +72,7 @@ impl HistoryReaders {
         shards: Vec<ShardHandle<ShardMessage>>,
         histories: Arc<Histories>,
         hash_seed: HashSeed,
+        jobs: Jobs,
     ) -> HistoryReaders {
         HistoryReaders {
             inner: Mutex::default(),
@@ -77,6 +80,7 @@ impl HistoryReaders {
             shards,
             histories,
             hash_seed,
+            jobs,
         }
     }
 
@@ -183,6 +187,7 @@ impl HistoryReaders {
             waker: None,
         };
         let readers = self.clone();
+        let job = (self.jobs).begin_bytes(&start.name, JobKind::HistoryReading);
         let spawned = match self.histories.relays().of(&start.name) {
             Some(source) => {
                 let (waker, sleeper) = waker::pair().map_err(|error| errno::text(&error))?;
@@ -196,12 +201,13 @@ impl HistoryReaders {
                         sleeper,
                     };
                     let answer = relayed::run(start, source, asking);
+                    drop(job);
                     readers.ended(id, answer);
                 })
             }
             None => spawn(move || {
                 priority::yield_to_others();
-                let pager = Pager::new(readers.clone(), id, asked, is_wanted);
+                let pager = Pager::new(readers.clone(), id, asked, is_wanted, job);
                 let source = readers.histories.source(&start.name);
                 let answer = queries::run(&start, source, readers.hash_seed, pager);
                 readers.ended(id, answer);

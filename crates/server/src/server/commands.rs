@@ -166,7 +166,8 @@ impl Server {
                         return server.pending.backed_up(written, removed);
                     };
                     let is_exiting = server.pending.is_exiting.clone();
-                    backup.start(written, snapshot, server.main.clone(), is_exiting);
+                    let (main, jobs) = (server.main.clone(), &server.config.jobs);
+                    backup.start(written, snapshot, main, is_exiting, jobs);
                 });
             }
         }

@@ -47,8 +47,17 @@ impl Server {
         let seed = self.hash_seed;
         let histories = self.config.histories.clone();
         let (recovered, file) = (opened.recovered, opened.file);
-        let member = PreparedMember::new(recovered, file, credentials, seed, histories, liveness)
-            .map_err(|error| error.to_string())?;
+        let jobs = self.config.jobs.clone();
+        let member = PreparedMember::new(
+            recovered,
+            file,
+            credentials,
+            seed,
+            histories,
+            jobs,
+            liveness,
+        )
+        .map_err(|error| error.to_string())?;
         if self.failure_scenario != Scenario::Clear {
             member
                 .handle()

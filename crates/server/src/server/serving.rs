@@ -174,13 +174,15 @@ impl Server {
                 let owner = FileOwner::Database(replies.clone());
                 let figures = Some(figures.state().clone());
                 let histories = &self.config.histories;
-                Storage::new(file, &schema.name, owner, figures, histories)
+                let jobs = self.config.jobs.clone();
+                Storage::new(file, &schema.name, owner, figures, histories, jobs)
             })
             .transpose()?;
         let past = PastReader::new(self.config.histories.clone(), &schema.name);
         let shards = self.shards.handles().to_vec();
         let freeing = figures.state().freeing.clone();
-        let jobs = JobThreads::new(replies, freeing, Some(past), shards)?;
+        let (listed, owner) = (self.config.jobs.clone(), schema.name.to_string());
+        let jobs = JobThreads::new(replies, freeing, Some(past), shards, listed, owner)?;
         let uuids = Box::new(RandomUuids::new()?);
         let (locks, epochs) = (self.locks.clone(), self.epochs.clone());
         let now = read_clock();

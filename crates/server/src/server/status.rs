@@ -208,11 +208,19 @@ impl Server {
             source: None,
         }));
         databases.sort_by(|left, right| left.name.cmp(&right.name));
-        let sessions = gathered.sessions.take().map(|mut all| {
-            all.sort_unstable_by_key(|listed| listed.session);
-            let locks = self.locks.lock().unwrap_or_else(PoisonError::into_inner);
-            sessions::json(&all, &locks)
-        });
+        let mut jobs = self.config.jobs.list();
+        for database in &databases {
+            let member = database.member.iter();
+            jobs.extend(member.flat_map(|member| member.transfers(&database.name)));
+        }
+        let listed = gathered.sessions.take();
+        let (sessions, locks) = listed
+            .map(|all| {
+                let locks = self.locks.lock().unwrap_or_else(PoisonError::into_inner);
+                let all_locks = sessions::locks_json(&all, &locks);
+                (sessions::json(&all, &locks), all_locks)
+            })
+            .unzip();
         Status {
             time_ms: clock::wall_ms(),
             process: ProcessFigures::read(),
@@ -221,6 +229,8 @@ impl Server {
             remotes: self.remote_names().map(str::to_owned).collect(),
             databases,
             sessions,
+            locks,
+            jobs,
             settings: self.settings(),
             unanswered: gathered.awaited.iter().cloned().collect(),
         }

@@ -16,6 +16,7 @@ impl ShardSessions {
             let since = |at_ms: u64| now.mono_ms.saturating_sub(at_ms);
             Some(ListedSession {
                 session: client.session,
+                process: client.process.clone(),
                 monitors: standing.monitors,
                 requests: standing.requests,
                 received_bytes,

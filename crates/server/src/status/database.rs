@@ -4,7 +4,7 @@ use std::fmt::Write;
 
 use corvid_json::Value;
 use corvid_json::shown::Shown;
-use corvid_service::message::{FileReport, Report, TableReport};
+use corvid_service::message::{FileReport, Report, SlowTransaction, TableReport};
 
 use super::{MemberStatus, count, counted, list, object};
 use crate::metrics::relay::RelayStage;
@@ -120,7 +120,7 @@ impl DatabaseStatus {
     }
 }
 
-fn of_report(report: &Report) -> [(&'static str, Value); 8] {
+fn of_report(report: &Report) -> [(&'static str, Value); 9] {
     let (usage, counts) = (&report.usage, &report.counts);
     let table = |table: &TableReport| {
         object([
@@ -159,7 +159,21 @@ fn of_report(report: &Report) -> [(&'static str, Value); 8] {
             ]),
         ),
         ("converting", Value::Bool(report.is_converting)),
+        (
+            "slow_transactions",
+            list(report.slow_transactions.iter().map(of_slow)),
+        ),
     ]
+}
+
+fn of_slow(slow: &SlowTransaction) -> Value {
+    object([
+        ("time_ms", Value::Integer(slow.time_ms)),
+        ("duration_ms", count(slow.duration_ms)),
+        ("client", Value::string(&slow.client)),
+        ("operations", Value::string(&slow.operations)),
+        ("comment", Value::string(&slow.comment)),
+    ])
 }
 
 fn of_file(file: FileReport) -> Value {

@@ -1,11 +1,12 @@
 //! The status of one cluster member: the text of `cluster/status`, and its JSON form.
 
 use corvid_consensus::Status;
-use corvid_consensus::member::{PeerStatus, Phase, Role};
+use corvid_consensus::member::{Connected, PeerStatus, Phase, Role};
 use corvid_json::Value;
 use corvid_log::cluster::{Index, Sid};
 
 use super::{count, list, object, optional};
+use crate::jobs::{JobKind, ListedJob};
 use crate::member::status_text;
 
 /// The state of a member and its connections.
@@ -23,6 +24,21 @@ impl MemberStatus {
     /// The text of `cluster/status`.
     pub(crate) fn text(&self) -> String {
         status_text::render(&self.status, &self.connections, self.disconnections)
+    }
+
+    /// The snapshots that the member receives and sends.
+    pub(crate) fn transfers(&self, database: &str) -> Vec<ListedJob> {
+        let status = &self.status;
+        let received = status.receiving.map(|bytes| {
+            let kind = match status.connected {
+                Connected::Joining | Connected::Repairing(_) => JobKind::Joining,
+                _ => JobKind::Snapshot,
+            };
+            ListedJob::transfer(database, kind, bytes)
+        });
+        let sent = status.servers.iter().filter_map(|peer| peer.snapshot);
+        let sent = sent.map(|bytes| ListedJob::transfer(database, JobKind::Snapshot, bytes));
+        received.into_iter().chain(sent).collect()
     }
 
     /// The role, the term and the number of members.

@@ -16,13 +16,16 @@ mod reception;
 mod refusal;
 mod stored;
 
+use std::sync::Arc;
+
 use corvid_consensus::member::{Connected, Rewrite};
 use corvid_consensus::message::SnapshotMeta;
 use corvid_consensus::{Input, MemberEvent};
 use corvid_engine::Snapshot;
 use corvid_log::cluster::{Index, MemberIdentity, Recovered};
 use corvid_log::storage::{
-    FileContent, FileSize, RewriteNumber, RewriteStage, StorageReply, StorageRequest, StoreError,
+    FileContent, FileSize, RewriteNumber, RewriteStage, RowProgress, StorageReply, StorageRequest,
+    StoreError,
 };
 
 use crate::storage::{FileState, Growth, MemberContent};
@@ -289,6 +292,7 @@ impl<E: FileEffects> MemberFile<E> {
         self.identity.cluster_id = rewrite.cid;
         self.rewriting = Some((number, rewrite.index));
         let content = MemberContent {
+            progress: Arc::new(RowProgress::new(snapshot.rows_count())),
             snapshot: snapshot.clone(),
             identity: self.identity.clone(),
             meta: SnapshotMeta {

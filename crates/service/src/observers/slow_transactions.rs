@@ -1,13 +1,16 @@
-//! Transactions that take long, for the log: client, duration, operations.
+//! Transactions that take long, for the log and the status: client, duration, operations.
 //!
 //! A commit is timed when its reply is released, so its time includes the disk. A transaction
 //! without a commit is answered while it is executed, and this crate has no clock. So the last such
 //! transaction is kept until the driver says the time ([`SlowLog::report`]). A transaction is
 //! described only when it is slow. Time that a `wait` spends blocked is intended, so transactions
 //! that blocked are left out.
+//!
+//! The last [`KEPT_MAX`] are kept for the status from [`KEPT_MS`] on, or from the log's threshold
+//! on if that is lower.
 
-use std::collections::BTreeMap;
-use std::fmt::Write;
+use std::collections::{BTreeMap, VecDeque};
+use std::fmt::{self, Write};
 use std::sync::Arc;
 
 use corvid_data::Delta;
@@ -15,7 +18,7 @@ use corvid_json::{Reader, Value};
 use corvid_log::commit_client;
 
 use crate::message::Now;
-use crate::message::{Event, Request, SessionInfo};
+use crate::message::{Event, Request, SessionInfo, SlowTransaction};
 
 /// Longer requests are described by their length, bytes: parsing them again would take long, too.
 const READ_BYTES_MAX: usize = 1 << 20;
@@ -23,13 +26,24 @@ const READ_BYTES_MAX: usize = 1 << 20;
 /// Characters of a comment that are shown.
 const COMMENT_MAX: usize = 200;
 
-/// The threshold, and the transaction that may have been slow.
+/// Transactions that are kept.
+const KEPT_MAX: usize = 32;
+
+/// Transactions that take at least this long are kept, ms.
+const KEPT_MS: u64 = 100;
+
+/// Characters of the operations of a transaction that are kept: clients choose their names.
+const OPERATIONS_MAX: usize = 200;
+
+/// The threshold, the transaction that may have been slow, and the last ones that were.
 #[derive(Debug)]
 pub(crate) struct SlowLog {
     threshold_ms: u64,
     /// When the present input arrived, or its replies are released.
-    now_ms: u64,
+    now: Now,
     last: Option<Answered>,
+    /// The newest first.
+    kept: VecDeque<SlowTransaction>,
 }
 
 /// A transaction that has been answered and has changed nothing.
@@ -48,8 +62,9 @@ impl Default for SlowLog {
     fn default() -> SlowLog {
         SlowLog {
             threshold_ms: u64::MAX,
-            now_ms: 0,
+            now: Now::default(),
             last: None,
+            kept: VecDeque::new(),
         }
     }
 }
@@ -63,7 +78,7 @@ impl SlowLog {
 
     /// Sets the present time.
     pub(crate) fn set_now(&mut self, now: Now) {
-        self.now_ms = now.mono_ms;
+        self.now = now;
     }
 
     /// Keeps a request that has just been answered.
@@ -84,6 +99,11 @@ impl SlowLog {
         }
     }
 
+    /// The last slow transactions, the newest first.
+    pub(crate) fn kept(&self) -> Vec<SlowTransaction> {
+        self.kept.iter().cloned().collect()
+    }
+
     /// Reports the last answered transaction on `database` if it was slow.
     pub(crate) fn report(&mut self, now: Now, database: &str) -> Option<Event> {
         let last = self.last.take()?;
@@ -95,76 +115,129 @@ impl SlowLog {
         };
         let elapsed_ms = self.slow_since(arrived_ms, now.mono_ms)?;
         let what = match &last {
-            Answered::Short(request) => describe(request.params()),
-            Answered::Long { bytes, .. } => format!("{bytes} bytes"),
+            Answered::Short(request) => Description::of(request.params()),
+            Answered::Long { bytes, .. } => Description::of_bytes(*bytes),
         };
-        Some(slow_event(info, database, elapsed_ms, &what))
+        self.slow_event(now, info, database, elapsed_ms, what)
     }
 
     /// Reports a transaction whose long result is about to be sent, if it was slow.
-    pub(crate) fn report_result(&self, request: &Request, database: &str) -> Option<Event> {
+    pub(crate) fn report_result(&mut self, request: &Request, database: &str) -> Option<Event> {
         let elapsed_ms = self.slow_request(request)?;
-        let what = describe(request.params());
-        Some(slow_event(&request.info, database, elapsed_ms, &what))
+        let what = Description::of(request.params());
+        self.slow_event(self.now, &request.info, database, elapsed_ms, what)
     }
 
     /// Reports a commit that is about to be answered, if it was slow.
     pub(super) fn report_commit(
-        &self,
+        &mut self,
         request: &Request,
         delta: &Delta,
         database: &str,
     ) -> Option<Event> {
         let elapsed_ms = self.slow_request(request)?;
-        let rows = delta.changes.len();
-        let plural = if rows == 1 { "" } else { "s" };
-        let mut what = describe(request.params());
+        let mut what = Description::of(request.params());
         if request.params().len() > READ_BYTES_MAX {
-            append_comment(&mut what, commit_client::split(&delta.comment).1);
+            commit_client::split(&delta.comment)
+                .1
+                .clone_into(&mut what.comment);
         }
-        let what = format!("{what}; {rows} row{plural} changed");
-        Some(slow_event(&request.info, database, elapsed_ms, &what))
+        what.rows = Some(delta.changes.len());
+        self.slow_event(self.now, &request.info, database, elapsed_ms, what)
     }
 
     /// How long a transaction that did not block has taken, if that is slow.
     fn slow_request(&self, request: &Request) -> Option<u64> {
-        let slow = self.slow_since(request.arrived_ms, self.now_ms);
+        let slow = self.slow_since(request.arrived_ms, self.now.mono_ms);
         slow.filter(|_| !request.blocked)
     }
 
     fn slow_since(&self, since_ms: u64, now_ms: u64) -> Option<u64> {
         let elapsed_ms = now_ms.saturating_sub(since_ms);
-        (elapsed_ms >= self.threshold_ms).then_some(elapsed_ms)
+        (elapsed_ms >= self.threshold_ms.min(KEPT_MS)).then_some(elapsed_ms)
+    }
+
+    /// Keeps a slow transaction. Returns the event for the log, if it is slow enough for that.
+    fn slow_event(
+        &mut self,
+        now: Now,
+        info: &SessionInfo,
+        database: &str,
+        duration_ms: u64,
+        what: Description,
+    ) -> Option<Event> {
+        let client = info.who();
+        let line = (duration_ms >= self.threshold_ms)
+            .then(|| format!("{client}: transaction on {database} took {duration_ms}ms ({what})"));
+        self.kept.truncate(KEPT_MAX - 1);
+        self.kept.push_front(SlowTransaction {
+            time_ms: now.wall_ms,
+            duration_ms,
+            client,
+            operations: beginning(&what.operations, OPERATIONS_MAX),
+            comment: beginning(&what.comment, COMMENT_MAX),
+        });
+        line.map(Event::Slow)
     }
 }
 
-fn slow_event(info: &SessionInfo, database: &str, elapsed_ms: u64, what: &str) -> Event {
-    let who = info.who();
-    Event::Slow(format!(
-        "{who}: transaction on {database} took {elapsed_ms}ms ({what})"
-    ))
+/// The beginning of a text.
+fn beginning(text: &str, characters_max: usize) -> String {
+    text.chars().take(characters_max).collect()
 }
 
-/// `2 insert, 1 wait; comment "…"`
-fn describe(params: &[u8]) -> String {
-    if params.len() > READ_BYTES_MAX {
-        return format!("{} bytes", params.len());
-    }
-    let (operations, comment) = operations(params);
-    let mut out = String::new();
-    for (name, count) in operations {
-        let separator = if out.is_empty() { "" } else { ", " };
-        let _ = write!(out, "{separator}{count} {name}");
-    }
-    append_comment(&mut out, &comment);
-    out
+/// What a transaction has done.
+#[derive(Default)]
+struct Description {
+    /// `2 insert, 1 wait`, or the length.
+    operations: String,
+    /// Its comments, joined by LF; empty if it has none.
+    comment: String,
+    /// The rows that it has changed, if it was a commit.
+    rows: Option<usize>,
 }
 
-fn append_comment(out: &mut String, comment: &str) {
-    if !comment.is_empty() {
-        let shown: String = comment.chars().take(COMMENT_MAX).collect();
-        // Quoted as JSON, as the log escapes other texts.
-        let _ = write!(out, "; comment {}", Value::string(shown));
+impl Description {
+    fn of(params: &[u8]) -> Description {
+        if params.len() > READ_BYTES_MAX {
+            return Description::of_bytes(params.len());
+        }
+        let (operations, comment) = operations(params);
+        let mut out = String::new();
+        for (name, count) in operations {
+            let separator = if out.is_empty() { "" } else { ", " };
+            let _ = write!(out, "{separator}{count} {name}");
+        }
+        Description {
+            operations: out,
+            comment,
+            rows: None,
+        }
+    }
+
+    /// A transaction of so many bytes, which is not read.
+    fn of_bytes(bytes: usize) -> Description {
+        Description {
+            operations: format!("{bytes} bytes"),
+            ..Description::default()
+        }
+    }
+}
+
+/// `2 insert, 1 wait; comment "…"; 3 rows changed`
+impl fmt::Display for Description {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.operations)?;
+        if !self.comment.is_empty() {
+            let shown = beginning(&self.comment, COMMENT_MAX);
+            // Quoted as JSON, as the log escapes other texts.
+            write!(f, "; comment {}", Value::string(shown))?;
+        }
+        if let Some(rows) = self.rows {
+            let plural = if rows == 1 { "" } else { "s" };
+            write!(f, "; {rows} row{plural} changed")?;
+        }
+        Ok(())
     }
 }
 
@@ -218,12 +291,50 @@ mod tests {
         let params = br#"["D",{"op":"insert","row":{"op":"x"},"table":"T"},{"comment":"a \"b\"\nc","op":"comment"},
             {"op":"wait"},{"op":"insert"},7,{"op":3}]"#;
         assert_eq!(
-            describe(params),
+            Description::of(params).to_string(),
             r#"1 comment, 2 insert, 1 wait; comment "a \"b\"\nc""#
         );
-        assert_eq!(describe(br#"["D"]"#), "");
+        assert_eq!(Description::of(br#"["D"]"#).to_string(), "");
         let mut long = b"[\"D\",\"".to_vec();
         long.resize(READ_BYTES_MAX + 1, b'x');
-        assert_eq!(describe(&long), "1048577 bytes");
+        assert_eq!(Description::of(&long).to_string(), "1048577 bytes");
+    }
+
+    #[test]
+    fn the_last_slow_transactions_are_kept_whether_or_not_they_are_logged() {
+        let info = SessionInfo::new(false, String::new(), None);
+        let info = info.of_peer("tcp:192.0.2.1:5000".into(), "ptcp:6641".into());
+        let mut slow = SlowLog::default();
+        let mut answer = |slow: &mut SlowLog, took_ms: u64| {
+            let params = format!(
+                r#"["D",{{"op":"{}"}},{{"op":"comment","comment":"{took_ms}"}}]"#,
+                "x".repeat(300)
+            );
+            let now = Now {
+                mono_ms: 10_000,
+                wall_ms: 7,
+            };
+            let elapsed_ms = slow.slow_since(now.mono_ms - took_ms, now.mono_ms)?;
+            let what = Description::of(params.as_bytes());
+            slow.slow_event(now, &info, "D", elapsed_ms, what)
+        };
+        for took_ms in 90..150 {
+            assert!(answer(&mut slow, took_ms).is_none(), "no threshold is set");
+        }
+        let kept = slow.kept();
+        assert_eq!(kept.len(), KEPT_MAX);
+        let durations: Vec<u64> = kept.iter().map(|kept| kept.duration_ms).collect();
+        assert!(
+            durations.iter().copied().eq((118..150).rev()),
+            "{durations:?}"
+        );
+        assert_eq!((kept[0].time_ms, kept[0].comment.as_str()), (7, "149"));
+        assert_eq!(kept[0].operations.chars().count(), OPERATIONS_MAX);
+        // A lower threshold holds for both, a higher one for the log alone.
+        slow.set_threshold_ms(20);
+        assert!(answer(&mut slow, 19).is_none() && slow.kept()[0].duration_ms == 149);
+        assert!(answer(&mut slow, 20).is_some() && slow.kept()[0].duration_ms == 20);
+        slow.set_threshold_ms(1000);
+        assert!(answer(&mut slow, 500).is_none() && slow.kept()[0].duration_ms == 500);
     }
 }

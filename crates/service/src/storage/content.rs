@@ -4,9 +4,11 @@
 //! Invariant: the snapshot is frozen. The rows stay the same however long writing takes, while the
 //! database goes on committing. Made by compaction and conversion; written on a rewrite thread.
 
+use std::sync::Arc;
+
 use corvid_engine::Snapshot;
 use corvid_json::{ObjectWriter, write};
-use corvid_log::storage::FileContent;
+use corvid_log::storage::{FileContent, RowProgress};
 use corvid_log::{DiskError, Magic, Record, Stamp, write_schema, write_snapshot};
 
 use crate::once::RecordedCommits;
@@ -28,6 +30,8 @@ pub struct Content {
     /// Whether records appended to the current file meanwhile also belong in the new one. They do
     /// unless the schema changes.
     pub with_tail: bool,
+    /// Counts the rows of the snapshot as they are written.
+    pub progress: Arc<RowProgress>,
 }
 
 impl FileContent for Content {
@@ -37,6 +41,10 @@ impl FileContent for Content {
 
     fn with_tail(&self) -> bool {
         self.with_tail
+    }
+
+    fn progress(&self) -> Option<Arc<RowProgress>> {
+        Some(self.progress.clone())
     }
 
     fn write_schema(&self, out: &mut Vec<u8>) {
@@ -54,7 +62,8 @@ impl FileContent for Content {
             is_diff: self.is_diff,
             with_defaults: false,
         };
-        write_snapshot(schema, &stamp, |table| self.snapshot.rows(table), sink)?;
+        let rows = |table| self.snapshot.rows(table).inspect(|_| self.progress.visit());
+        write_snapshot(schema, &stamp, rows, sink)?;
         let Some(comment) = self.recorded.to_comment() else {
             return Ok(());
         };

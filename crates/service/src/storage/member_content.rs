@@ -5,10 +5,12 @@
 //! file meanwhile are not copied: the member supplies them before the swap. Made from the member's
 //! `Rewrite` and the database's snapshot; written on a rewrite thread.
 
+use std::sync::Arc;
+
 use corvid_engine::Snapshot;
 use corvid_log::cluster::{MemberIdentity, SnapshotHeader, SnapshotMeta};
 use corvid_log::snapshot::write_rows;
-use corvid_log::storage::FileContent;
+use corvid_log::storage::{FileContent, RowProgress};
 use corvid_log::{DiskError, Stamp};
 
 /// Everything that a rewrite thread needs to write a member's new file.
@@ -27,6 +29,8 @@ pub struct MemberContent {
     /// Framed records that follow the header: the entries after the snapshot, one vote or term
     /// record, the commit index.
     pub records: Vec<u8>,
+    /// Counts the rows of the snapshot as they are written.
+    pub progress: Arc<RowProgress>,
 }
 
 impl MemberContent {
@@ -43,7 +47,8 @@ impl MemberContent {
         schema.to_json().write(&mut head);
         head.push(b',');
         sink(&head)?;
-        write_rows(schema, &stamp, &|table| self.snapshot.rows(table), sink)?;
+        let rows = |table| self.snapshot.rows(table).inspect(|_| self.progress.visit());
+        write_rows(schema, &stamp, &rows, sink)?;
         sink(b"]")
     }
 }
@@ -51,6 +56,10 @@ impl MemberContent {
 impl FileContent for MemberContent {
     fn database(&self) -> &str {
         &self.identity.name
+    }
+
+    fn progress(&self) -> Option<Arc<RowProgress>> {
+        Some(self.progress.clone())
     }
 
     fn write_rows(

@@ -222,6 +222,7 @@ fn replace(committer: &mut Committer<SimDisk>, content: Box<dyn FileContent>) ->
 /// Returns the content of a new file at the commit index of the old one.
 fn compacted(database: &Database) -> Box<dyn FileContent> {
     Box::new(MemberContent {
+        progress: std::sync::Arc::default(),
         snapshot: database.snapshot(),
         identity: identity(),
         meta: meta(3, 1),

@@ -190,6 +190,7 @@ fn compacted(recovered: &Recovered, database: &Database) -> Vec<u8> {
     let mut eids = committed.iter().rev();
     let eid = eids.find_map(|entry| entry.commit.as_ref().map(|(eid, _)| *eid));
     let content = MemberContent {
+        progress: std::sync::Arc::default(),
         snapshot: database.snapshot(),
         identity: identity(recovered),
         meta: SnapshotMeta {

@@ -8,8 +8,10 @@
 //! Invariant: each request for a compaction is answered once, when a crash cannot bring back a file
 //! without the commits before it.
 
+use std::sync::Arc;
+
 use corvid_engine::Snapshot;
-use corvid_log::storage::{RewriteNumber, RewriteStage, StorageRequest, StoreError};
+use corvid_log::storage::{RewriteNumber, RewriteStage, RowProgress, StorageRequest, StoreError};
 
 use super::super::Now;
 use super::DatabaseFile;
@@ -123,6 +125,7 @@ impl DatabaseFile {
         let tokens = std::mem::take(&mut self.rewrites.wanted);
         let (snapshot, recorded) = snapshot();
         let content = Content {
+            progress: Arc::new(RowProgress::new(snapshot.rows_count())),
             snapshot,
             recorded,
             comment: "compacting database online",
@@ -139,6 +142,7 @@ impl DatabaseFile {
     pub(in super::super) fn begin_conversion(&mut self, now: Now, snapshot: Snapshot) {
         self.give_up_compaction();
         let content = Content {
+            progress: Arc::new(RowProgress::new(snapshot.rows_count())),
             snapshot,
             // A restarted server cannot tell what became of transactions before the conversion, nor
             // of those during it whose rows the new schema does not have: their records are gone.
