@@ -24,7 +24,7 @@ use corvid_monitor::SessionId;
 use corvid_net::clock;
 
 /// Spans below this are CPU time: a preempted thread waits longer than this, ns.
-const SHORT_NS: u64 = 200_000;
+const SHORT_NS: u64 = 50_000;
 
 /// The CPU time of the thread is read at least once in so much charged time, ns. It bounds what the
 /// thread may have used without charging it, which a long span could be charged with.
@@ -170,15 +170,15 @@ mod tests {
             inline_ns: Cell::new(0),
         };
         let unread = || -> u64 { panic!("the CPU time is not read for short spans") };
-        assert_eq!(meter.cpu_ns(50_000, unread), 50_000);
-        // The thread was preempted: it has used 70 us, of which 50 us are charged.
-        assert_eq!(meter.cpu_ns(4_000_000, || 70_000), 20_000);
+        assert_eq!(meter.cpu_ns(40_000, unread), 40_000);
+        // The thread was preempted: it has used 70 us, of which 40 us are charged.
+        assert_eq!(meter.cpu_ns(4_000_000, || 70_000), 30_000);
         assert_eq!(meter.cpu_ns(4_000_000, || 9_000_000), 4_000_000);
         // From time to time the clock is read for a short span too, which stays as it is.
-        for _ in 0..99 {
-            assert_eq!(meter.cpu_ns(100_000, unread), 100_000);
+        for _ in 0..249 {
+            assert_eq!(meter.cpu_ns(40_000, unread), 40_000);
         }
-        assert_eq!(meter.cpu_ns(100_000, || 30_000_000), 100_000);
+        assert_eq!(meter.cpu_ns(40_000, || 30_000_000), 40_000);
         assert_eq!(meter.cpu_ns(1_000_000, || 30_300_000), 300_000);
     }
 
@@ -192,7 +192,7 @@ mod tests {
         span.transferred(1, busy, 0);
         let mut charged = [0; 2];
         span.divide(40_000, |session, cpu_ns| {
-            charged[(session == busy) as usize] += cpu_ns;
+            charged[usize::from(session == busy)] += cpu_ns;
         });
         assert!(charged[1] > 5 * charged[0], "{charged:?}");
         assert!((39_990..=40_000).contains(&(charged[0] + charged[1])));

@@ -178,6 +178,7 @@ fn log(
 ) -> Result<Vec<u8>, Stopped> {
     warn(history, pager);
     let progress = Progress::of(history, range)?;
+    pager.reached_byte(0, progress.total, None);
     let mut newest = newest.map(Newest::new);
     // Nobody waits for the rest. Then the walk ends early, and must not pass for a whole one.
     let is_unwanted = Cell::new(false);
