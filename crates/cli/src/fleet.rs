@@ -562,7 +562,14 @@ fn unasked(looks: &[Look]) -> Vec<(String, Origin)> {
             for remote in RemoteList::parse(sources).remotes {
                 let is_known = looks.iter().any(|look| look.address == remote)
                     || found.iter().any(|(address, _)| *address == remote);
-                if !is_known {
+                // A socket of another machine, or one that the server has no reason to name.
+                let is_elsewhere = remote.starts_with("unix:")
+                    && look
+                        .status
+                        .as_ref()
+                        .and_then(|it| it.source.control())
+                        .is_none();
+                if !is_known && !is_elsewhere {
                     found.push((remote, Origin::Source));
                 }
             }
@@ -662,6 +669,15 @@ pub(crate) mod tests {
         let relay = look("unix:/r", &[], Some(relay));
         let found = unasked(&[relay, look("tcp:b:1", &[], None)]);
         assert_eq!(found, [("tcp:a:1".to_owned(), Origin::Source)]);
+        // A server of another machine cannot have sockets of this one asked.
+        let relay =
+            r#"{"databases":[{"name":"Lab","model":"relay","relay":{"source":"unix:/s"}}]}"#;
+        let mut relay = look("unix:/r", &[], Some(relay));
+        assert_eq!(unasked(std::slice::from_ref(&relay)).len(), 1);
+        if let Some(status) = &mut relay.status {
+            status.source = Source::pages("http://192.0.2.1:1");
+        }
+        assert_eq!(unasked(&[relay]), []);
     }
 
     #[test]
