@@ -7,7 +7,7 @@ use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
-use corvid_tests::{binary, limited};
+use corvid_tests::{binary, limited, peer};
 use tempfile::TempDir;
 
 /// Returns the folder of the crate.
@@ -83,6 +83,20 @@ fn the_tests_of_the_package_pass() {
         text.contains("Ran ") && !text.contains("Ran 0 tests"),
         "{text}"
     );
+}
+
+/// Clients of relays, while relays and their source are killed and messages are lost. The
+/// reference, tested in the same way, executes such transactions twice. `CORVID_ONCE_ROUNDS` sets
+/// the number of accidents.
+#[test]
+fn transactions_through_relays_are_executed_once() {
+    if binary::reference("ovsdb-server").is_none() {
+        peer::say_skipped("relays of the reference, which execute twice: it is not installed");
+    }
+    let output = python(&site(), &["-m", "unittest", "tests.relayed_once"]);
+    assert_success(&output);
+    let text = String::from_utf8_lossy(&output.stderr);
+    assert!(text.contains("Ran 5 tests"), "{text}");
 }
 
 /// Each name of the core has a signature for type checkers, and each signature has a name in the
