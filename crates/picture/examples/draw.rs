@@ -2,8 +2,8 @@
 //! `cargo run -p corvid-picture --example draw DATABASE FILE [dark] [focus=ID] [path=ID,ID]
 //! [before=FILE] [find=TEXT]`.
 //!
-//! In place of a file: `large` (60 switches of 40 ports), `huge` (1,000 of them), `cluster` and
-//! `doubled`. In place of a database, the file of a schema, without a file.
+//! In place of a file: `large` (60 switches of 40 ports), `huge` (1,000 of them), `cluster`,
+//! `doubled`, `tenants` and `hosts`. In place of a database, the file of a schema, without a file.
 
 #[path = "../tests/picture/large.rs"]
 #[allow(dead_code, reason = "tests use the rest")]
@@ -85,6 +85,8 @@ fn tables(file: &str) -> Tables {
         "huge" => large::northbound(1000, 40),
         "cluster" => large::cluster(60),
         "doubled" => large::doubled(8),
+        "tenants" => large::tenants(60),
+        "hosts" => large::southbound(60, 20),
         file => written::tables(&std::fs::read_to_string(file).expect("a file")),
     }
 }

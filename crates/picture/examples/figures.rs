@@ -1,5 +1,6 @@
 //! Measures the pictures of 60 switches of 40 ports and of 1,000 such switches: `cargo run
-//! --release -p corvid-picture --example figures`.
+//! --release -p corvid-picture --example figures`. Of twenty changes it prints the fastest, because
+//! other work of the machine can only add time.
 
 #[path = "../tests/picture/large.rs"]
 #[allow(dead_code, reason = "tests use the rest")]
@@ -8,47 +9,68 @@ mod large;
 use std::time::{Duration, Instant};
 
 use corvid_data::{Atom, Datum};
-use corvid_picture::{Picture, Texts, View, interpretations};
+use corvid_picture::{Picture, Tables, Texts, View, interpretations};
+
+const CHANGES: usize = 20;
 
 fn main() {
-    let interpretation = interpretations::of("OVN_Northbound").expect("it is known");
     for switches in [60, 1000] {
         let mut tables = large::northbound(switches, 40);
-        let mut before: Option<Picture> = None;
-        let mut steps = [Duration::ZERO; 3];
-        let mut first = Duration::ZERO;
-        let mut bytes = 0;
-        const CHANGES: u32 = 20;
-        for change in 0..=CHANGES {
-            let began = Instant::now();
-            let port = large::uuid(4, 1 + change as usize);
+        let first = draw(&tables, None);
+        let mut best: Option<Drawn> = None;
+        let mut before = first.picture;
+        for change in 0..CHANGES {
+            let port = large::uuid(4, 1 + change);
             let up = Datum::one(Atom::Boolean(change % 2 == 0));
             tables.set("Logical_Switch_Port", port, [("up", up)]);
-            let graph = (interpretation.read)(&tables);
-            let read = began.elapsed();
-            let picture = Picture::new(&graph, &View::default(), before.as_ref());
-            let placed = began.elapsed();
-            let svg = picture.svg(&graph, &Texts::new("Logical network"));
-            let written = began.elapsed();
-            bytes = svg.len();
-            before = Some(picture);
-            if change == 0 {
-                first = written;
-                continue;
-            }
-            for (sum, step) in steps
-                .iter_mut()
-                .zip([read, placed - read, written - placed])
+            let drawn = draw(&tables, Some(&before));
+            before = drawn.picture.clone();
+            if best
+                .as_ref()
+                .is_none_or(|best| drawn.total() < best.total())
             {
-                *sum += step;
+                best = Some(drawn);
             }
         }
-        let [read, placed, written] = steps.map(|sum| sum / CHANGES);
+        let best = best.expect("there were changes");
         println!(
-            "{switches} switches of 40 ports: first {first:.1?}, then {:.1?} a change \
-             (read {read:.1?}, place {placed:.1?}, write {written:.1?}), {} KiB",
-            read + placed + written,
-            bytes / 1024
+            "{switches} switches of 40 ports: first {:.1?}, then {:.1?} a change \
+             (read {:.1?}, place {:.1?}, write {:.1?}), {} KiB",
+            first.steps.iter().sum::<Duration>(),
+            best.total(),
+            best.steps[0],
+            best.steps[1],
+            best.steps[2],
+            best.bytes / 1024
         );
+    }
+}
+
+struct Drawn {
+    picture: Picture,
+    /// Reading rows, placing cards, writing text.
+    steps: [Duration; 3],
+    bytes: usize,
+}
+
+impl Drawn {
+    fn total(&self) -> Duration {
+        self.steps.iter().sum()
+    }
+}
+
+fn draw(tables: &Tables, before: Option<&Picture>) -> Drawn {
+    let interpretation = interpretations::of("OVN_Northbound").expect("it is known");
+    let began = Instant::now();
+    let graph = (interpretation.read)(tables);
+    let read = began.elapsed();
+    let picture = Picture::new(&graph, &View::default(), before);
+    let placed = began.elapsed();
+    let svg = picture.svg(&graph, &Texts::new("Logical network"));
+    let written = began.elapsed();
+    Drawn {
+        picture,
+        steps: [read, placed - read, written - placed],
+        bytes: svg.len(),
     }
 }

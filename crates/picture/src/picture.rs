@@ -54,7 +54,7 @@ pub(crate) const MORE: i32 = 16;
 /// Ports that a card shows as rows.
 const ROWS_MAX: usize = 12;
 /// Ports that a card shows as rows if it is the focus.
-const ROWS_MAX_FOCUS: usize = 48;
+const ROWS_MAX_FOCUS: usize = 96;
 /// Rows of a column; a card with more rows gets another column.
 pub(crate) const COLUMN: usize = 16;
 /// Ports that a card shows as cells.

@@ -333,8 +333,7 @@ impl<'a> Reading<'a> {
         node.detail = addresses
             .iter()
             .flat_map(|address| address.split_whitespace())
-            .find(|word| word.contains('.') || word.matches(':').count() != 5)
-            .filter(|word| word.contains(['.', ':']))
+            .find(|word| word.contains(['.', ':']) && !is_mac(word))
             .unwrap_or_default()
             .to_owned();
         node.fact(
@@ -467,4 +466,10 @@ fn summary(counts: &[(usize, &str, &str)]) -> String {
         text.push_str(&counted(count, one, many));
     }
     text
+}
+
+/// Whether a word is a MAC address: six bytes in hexadecimal digits.
+fn is_mac(word: &str) -> bool {
+    let is_byte = |part: &str| part.len() == 2 && part.bytes().all(|byte| byte.is_ascii_hexdigit());
+    word.split(':').count() == 6 && word.split(':').all(is_byte)
 }

@@ -161,8 +161,14 @@ impl<'a> Reading<'a> {
         let kind = kind(row, port.len("interfaces") > 1);
         let mut node = Node::of_row("Interface", row.uuid, kind, label);
         node.owner = Some(card);
-        if let Some(reason) = trouble(row) {
-            node.mark(State::Down, reason);
+        // Few hosts use the port that a bridge has in the system itself: it is down nearly
+        // everywhere.
+        let is_own = row.text("type") == "internal" && self.graph.nodes[card].label == label;
+        let error = row.text("error");
+        match trouble(row) {
+            Some(_) if is_own && error.is_empty() => node.fact("link", "down, as usual"),
+            Some(reason) => node.mark(State::Down, reason),
+            None => {}
         }
         match row.text("type") {
             "" => {}

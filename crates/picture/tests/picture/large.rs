@@ -143,6 +143,78 @@ pub(crate) fn doubled(switches: usize) -> Tables {
     tables
 }
 
+/// A cloud: many tenants at one public switch, each with a router and one to three switches.
+pub(crate) fn tenants(count: usize) -> Tables {
+    let mut tables = Tables::new();
+    let mut links = Links {
+        tables: &mut tables,
+        next: 0,
+        ports: Default::default(),
+    };
+    links.outside("public", "physnet1");
+    for tenant in 0..count {
+        let router = format!("tenant{tenant}");
+        links.join(&router, "public", &format!("203.0.113.{tenant}/24"));
+        for switch in 0..=tenant % 3 {
+            let name = format!("tenant{tenant}-net{switch}");
+            links.join(&router, &name, &format!("192.168.{switch}.1/24"));
+        }
+    }
+    links.finish();
+    tables
+}
+
+/// A southbound database: `hosts` hosts of ten ports, of which the first four serve `gateways`
+/// gateway ports.
+pub(crate) fn southbound(hosts: usize, gateways: usize) -> Tables {
+    let mut tables = Tables::new();
+    for host in 0..hosts {
+        let address = format!("192.0.2.{host}");
+        let encap = [("type", text("geneve")), ("ip", text(&address))];
+        tables.set("Encap", uuid(12, host), encap);
+        tables.set(
+            "Chassis",
+            uuid(11, host),
+            [
+                ("name", text(&format!("chassis{host}"))),
+                ("hostname", text(&format!("compute{host}"))),
+                ("encaps", references([uuid(12, host)])),
+            ],
+        );
+        for port in 0..10 {
+            tables.set(
+                "Port_Binding",
+                uuid(13, host * 10 + port),
+                [
+                    ("logical_port", text(&format!("vm{host}-{port}"))),
+                    ("type", text("")),
+                    ("chassis", references([uuid(11, host)])),
+                ],
+            );
+        }
+    }
+    for gateway in 0..gateways {
+        let serving = |place: usize| uuid(14, gateway * 4 + place);
+        for place in 0..4 {
+            let chassis = uuid(11, (gateway + place) % 4);
+            let priority = Datum::one(Atom::Integer(10 * (4 - place as i64)));
+            let cells = [("chassis", references([chassis])), ("priority", priority)];
+            tables.set("Gateway_Chassis", serving(place), cells);
+        }
+        tables.set(
+            "Port_Binding",
+            uuid(15, gateway),
+            [
+                ("logical_port", text(&format!("cr-lrp{gateway}"))),
+                ("type", text("chassisredirect")),
+                ("chassis", references([uuid(11, gateway % 4)])),
+                ("gateway_chassis", references((0..4).map(serving))),
+            ],
+        );
+    }
+    tables
+}
+
 /// Routers and switches by name, with the ports that join them.
 struct Links<'t> {
     tables: &'t mut Tables,

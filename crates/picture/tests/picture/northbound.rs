@@ -55,6 +55,8 @@ fn addresses_groups_and_rules_of_a_port_are_facts() {
     let web1 = named(&graph, "web1");
     assert_eq!(web1.detail, "10.0.1.11");
     assert_eq!(named(&graph, "web2").detail, "10.0.1.12");
+    // Six parts, but no MAC address.
+    assert_eq!(named(&graph, "db1").detail, "fd00:2:0::0:b");
     assert_eq!(fact(web1, "DHCPv4"), "10.0.1.0/24");
     assert_eq!(fact(web1, "port groups"), "servers");
     assert_eq!(fact(web1, "ACLs of its groups"), "2");

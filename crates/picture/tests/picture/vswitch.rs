@@ -70,3 +70,15 @@ fn states_have_reasons() {
         ]
     );
 }
+
+#[test]
+fn the_own_port_of_a_bridge_may_be_down() {
+    let graph = graph();
+    let own: Vec<State> = graph
+        .nodes
+        .iter()
+        .filter(|node| node.kind == Kind::Port && node.label == "br-int")
+        .map(|node| node.state)
+        .collect();
+    assert_eq!(own, [State::Ok]);
+}
