@@ -55,9 +55,11 @@ impl Browser {
         let mut line = String::new();
         while port.is_none() && output.read_line(&mut line)? > 0 {
             let said = line.trim_end().trim_end_matches('.');
+            // Its first line repeats the 0.
             port = said
                 .rsplit_once("on port ")
-                .and_then(|(_, port)| port.parse().ok());
+                .and_then(|(_, port)| port.parse().ok())
+                .filter(|port| *port != 0);
             line.clear();
         }
         // The driver must not fail because nobody reads what else it says.

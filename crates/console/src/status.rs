@@ -136,31 +136,22 @@ fn control(path: &Path) -> Option<Value> {
     }
 }
 
-/// The status of the server that listens at a socket: from the control socket in the same folder or
-/// in the run directory whose process it is.
+/// The status of the server that listens at a socket: from the control socket of the same process
+/// in the same folder or in the run directory.
 fn beside(socket: &Path) -> Option<Value> {
     let pid = peer_pid(socket)?;
-    let ending = format!(".{pid}.ctl");
     let folder = socket.parent().map(Path::to_owned);
-    let folders = folder.into_iter().chain([dirs::run()]);
-    let named = folders.flat_map(|folder| {
-        let entries = std::fs::read_dir(folder).into_iter().flatten().flatten();
-        entries
-            .map(|entry| entry.path())
-            .filter(|path| path.to_string_lossy().ends_with(&ending))
-            .collect::<Vec<_>>()
-    });
-    let own = socket.with_extension("ctl");
-    let is_own = |status: &Value| {
-        let told = status.get("server").and_then(|server| server.get("pid"));
-        told.and_then(Value::as_integer) == Some(i64::from(pid))
-    };
-    named
-        .chain([own])
-        .filter(|path| path.exists())
-        .find_map(|path| control(&path).filter(is_own))
+    folder
+        .into_iter()
+        .chain([dirs::run()])
+        .flat_map(|folder| std::fs::read_dir(folder).into_iter().flatten().flatten())
+        .map(|entry| entry.path())
+        .filter(|path| path.extension().is_some_and(|extension| extension == "ctl"))
+        .filter(|path| peer_pid(path) == Some(pid))
+        .find_map(|path| control(&path))
 }
 
+/// The process that listens at a socket.
 fn peer_pid(socket: &Path) -> Option<i32> {
     let stream = std::os::unix::net::UnixStream::connect(socket).ok()?;
     stream.set_nonblocking(true).ok()?;

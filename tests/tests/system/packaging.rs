@@ -148,7 +148,9 @@ fn commands(program: &str) -> Vec<String> {
             listed.lines().skip(1).filter_map(first).collect()
         }
         "ovsdb-idlc" => ["annotate", "rust"].map(str::to_owned).to_vec(),
-        "corvid" => ["list", "set", "log", "top", "revert"].map(str::to_owned).to_vec(),
+        "corvid" => ["list", "set", "log", "top", "bundle", "revert"]
+            .map(str::to_owned)
+            .to_vec(),
         _ => Vec::new(),
     }
 }
