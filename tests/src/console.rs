@@ -1,7 +1,7 @@
 //! A console under test: the program, its address and requests to it.
 //!
-//! Invariant: dropping the value ends the process. Requests are written byte by byte here, so a test
-//! can send headers that no client library would.
+//! Invariant: dropping the value ends the process. Requests are written byte by byte here, so a
+//! test can send headers that no client library would.
 
 use std::io::{self, BufRead, BufReader, Read, Write};
 use std::net::TcpStream;

@@ -42,7 +42,8 @@ impl ProcessFigures {
     }
 }
 
-/// The name of the program that a process executes, 15 bytes at most; `None`: the process has ended.
+/// The name of the program that a process executes, at most 15 bytes; `None`: the process has
+/// ended.
 pub(crate) fn program_of(pid: u32) -> Option<String> {
     let name = fs::read(format!("/proc/{pid}/comm")).ok()?;
     let name = String::from_utf8_lossy(name.strip_suffix(b"\n").unwrap_or(&name));

@@ -37,7 +37,7 @@ impl RelaySources {
         self.locked().remove(relay);
     }
 
-    /// The source of a database. `None`: the database is no relay.
+    /// The source of a database. `None`: the database is not a relay.
     pub(crate) fn of(&self, database: &str) -> Option<Option<ReachedSource>> {
         self.locked().get(database).cloned()
     }

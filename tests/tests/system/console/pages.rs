@@ -1,4 +1,4 @@
-//! What pages show, compared with what the server says.
+//! The contents of pages, compared with what the server says.
 
 use std::process::Command;
 
