@@ -1,6 +1,8 @@
-//! Nodes by what is known of them: a name, an address, a part of either.
+//! Nodes by what is known of them: a name, an address, a part of either, or a state.
 
-use crate::graph::{Graph, natural};
+use std::cmp::Reverse;
+
+use crate::graph::{Graph, State, natural};
 
 /// Finds nodes that have a text in their name, detail or facts, the closest first. Case does not
 /// matter.
@@ -39,4 +41,22 @@ pub fn search(graph: &Graph, text: &str, most: usize) -> Vec<usize> {
     });
     found.truncate(most);
     found.into_iter().map(|(_, index)| index).collect()
+}
+
+/// Finds nodes whose state is at least as bad as the given one, the worst first. Their ids as
+/// [`crate::View::only`] make a picture of what needs a look.
+#[must_use]
+pub fn troubled(graph: &Graph, least: State, most: usize) -> Vec<usize> {
+    let mut found: Vec<usize> = (0..graph.nodes.len())
+        .filter(|&index| graph.nodes[index].state >= least)
+        .collect();
+    found.sort_by(|&a, &b| {
+        let (x, y) = (&graph.nodes[a], &graph.nodes[b]);
+        Reverse(x.state)
+            .cmp(&Reverse(y.state))
+            .then_with(|| natural(&x.label, &y.label))
+            .then(a.cmp(&b))
+    });
+    found.truncate(most);
+    found
 }

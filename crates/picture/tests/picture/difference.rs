@@ -76,3 +76,21 @@ fn changes_have_classes_and_marks() {
         &svg[..900]
     );
 }
+
+#[test]
+fn hosts_that_keep_up_do_not_change_with_nb_cfg() {
+    let text = include_str!("databases/southbound.json");
+    let before = read("OVN_Southbound", text);
+    let after = read(
+        "OVN_Southbound",
+        &text.replace("\"nb_cfg\": 12", "\"nb_cfg\": 13"),
+    );
+    let merged = difference::between(&before, &after);
+    let changed = merged
+        .nodes
+        .iter()
+        .filter(|node| node.change != Change::None);
+    let labels: Vec<&str> = changed.map(|node| node.label.as_str()).collect();
+    // It lagged before, and is one more behind.
+    assert_eq!(labels, ["compute-2"]);
+}

@@ -1,6 +1,7 @@
 //! Tests of pictures: interpretations of written databases, layouts, text.
 
 mod any;
+mod damage;
 mod difference;
 mod graphs;
 mod large;

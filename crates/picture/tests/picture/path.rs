@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use corvid_picture::{Graph, Id, Picture, Texts, View, path, search};
+use corvid_picture::{Graph, Id, Picture, State, Texts, View, path, search};
 
 use crate::graphs::graph;
 use crate::written::uuid;
@@ -91,4 +91,21 @@ fn a_neighbourhood_is_bounded_by_its_depth() {
     assert_eq!(around(1), (2, 6));
     assert_eq!(around(2), (5, 3));
     assert_eq!(around(9), (8, 0));
+}
+
+#[test]
+fn nodes_in_trouble_are_found_the_worst_first() {
+    let graph = graph("OVN_Northbound");
+    let found = |least: State| -> Vec<&str> {
+        let found = search::troubled(&graph, least, 9);
+        found
+            .iter()
+            .map(|&node| graph.nodes[node].label.as_str())
+            .collect()
+    };
+    assert_eq!(found(State::Down), ["core-lab", "db2", "web3"]);
+    assert_eq!(
+        found(State::Unknown),
+        ["core-lab", "db2", "web3", "lab-lost", "lab1"]
+    );
 }

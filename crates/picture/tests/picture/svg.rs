@@ -27,8 +27,8 @@ fn drawn(tables: &Tables, view: &View) -> String {
     Picture::new(&graph, view, None).svg(&graph, &texts)
 }
 
-/// The texts of elements and the names of classes, with a check that elements are closed in order.
-fn assert_well_formed(svg: &str) {
+/// Fails if elements are not closed in order, or a text has a bracket.
+pub(crate) fn assert_well_formed(svg: &str) {
     let mut open: Vec<&str> = Vec::new();
     let mut rest = svg;
     while let Some(start) = rest.find('<') {
