@@ -640,6 +640,43 @@ pub(crate) mod tests {
         }
     }
 
+    /// A server may tell any numbers.
+    #[test]
+    fn no_number_of_a_status_is_too_large() {
+        let numbers = [i64::MIN, -1, 0, i64::MAX];
+        for (a, b) in numbers.iter().flat_map(|a| numbers.map(|b| (*a, b))) {
+            let text = format!(
+                r#"{{"version":1,"time_ms":{a},"server":{{"started_ms":{b},"cpu_ms":{a},"memory_bytes":{a},"descriptors":{a},"descriptors_max":{b}}},
+                "sessions":[{{"backlog_bytes":{a},"cost":{{"cpu_us":{b}}}}},{{"backlog_bytes":{a}}}],"settings":{{"max-sessions":"{b}","max-session-backlog":"{a}"}},
+                "jobs":[{{"age_ms":{a},"done":{a},"total":{b}}}],
+                "databases":[{{"name":"Lab","file":"/a","storage":{{"bytes":{a},"compacted_bytes":{b}}},"blocked_transactions":{a},
+                    "tables":[{{"rows":{a}}},{{"rows":{a}}}],"transactions":{{"committed":{a},"failed":{b},"unchanged":{a}}},
+                    "slow_transactions":[{{"time_ms":{b},"duration_ms":{a}}}],"relay":{{"state":"x","state_age_ms":{a}}},
+                    "cluster":{{"role":"leader","election_timer_ms":{a},"election_started_age_ms":{b},"committed":{a},"stalled_ms":{a},
+                        "servers":[{{"server_id":"bbbb","last_message_age_ms":{b},"match":{b}}}]}}}}]}}"#
+            );
+            let mut facts = facts(&text);
+            facts.extras[0].memory_bytes = Some(b);
+            facts.extras[0].metrics = Some(format!(
+                "corvid_tls_certificate_expiry_timestamp_seconds {a}\n"
+            ));
+            facts.own_expiry_s = Some(a);
+            facts.now_s = b;
+            let room = Disk {
+                free_bytes: a,
+                bytes: b,
+            };
+            facts.extras[0].disks.insert("Lab".to_owned(), room);
+            diagnose(&facts);
+            let now = facts.fleet.looks[0].document().unwrap();
+            let before = Value::parse_text(text.replace(&a.to_string(), "3").as_bytes()).unwrap();
+            for (before, now) in [(&before, now), (now, &before)] {
+                let mut page = corvid_shell::terminal::Painted::new(true, false);
+                crate::top::picture(&mut page, "x", &crate::top::Readings { before, now }, 80);
+            }
+        }
+    }
+
     #[test]
     fn commands_can_be_pasted() {
         let facts = facts(

@@ -37,13 +37,14 @@ impl Readings<'_> {
     fn elapsed_ms(&self) -> Option<i64> {
         let started = |document| document::number(document, "server.started_ms");
         let time = |document| document::number(document, "time_ms");
-        let elapsed_ms = time(self.now)? - time(self.before)?;
+        let elapsed_ms = time(self.now)?.saturating_sub(time(self.before)?);
         (started(self.now) == started(self.before) && elapsed_ms > 0).then_some(elapsed_ms)
     }
 
     /// How much a counter has grown, in an object that both have.
     fn growth(&self, before: Option<&Value>, now: &Value, path: &str) -> Option<i64> {
-        let grown = document::number(now, path)? - document::number(before?, path)?;
+        let before = document::number(before?, path)?;
+        let grown = document::number(now, path)?.saturating_sub(before);
         (grown >= 0).then_some(grown)
     }
 
@@ -81,7 +82,7 @@ fn head(page: &mut Painted, address: &str, readings: &Readings<'_>, width: usize
     let program = document::text(now, "server.program").unwrap_or("?");
     let up_ms = number("time_ms")
         .zip(number("server.started_ms"))
-        .map(|(time_ms, started_ms)| time_ms - started_ms);
+        .map(|(time_ms, started_ms)| time_ms.saturating_sub(started_ms));
     let up = up_ms.map_or("-".to_owned(), duration);
     let ready = match document::flag(now, "server.ready") {
         Some(true) => "ready",
@@ -99,7 +100,7 @@ fn head(page: &mut Painted, address: &str, readings: &Readings<'_>, width: usize
         let sizes = sessions.iter();
         sizes
             .filter_map(|session| document::number(session, "backlog_bytes"))
-            .sum::<i64>()
+            .fold(0, i64::saturating_add)
     });
     let text = format!(
         "cpu {cpu}  memory {memory}  descriptors {}/{}  threads {}  sessions {}  backlog {}",
@@ -180,7 +181,7 @@ fn databases(readings: &Readings<'_>) -> Rows {
             let counts = tables.iter();
             counts
                 .filter_map(|table| document::number(table, "rows"))
-                .sum::<i64>()
+                .fold(0, i64::saturating_add)
         });
         vec![
             name.to_owned(),

@@ -204,12 +204,12 @@ pub(crate) fn lag(fleet: &Fleet, look: &Look, name: &str) -> Option<i64> {
         let cid = cid_of(look);
         let mut leaders = fleet.looks.iter().filter(leads);
         let leader = leaders.find(|leader| cid_of(leader) == cid)?;
-        return Some((index_of(leader)? - index).max(0));
+        return Some(index_of(leader)?.saturating_sub(index).max(0));
     }
     // A member that no client reaches, as its leader sees it.
     let (leader, told) = as_told(fleet, look, name)?;
     let last = document::number(leader, "cluster.committed")?;
-    Some((last - document::number(told, "match")?).max(0))
+    Some(last.saturating_sub(document::number(told, "match")?).max(0))
 }
 
 /// A member in the status of the leader of its cluster, with that status of the database.

@@ -87,7 +87,9 @@ pub(super) fn failed(facts: &Facts) -> Vec<Finding> {
     facts.of_databases(|_, _, database| {
         let count = |name: &str| document::number(database, &format!("transactions.{name}"));
         let failed = count("failed")?;
-        let all = failed + count("committed")? + count("unchanged").unwrap_or(0);
+        let all = failed
+            .saturating_add(count("committed")?)
+            .saturating_add(count("unchanged").unwrap_or(0));
         let evidence = format!("{failed} of {all} transactions failed");
         Some(match failed >= FAILURES_MIN && failed > all / 2 {
             true => (Verdict::Warn, evidence),

@@ -106,7 +106,9 @@ fn named(server: &Value) -> String {
 pub(super) fn members_heard(facts: &Facts) -> Vec<Finding> {
     facts.of_databases(|_, _, database| {
         let timer_ms = document::number(database, "cluster.election_timer_ms");
-        let limit_ms = SILENT_TIMERS * timer_ms.unwrap_or(ELECTION_TIMER_MS);
+        let limit_ms = timer_ms
+            .unwrap_or(ELECTION_TIMER_MS)
+            .saturating_mul(SILENT_TIMERS);
         let silent: Vec<String> = followers(database)?
             .filter_map(|server| {
                 let age_ms = document::number(server, "last_message_age_ms");
@@ -201,7 +203,7 @@ pub(super) fn elections(facts: &Facts) -> Vec<Finding> {
         document::member(database, "cluster")?;
         let document = look.document()?;
         let now_ms = document::number(document, "time_ms")?;
-        let up_ms = now_ms - document::number(document, "server.started_ms")?;
+        let up_ms = now_ms.saturating_sub(document::number(document, "server.started_ms")?);
         let age_ms = document::number(database, "cluster.election_started_age_ms");
         let is_recent = |age_ms: &i64| *age_ms < RECENT_ELECTION_MS && up_ms > RECENT_ELECTION_MS;
         Some(match age_ms.filter(is_recent) {

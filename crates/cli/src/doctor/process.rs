@@ -62,7 +62,7 @@ pub(super) fn clocks(facts: &Facts) -> Vec<Finding> {
         let status = look.status.as_ref()?;
         let time_ms = document::number(document, "time_ms")?;
         let took_ms = i64::try_from(status.took_ms).unwrap_or(i64::MAX);
-        let apart_ms = time_ms - status.read_ms;
+        let apart_ms = time_ms.saturating_sub(status.read_ms);
         let is_near = apart_ms.saturating_abs() <= CLOCK_MAX_MS.saturating_add(took_ms);
         let evidence = format!(
             "{:.1} s from the clock of this machine",

@@ -84,7 +84,7 @@ pub(super) fn certificates(facts: &Facts) -> Vec<Finding> {
 }
 
 fn ends(name: &str, expiry_s: i64, now_s: i64) -> Judgement {
-    let left_s = expiry_s - now_s;
+    let left_s = expiry_s.saturating_sub(now_s);
     let days = left_s / DAY_S;
     match left_s {
         left_s if left_s <= 0 => (Verdict::Bad, format!("{name} ended {} days ago", -days)),

@@ -52,7 +52,12 @@ pub(super) fn disk(facts: &Facts) -> Vec<Finding> {
         let told = document::number(database, "storage.bytes");
         let size = told.or_else(|| document::number(database, LOCAL_FILE_BYTES));
         let size = size.unwrap_or(0);
-        let (by_share, percent) = share(disk.bytes - disk.free_bytes, disk.bytes, 90, 98);
+        let (by_share, percent) = share(
+            disk.bytes.saturating_sub(disk.free_bytes),
+            disk.bytes,
+            90,
+            98,
+        );
         // A large disk has room although most of it is used.
         let by_share = match disk.free_bytes > PLENTY_BYTES {
             true => Verdict::Ok,
