@@ -1,6 +1,7 @@
 //! Clients of the library and their servers in virtual time, from one seed: replicas of
 //! `corvid-idl`, two servers of one database with their files, one of which replicates the other,
-//! and a network between them that delays, stalls, cuts and drops.
+//! and a network between them that delays, stalls, cuts and drops. In every second run, relays of a
+//! cluster take the place of the two servers (`tree.rs`).
 //!
 //! docs/internals/simulation.md describes a run, the checks, and how to replay a failed seed.
 //!
@@ -15,7 +16,9 @@ mod host;
 mod ledger;
 mod quiescence;
 pub mod run;
+mod sessions;
 mod sim_client;
+mod tree;
 mod workload;
 
 pub use run::{Summary, run};

@@ -12,7 +12,7 @@
 //!                    --> differential: Corvid and the reference server
 //!                                     equal after normal
 //! world --> server    (machine, client; run)     the server, its storage and disk, with crashes
-//!       --> clients   (host, member; run)        replicas, two servers and a network
+//!       --> clients   (host; run, tree)          replicas, two servers or relays, and a network
 //!       --> cluster   (host, registers; run)     members of a cluster, their disks and a network
 //!       --> whole_cluster (host, process; run)   servers of a cluster, clients, links and files
 //! relay_tree (node, plot)  a study: many clients below a tree of relays, cores and wires modelled

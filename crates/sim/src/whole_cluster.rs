@@ -21,8 +21,10 @@ mod relay;
 pub mod run;
 mod server;
 mod sockets;
+mod standalone;
 mod tenures;
 mod turn;
 mod witness;
 
+pub(crate) use run::Stage;
 pub use run::{RelaySummary, Summary, run};

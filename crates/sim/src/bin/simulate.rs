@@ -26,7 +26,7 @@ usage: simulate [SUBJECT] [--seeds N] [--from S] [--threads T]   run N seeds (20
        simulate [SUBJECT] --seed S --until STEP                  the same, and stop after the event with that number
        simulate --replay DIR                                     replay the recordings of a server in DIR
        simulate --relay-tree [--tree-clients N] [--seed S] [--out FILE]   study many clients (10000) below a tree of relays
-SUBJECT is --clients, clients beside two servers; --cluster, the members of a cluster; --whole-clusters, whole servers of a cluster with
+SUBJECT is --clients, clients of two servers or of a cluster's relays; --cluster, the members of a cluster; --whole-clusters, whole servers of a cluster with
 their clients; --relays, three of them with relays in two levels. Without it a server, its storage and its disk are simulated.";
 
 /// Maximum number of characters of an input or output that are printed.

@@ -5,8 +5,6 @@
 //! messages, sends no probes, and reconnects to its source. The kernel outlives the server and
 //! refuses callers while the server is down.
 
-use std::collections::BTreeMap;
-
 use corvid_data::{HashSeed, Uuid};
 use corvid_json::{Assembler, Pieces};
 use corvid_monitor::SessionId;
@@ -15,7 +13,8 @@ use corvid_service::replication::{
     Exclusions, Following, REST_MS, Role, SourceEvent, SourceId, SourceOrder,
 };
 
-use crate::server::machine::{Choice, Machine, SeededUuids, ToClient};
+use super::sessions::Sessions;
+use crate::server::machine::{Choice, Machine, SeededUuids};
 use crate::server::opening;
 use crate::world::dice::Dice;
 use crate::world::disk::{Crash, SimDisk};
@@ -24,14 +23,6 @@ use crate::world::trace::Trace;
 
 /// Delay before a backup reconnects, ms.
 const RETRY_MS: u64 = 1000;
-
-struct Session {
-    conn: ConnId,
-    assembler: Assembler,
-    is_paused: bool,
-    /// The server has written output to the session and not yet been told that it is drained.
-    is_full: bool,
-}
 
 /// The connection to the source.
 struct Source {
@@ -49,7 +40,7 @@ pub(super) struct ServerHost {
     hash_seed: HashSeed,
     /// `None` while the server is down.
     machine: Option<Machine>,
-    sessions: BTreeMap<SessionId, Session>,
+    sessions: Sessions,
     source: Option<Source>,
     /// The server does nothing until this time, ms.
     pub(super) frozen_until_ms: u64,
@@ -64,7 +55,7 @@ impl ServerHost {
             disk: SimDisk::new(seed, trace.clone(), file),
             hash_seed: HashSeed::new(seed),
             machine: None,
-            sessions: BTreeMap::new(),
+            sessions: Sessions::new(format!("host {number}"), trace),
             source: None,
             frozen_until_ms: 0,
             sources: 0,
@@ -86,11 +77,7 @@ impl ServerHost {
 
     /// Returns the session of a connection.
     pub(super) fn session_of(&self, conn: ConnId) -> Option<SessionId> {
-        let found = self
-            .sessions
-            .iter()
-            .find(|(_, session)| session.conn == conn);
-        found.map(|(id, _)| *id)
+        self.sessions.of(conn)
     }
 
     /// Starts the server on its file, as a backup of another host or as the active server.
@@ -149,11 +136,7 @@ impl ServerHost {
     pub(super) fn kill(&mut self, now_ms: u64, network: &mut Connections, is_heard: bool) {
         self.machine = None;
         self.disk.restart(Crash::Kill);
-        for session in std::mem::take(&mut self.sessions).into_values() {
-            if is_heard {
-                network.close(now_ms, session.conn, To::Server);
-            }
-        }
+        self.sessions.end(now_ms, network, is_heard);
         if let Some(conn) = self.source.take().and_then(|source| source.conn) {
             network.close(now_ms, conn, To::Caller);
         }
@@ -215,9 +198,7 @@ impl ServerHost {
     /// Whether a parcel of a connection to this host would be accepted now. The kernel accepts
     /// connection attempts while the server is down, and refuses them.
     pub(super) fn accepts(&self, now_ms: u64, conn: ConnId) -> bool {
-        let session = self.session_of(conn).and_then(|id| self.sessions.get(&id));
-        !self.is_up()
-            || (!self.is_frozen(now_ms) && session.is_none_or(|session| !session.is_paused))
+        !self.is_up() || (!self.is_frozen(now_ms) && self.sessions.reads(conn))
     }
 
     pub(super) fn act(&mut self, now: Now, choice: Choice, dice: &mut Dice) {
@@ -239,44 +220,11 @@ impl ServerHost {
         parcel: Parcel,
         network: &mut Connections,
     ) -> Result<bool, String> {
-        let session = self.session_of(conn);
         let Some(machine) = &mut self.machine else {
             return Ok(false);
         };
-        match (parcel, session) {
-            (Parcel::Open, _) => {
-                let session = Session {
-                    conn,
-                    assembler: Assembler::default(),
-                    is_paused: false,
-                    is_full: false,
-                };
-                self.sessions.insert(machine.connect(), session);
-                network.send(now.mono_ms, conn, To::Caller, Parcel::Open);
-            }
-            (Parcel::Bytes(bytes), Some(id)) => {
-                let Some(session) = self.sessions.get_mut(&id) else {
-                    return Ok(true);
-                };
-                for text in session.assembler.texts(&bytes) {
-                    let text = text.map_err(|error| error.to_string())?.into_owned();
-                    self.trace.line(format_args!(
-                        "host {} {conn:?} <- {}",
-                        self.number,
-                        String::from_utf8_lossy(&text)
-                    ));
-                    machine.text(now, id, text);
-                }
-            }
-            (Parcel::End, Some(id)) => {
-                machine.disconnect(id);
-                self.sessions.remove(&id);
-                network.vanish(conn, To::Server);
-            }
-            // The server that had the connection has ended.
-            (_, None) => return Ok(false),
-        }
-        Ok(true)
+        let sessions = &mut self.sessions;
+        sessions.take(now, now.mono_ms, conn, parcel, machine, network)
     }
 
     /// Accepts a parcel from the source. Returns false if the server no longer replicates that
@@ -320,28 +268,10 @@ impl ServerHost {
             return Vec::new();
         };
         for (id, message) in std::mem::take(&mut machine.to_clients) {
-            let Some(session) = self.sessions.get_mut(&id) else {
-                continue;
-            };
-            match message {
-                ToClient::Message(bytes) => {
-                    session.is_full = true;
-                    network.send(now.mono_ms, session.conn, To::Caller, Parcel::Bytes(bytes));
-                }
-                ToClient::Pause(is_paused) => session.is_paused = is_paused,
-                ToClient::Closed(_) => {
-                    network.close(now.mono_ms, session.conn, To::Server);
-                    self.sessions.remove(&id);
-                    machine.disconnect(id);
-                }
-            }
+            let sessions = &mut self.sessions;
+            sessions.deliver(now.mono_ms, id, message, machine, network);
         }
-        for (id, session) in &mut self.sessions {
-            if session.is_full && network.is_drained(session.conn, To::Caller) {
-                session.is_full = false;
-                machine.drained(*id);
-            }
-        }
+        self.sessions.drain(machine, network);
         for (id, connection, order) in std::mem::take(&mut machine.to_source) {
             let source = self.source.as_mut().filter(|source| source.id == id);
             let Some(source) = source.filter(|source| source.connections == connection) else {

@@ -17,6 +17,14 @@ pub(super) enum End {
     Unknown,
 }
 
+/// An event of a transaction, as its client saw it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum News {
+    Sent(i64),
+    /// The end of a transaction, with its place in the order of commits if it was committed.
+    Ended(i64, End, Option<i64>),
+}
+
 /// All transactions of a run.
 #[derive(Debug, Default)]
 pub(super) struct Ledger {
@@ -26,6 +34,8 @@ pub(super) struct Ledger {
     /// them took over.
     lost: BTreeSet<i64>,
     last: i64,
+    /// The events since the last call of [`Ledger::news`].
+    news: Vec<News>,
 }
 
 impl Ledger {
@@ -37,13 +47,25 @@ impl Ledger {
 
     pub(super) fn sent(&mut self, number: i64) {
         self.ends.insert(number, None);
+        self.news.push(News::Sent(number));
     }
 
-    /// Notes the outcome of a transaction.
+    /// Takes the events since the last call.
+    pub(super) fn news(&mut self) -> Vec<News> {
+        std::mem::take(&mut self.news)
+    }
+
+    /// Notes the outcome of a transaction, and its place in the order of commits.
     ///
     /// # Errors
     /// The transaction already had an outcome.
-    pub(super) fn ended(&mut self, number: i64, end: End) -> Result<(), String> {
+    pub(super) fn ended(
+        &mut self,
+        number: i64,
+        end: End,
+        place: Option<i64>,
+    ) -> Result<(), String> {
+        self.news.push(News::Ended(number, end, place));
         match self.ends.insert(number, Some(end)) {
             Some(None) | None => Ok(()),
             Some(Some(before)) => Err(format!("transaction {number}: {before:?}, then {end:?}")),
@@ -59,6 +81,11 @@ impl Ledger {
     /// Whether a server that took over lacked the transaction.
     pub(super) fn is_lost(&self, number: i64) -> bool {
         self.lost.contains(&number)
+    }
+
+    /// Whether the client knows that the transaction is in the database.
+    pub(super) fn is_committed(&self, number: i64) -> bool {
+        self.ends.get(&number) == Some(&Some(End::Committed))
     }
 
     /// Number of transactions with this outcome.

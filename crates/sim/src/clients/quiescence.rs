@@ -2,7 +2,7 @@
 
 use super::content;
 use super::host::ServerHost;
-use super::run::ClientRun;
+use super::run::{ClientRun, pair};
 use super::sim_client::SimClient;
 use crate::world::network::connections::{Caller, To};
 
@@ -27,7 +27,7 @@ impl ClientRun {
         self.rest()?;
         for client in &mut self.clients {
             client.fetch_all()?;
-            client.output(self.now_ms, self.active, &mut self.network)?;
+            client.output(self.now_ms, &pair(self.active), &mut self.network)?;
         }
         self.rest()?;
         self.check()

@@ -5,8 +5,8 @@ use corvid_service::Now;
 
 use super::host::ServerHost;
 use super::ledger::{End, Ledger};
-use super::sim_client::SimClient;
-use super::{content, workload};
+use super::sim_client::{HOSTS, SimClient};
+use super::{content, tree, workload};
 use crate::server::machine::Choice;
 use crate::world::dice::Dice;
 use crate::world::network::connections::{Caller, ConnId, Connections, To};
@@ -17,6 +17,9 @@ const CLIENTS: usize = 4;
 
 /// Number of actions by clients, operators and chance in a run.
 const ACTIONS: usize = 160;
+
+/// One run in this many has relays between clients and servers.
+const TREE_EVERY: u64 = 2;
 
 /// Statistics of a run, which show whether runs reach the interesting situations.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -43,6 +46,16 @@ pub struct Summary {
     pub conditions: u64,
     /// Fetches that were begun.
     pub fetches: u64,
+    /// Runs with relays between clients and servers.
+    pub trees: u64,
+    /// Transactions whose clients got a success from a relay.
+    pub relayed: u64,
+    /// Transactions with ids whose outcome no server could find out, in runs with relays.
+    pub lost: u64,
+    /// Relays that were killed.
+    pub relay_kills: u64,
+    /// Connections between relays and their sources that broke.
+    pub relay_breaks: u64,
 }
 
 impl Simulation for Summary {
@@ -64,6 +77,11 @@ impl Simulation for Summary {
         self.conversions += other.conversions;
         self.conditions += other.conditions;
         self.fetches += other.fetches;
+        self.trees += other.trees;
+        self.relayed += other.relayed;
+        self.lost += other.lost;
+        self.relay_kills += other.relay_kills;
+        self.relay_breaks += other.relay_breaks;
     }
 }
 
@@ -94,12 +112,15 @@ pub(super) struct ClientRun {
     pub(super) summary: Summary,
 }
 
-/// Runs a seed.
+/// Runs a seed: two servers and their clients, or in some runs a cluster with relays.
 ///
 /// # Errors
 /// A description of the failure.
 pub fn run(seed: u64, tracing: Tracing) -> Result<Summary, String> {
     let trace = Trace::new(tracing);
+    if seed % TREE_EVERY == TREE_EVERY - 1 {
+        return tree::run(seed, &trace);
+    }
     let mut run = ClientRun::new(seed, &trace)?;
     let outcome = run.run();
     if let Err(problem) = &outcome {
@@ -115,10 +136,19 @@ pub fn run(seed: u64, tracing: Tracing) -> Result<Summary, String> {
     outcome.map(|()| summary)
 }
 
+/// Returns the host at each address, with this active host.
+pub(super) fn pair(active: usize) -> impl Fn(&str) -> usize {
+    move |remote| {
+        let own = HOSTS.iter().position(|name| *name == remote);
+        own.unwrap_or(active)
+    }
+}
+
 impl ClientRun {
     fn new(seed: u64, trace: &Trace) -> Result<ClientRun, String> {
         let mut dice = Dice::new(seed);
-        let mut host = |number| ServerHost::new(number, dice.draw(), trace, workload::first_file());
+        let mut host =
+            |number| ServerHost::new(number, dice.draw(), trace, workload::first_file(true));
         let hosts = [host(0), host(1)];
         let network = Connections::new(dice.draw());
         let mut run = ClientRun {
@@ -139,7 +169,7 @@ impl ClientRun {
         run.start(1)?;
         for number in 0..CLIENTS {
             let mut client = SimClient::new(number, &mut run.dice, run.now_ms, trace);
-            client.output(run.now_ms, run.active, &mut run.network)?;
+            client.output(run.now_ms, &pair(run.active), &mut run.network)?;
             run.clients.push(client);
         }
         Ok(run)
@@ -191,8 +221,8 @@ impl ClientRun {
             84..87 => self.now_ms += self.dice.below(3000) as u64,
             _ => self.advance(60)?,
         }
-        let (now_ms, active) = (self.now_ms, self.active);
-        self.clients[chosen].output(now_ms, active, &mut self.network)
+        let host_of = pair(self.active);
+        self.clients[chosen].output(now_ms, &host_of, &mut self.network)
     }
 
     fn cut(&mut self) {
@@ -369,7 +399,7 @@ impl ClientRun {
             Actor::Client(client) => self.clients[client]
                 .tick(
                     self.now_ms,
-                    self.active,
+                    &pair(self.active),
                     &mut self.network,
                     &mut self.ledger,
                 )
@@ -418,7 +448,7 @@ impl ClientRun {
                 let client = &mut self.clients[number];
                 client
                     .take(self.now_ms, id, parcel, network, &mut self.ledger)
-                    .and_then(|()| client.output(self.now_ms, self.active, network))
+                    .and_then(|()| client.output(self.now_ms, &pair(self.active), network))
                     .map_err(|problem| format!("client {number}: {problem}"))?;
                 true
             }

@@ -5,7 +5,7 @@
 
 use std::collections::BTreeMap;
 
-use corvid_data::{Atom, Datum};
+use corvid_data::{Atom, Datum, Uuid};
 use corvid_idl::{FetchId, FetchOutcome, Idl, Resync, Status, TxnId};
 use corvid_rpc::log_event::End as LinkEnd;
 use corvid_session::{Clause, Condition, Function, Input, Options, Output};
@@ -21,11 +21,17 @@ use crate::world::trace::Trace;
 pub(super) const ACTIVE: &str = "tcp:10.0.0.9:6640";
 pub(super) const HOSTS: [&str; 2] = ["tcp:10.0.0.1:6640", "tcp:10.0.0.2:6640"];
 
+/// Age up to which the library has a lost transaction executed, ms.
+const FINDABLE_MS: u64 = 60_000;
+
 /// A transaction that was sent.
 struct Sent {
     number: i64,
     /// The library's number of the session at the time of sending.
     session_seqno: u64,
+    /// The time until which a server can find out what became of it, ms. 0 if perhaps none can,
+    /// because the transaction has no id or asserts a lock, or the client knew no commit.
+    findable_ms: u64,
     ended: Option<Status>,
 }
 
@@ -42,6 +48,8 @@ pub(super) struct SimClient {
     /// A conversion closes sessions that are not change-aware. Such a session may get the reply to
     /// a transaction before it is closed.
     is_change_aware: bool,
+    /// The server has canceled a transaction over this connection: it may have been executed.
+    pub(super) may_be_canceled: bool,
     sent: BTreeMap<TxnId, Sent>,
     fetches: Vec<FetchId>,
     /// The greatest `n` of the items to which the client subscribes.
@@ -51,11 +59,36 @@ pub(super) struct SimClient {
     shadow: Contents,
     epoch: u64,
     wake_ms: Option<u64>,
+    /// The time of the last input or output, ms.
+    now_ms: u64,
+    has_ids: bool,
+    /// Transactions that were canceled although they had ids, a server could have looked for them,
+    /// and little time had passed.
+    pub(super) unexplained: Vec<i64>,
     trace: Trace,
 }
 
 impl SimClient {
+    /// Returns a client of two hosts.
     pub(super) fn new(number: usize, dice: &mut Dice, now_ms: u64, trace: &Trace) -> SimClient {
+        SimClient::of(number, dice, now_ms, trace, |dice| {
+            let remote = if dice.chance(60) {
+                ACTIVE.to_owned()
+            } else {
+                HOSTS.join(",")
+            };
+            (remote, true)
+        })
+    }
+
+    /// Returns a client. `draw_remote` returns its remotes, and whether only a leader will do.
+    pub(super) fn of(
+        number: usize,
+        dice: &mut Dice,
+        now_ms: u64,
+        trace: &Trace,
+        draw_remote: impl FnOnce(&mut Dice) -> (String, bool),
+    ) -> SimClient {
         let mut options = Options::new("A", dice.draw());
         let class = workload::class(dice);
         options.schema = Some(class.schema().clone());
@@ -68,15 +101,16 @@ impl SimClient {
         }
         let session = idl.session();
         // The others are as clients of the reference.
-        if dice.chance(80) {
+        let has_ids = dice.chance(80);
+        if has_ids {
             let key = u128::from(dice.draw()) << 64 | u128::from(dice.draw());
             session.set_transaction_ids(key);
         }
         let probe_ms = *dice.pick(&[0, 1000, 5000]);
         session.set_probe_interval(Some(probe_ms));
-        let both = HOSTS.join(",");
-        let remote = if dice.chance(60) { ACTIVE } else { &both };
-        session.set_remote(now_ms, remote, true);
+        let (remote, leader_only) = draw_remote(dice);
+        session.set_leader_only(now_ms, leader_only);
+        session.set_remote(now_ms, &remote, true);
         SimClient {
             number,
             idl,
@@ -85,6 +119,7 @@ impl SimClient {
             is_deaf: false,
             probes: probe_ms > 0,
             is_change_aware,
+            may_be_canceled: false,
             sent: BTreeMap::new(),
             fetches: Vec::new(),
             limit: None,
@@ -92,6 +127,9 @@ impl SimClient {
             shadow: Contents::new(),
             epoch: 0,
             wake_ms: None,
+            now_ms,
+            has_ids,
+            unexplained: Vec::new(),
             trace: trace.clone(),
         }
     }
@@ -110,17 +148,22 @@ impl SimClient {
     pub(super) fn tick(
         &mut self,
         now_ms: u64,
-        active: usize,
+        host_of: &dyn Fn(&str) -> usize,
         network: &mut Connections,
         ledger: &mut Ledger,
     ) -> Result<(), String> {
+        self.expire(now_ms, ledger)?;
+        self.output(now_ms, host_of, network)
+    }
+
+    /// Lets the library check its clock.
+    pub(super) fn expire(&mut self, now_ms: u64, ledger: &mut Ledger) -> Result<(), String> {
         let input = if self.is_open {
             Input::Received(&[])
         } else {
             Input::Tick
         };
-        self.input(now_ms, input, ledger)?;
-        self.output(now_ms, active, network)
+        self.input(now_ms, input, ledger)
     }
 
     /// Accepts a parcel from the client's connection.
@@ -165,6 +208,7 @@ impl SimClient {
     }
 
     fn input(&mut self, now_ms: u64, input: Input<'_>, ledger: &mut Ledger) -> Result<(), String> {
+        self.now_ms = now_ms;
         self.idl
             .handle(now_ms, input)
             .map_err(|misuse| misuse.to_string())?;
@@ -176,10 +220,11 @@ impl SimClient {
     }
 
     /// Executes the library's requests, and asks when to call the library again.
+    /// `host_of` returns the host at an address.
     pub(super) fn output(
         &mut self,
         now_ms: u64,
-        active: usize,
+        host_of: &dyn Fn(&str) -> usize,
         network: &mut Connections,
     ) -> Result<(), String> {
         while let Some(output) = self.idl.poll_output() {
@@ -188,16 +233,14 @@ impl SimClient {
                     if self.conn.is_some() {
                         return Err("it connects while it is connected".to_owned());
                     }
-                    let host = HOSTS
-                        .iter()
-                        .position(|name| *name == remote)
-                        .unwrap_or(active);
+                    let host = host_of(&remote);
                     let conn = network.dial(now_ms, Caller::Client(self.number), host);
                     self.trace.line(format_args!(
                         "client {} calls host {host}: {conn:?}",
                         self.number
                     ));
                     self.conn = Some(conn);
+                    self.may_be_canceled = false;
                 }
                 Output::Disconnect => {
                     self.is_open = false;
@@ -257,9 +300,13 @@ impl SimClient {
                     End::Committed
                 }
                 Status::TryAgain if session_seqno != sent.session_seqno => End::Unknown,
+                Status::TryAgain | Status::Error if self.may_be_canceled => End::Unknown,
                 Status::TryAgain | Status::NotLocked | Status::Error => End::Refused,
                 other => return Err(format!("transaction {} is {other:?}", sent.number)),
             };
+            if end == End::Unknown && self.may_be_canceled && self.now_ms < sent.findable_ms {
+                self.unexplained.push(sent.number);
+            }
             self.trace.line(format_args!(
                 "client {}: transaction {} ends as {status:?} {}",
                 self.number,
@@ -267,7 +314,7 @@ impl SimClient {
                 self.idl.txn_error(*id).unwrap_or_default()
             ));
             sent.ended = Some(status);
-            ledger.ended(sent.number, end)?;
+            ledger.ended(sent.number, end, self.idl.incremented_to(*id))?;
         }
         Ok(())
     }
@@ -292,24 +339,53 @@ impl SimClient {
         if !is_marked || dice.chance(15) {
             self.idl.abort(txn);
         } else {
-            let status = self.idl.commit().map_err(|misuse| misuse.to_string())?;
-            self.trace.line(format_args!(
-                "client {}: transaction {number}: {status:?}",
-                self.number
-            ));
-            ledger.sent(number);
-            let sent = Sent {
-                number,
-                session_seqno: self.idl.session_state().session_seqno(),
-                ended: None,
-            };
-            self.sent.insert(txn, sent);
-            self.judge(ledger)?;
+            self.commit(txn, number, ledger)?;
         }
         if content::held(&self.idl, true) != before {
             return Err(format!("transaction {number} was not taken back"));
         }
         Ok(())
+    }
+
+    /// Makes a transaction that only counts, and has no reason to fail. Returns its number, or
+    /// `None` if the replica is empty.
+    pub(super) fn count(&mut self, ledger: &mut Ledger) -> Result<Option<i64>, String> {
+        let txn = self.idl.begin().map_err(|misuse| misuse.to_string())?;
+        let number = ledger.begin();
+        if !workload::mark(&mut self.idl, number).map_err(|misuse| misuse.to_string())? {
+            self.idl.abort(txn);
+            return Ok(None);
+        }
+        self.commit(txn, number, ledger)?;
+        Ok(Some(number))
+    }
+
+    fn commit(&mut self, txn: TxnId, number: i64, ledger: &mut Ledger) -> Result<(), String> {
+        let status = self.idl.commit().map_err(|misuse| misuse.to_string())?;
+        self.trace.line(format_args!(
+            "client {}: transaction {number}: {status:?}",
+            self.number
+        ));
+        ledger.sent(number);
+        let session = self.idl.session_state();
+        // A new session has to own the lock again before anything that asserts it is executed.
+        let has_lock = session.lock_name().is_some();
+        // The id of contents before the first commit changes with each start of a server.
+        let has_commits = content::shown(&self.idl).is_some_and(|(_, count)| count > 0);
+        let is_known = session.last_id() != Uuid::ZERO && has_commits;
+        let is_findable = self.has_ids && is_known && !has_lock;
+        let sent = Sent {
+            number,
+            session_seqno: session.session_seqno(),
+            findable_ms: if is_findable {
+                self.now_ms + FINDABLE_MS
+            } else {
+                0
+            },
+            ended: None,
+        };
+        self.sent.insert(txn, sent);
+        self.judge(ledger)
     }
 
     /// Cancels or drops a transaction that was sent.
@@ -323,7 +399,7 @@ impl SimClient {
             return Ok(());
         };
         if sent.ended.is_none() {
-            ledger.ended(sent.number, End::Unknown)?;
+            ledger.ended(sent.number, End::Unknown, None)?;
         }
         if dice.chance(50) {
             self.idl.abort(id);

@@ -53,10 +53,11 @@ fn schema() -> Schema {
     Schema::from_json(&schema_json(true)).expect("a constant")
 }
 
-/// Returns a file with the wide schema and an empty head.
-pub(super) fn first_file() -> Vec<u8> {
+/// Returns a file with the wide or the narrow schema and an empty head.
+pub(super) fn first_file(is_wide: bool) -> Vec<u8> {
     let mut file = Vec::new();
-    corvid_log::write_schema(&mut file, &schema());
+    let schema = Schema::from_json(&schema_json(is_wide)).expect("a constant");
+    corvid_log::write_schema(&mut file, &schema);
     let body =
         b"{\"_date\":0,\"_is_diff\":true,\"Head\":{\"00000000-0000-4000-8000-000000000001\":{}}}\n";
     corvid_log::header::Header::of(body).write(corvid_log::Magic::Standalone, &mut file);

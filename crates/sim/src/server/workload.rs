@@ -301,16 +301,19 @@ impl Content {
         Ok(())
     }
 
-    /// Returns the content of a real database.
+    /// Returns the content of a real database. Only tables that [`Txn`] changes count.
     pub(crate) fn of(database: &Database) -> Content {
         let mut content = Content::default();
         for (id, table) in database.schema().iter() {
             for row in database.rows(id) {
                 if table.name.as_str() == "Head" {
                     content.heads += 1;
-                    content.seq = integers(table, row, "seq").first().copied().unwrap_or(-1);
+                    // The database of the simulation of clients has another name for it.
+                    let seq = integers(table, row, "seq");
+                    let seq = seq.into_iter().chain(integers(table, row, "count"));
+                    content.seq = seq.last().unwrap_or(-1);
                     content.txns = integers(table, row, "txns").into_iter().collect();
-                } else {
+                } else if table.column_named(b"k").is_some() {
                     let k = strings(table, row, "k").concat();
                     let item = Item {
                         n: integers(table, row, "n").first().copied().unwrap_or(-1),

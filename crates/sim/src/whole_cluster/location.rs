@@ -1,4 +1,5 @@
-//! A place where a server runs: the host of a member, or the host of a relay.
+//! A place where a server runs: the host of a member, that of a standalone server in place of a
+//! cluster, or the host of a relay.
 
 use crate::world::host_faults::HOSTS_MAX;
 
@@ -6,6 +7,7 @@ use crate::world::host_faults::HOSTS_MAX;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Location {
     Member(usize),
+    Standalone,
     Relay(usize),
 }
 
@@ -15,6 +17,7 @@ impl Location {
     pub(super) fn listener(self) -> usize {
         match self {
             Location::Member(number) => number,
+            Location::Standalone => 0,
             Location::Relay(number) => HOSTS_MAX + 2 * number,
         }
     }
@@ -27,7 +30,7 @@ impl Location {
     /// Returns all numbers of the host.
     pub(super) fn numbers(self) -> Vec<usize> {
         match self {
-            Location::Member(_) => vec![self.listener()],
+            Location::Member(_) | Location::Standalone => vec![self.listener()],
             Location::Relay(number) => vec![self.listener(), Location::caller(number)],
         }
     }
@@ -35,6 +38,7 @@ impl Location {
     /// Returns the address for clients.
     pub(super) fn address(self) -> String {
         match self {
+            Location::Standalone => Location::Member(0).address(),
             Location::Member(number) => format!("tcp:10.0.0.{}:6640", number + 1),
             Location::Relay(number) => format!("tcp:10.0.1.{}:6640", number + 1),
         }
@@ -44,6 +48,7 @@ impl Location {
 impl std::fmt::Display for Location {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
+            Location::Standalone => f.write_str("the source"),
             Location::Member(number) => write!(f, "host {number}"),
             Location::Relay(number) => write!(f, "relay {number}"),
         }

@@ -43,8 +43,7 @@ pub(super) fn servers(identities: &[Identity]) -> Servers {
 }
 
 /// Returns the file of a member of a new cluster, as `ovsdb-tool create-cluster` creates it.
-pub(super) fn first_file(identity: &Identity, servers: &Servers) -> Vec<u8> {
-    let schema = Value::parse(workload::schema_json(false).as_bytes()).expect("a constant");
+pub(super) fn first_file(identity: &Identity, servers: &Servers, schema: &Value) -> Vec<u8> {
     let rows = workload::FIRST_ROWS;
     framed(&Header {
         server_id: identity.sid,

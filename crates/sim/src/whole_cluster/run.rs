@@ -14,12 +14,15 @@ mod relay_checks;
 mod relay_faults;
 mod relay_summary;
 mod relays;
+mod stage;
+mod standalone;
 mod summary;
 
 use std::collections::BTreeMap;
 
 use corvid_consensus::member::{Command, CommandToken};
 use corvid_data::Uuid;
+use corvid_json::Value;
 use corvid_log::cluster::{Cid, Sid};
 
 use super::host::ClusterHost;
@@ -28,8 +31,11 @@ use super::opening::{self, Identity};
 use super::process::Step;
 use super::relay::RelayStep;
 use super::server::Server;
+use super::standalone::StandaloneHost;
 use super::witness::Witness;
 use crate::server::client::View;
+use crate::server::machine;
+use crate::server::workload;
 use crate::world::clock::Clock;
 use crate::world::dice::Dice;
 use crate::world::disk::{Crash, SimDisk};
@@ -42,6 +48,8 @@ use clients::SimClient;
 use faults::Faults;
 pub use relay_summary::{RelaySummary, RelayTally};
 use relays::Relays;
+pub(crate) use stage::Stage;
+use stage::ToGuest;
 pub use summary::Summary;
 
 /// Number of actions by clients, operators and chance in a run.
@@ -58,6 +66,8 @@ const WIRE_BYTES_MAX: usize = 1 << 26;
 enum Choice {
     /// A part of a server acts.
     Server(usize, Step),
+    /// A part of the standalone server acts.
+    Standalone(machine::Choice),
     /// A part of a relay acts.
     Relay(usize, RelayStep),
     /// A shard of a server polls the sockets of relays.
@@ -75,9 +85,13 @@ struct ClusterRun {
     now_ms: u64,
     wires: Wires,
     hosts: Vec<ClusterHost>,
+    /// A standalone server in place of the cluster, if the run has one.
+    standalone: Option<StandaloneHost>,
     /// Relays of the cluster, if the run has any.
     relays: Relays,
     clients: Vec<SimClient>,
+    /// Messages to sessions that another simulation has opened, if it has any.
+    guests: Option<Vec<ToGuest>>,
     view: View,
     witness: Witness,
     next_id: i64,
@@ -170,11 +184,24 @@ impl ClusterRun {
 
     /// Returns a run with these faults and this number of servers.
     fn of(
+        dice: Dice,
+        faults: Faults,
+        count: usize,
+        clients: Vec<SimClient>,
+        trace: Trace,
+    ) -> ClusterRun {
+        let schema = Value::parse(workload::schema_json(false).as_bytes()).expect("a constant");
+        ClusterRun::of_schema(dice, faults, count, clients, trace, &schema)
+    }
+
+    /// Returns the same with a database of this schema.
+    fn of_schema(
         mut dice: Dice,
         faults: Faults,
         count: usize,
         clients: Vec<SimClient>,
         trace: Trace,
+        schema: &Value,
     ) -> ClusterRun {
         let cid = Cid::new(uuid(&mut dice));
         let identities: Vec<Identity> = (0..count)
@@ -184,10 +211,11 @@ impl ClusterRun {
                 cid,
             })
             .collect();
-        let servers = opening::servers(&identities);
+        let listed = identities.clone();
         let mut hosts = Vec::new();
         for identity in identities {
-            let file = opening::first_file(&identity, &servers);
+            let servers = opening::servers(&listed);
+            let file = opening::first_file(&identity, &servers, schema);
             let seed = dice.draw();
             let disk = SimDisk::new(seed, trace.clone(), file);
             disk.keep_history(seeds::policy(seed));
@@ -201,12 +229,14 @@ impl ClusterRun {
         };
         ClusterRun {
             clients,
+            guests: None,
             wires: Wires::new(dice.draw(), faults.weather),
             dice,
             trace,
             faults,
             now_ms: 1,
             hosts,
+            standalone: None,
             relays: Relays::default(),
             view: View::new(),
             witness: Witness::new(),
@@ -280,7 +310,7 @@ impl ClusterRun {
                 return Ok(true);
             }
         }
-        if self.start_relay() {
+        if self.start_standalone()? || self.start_relay() {
             return Ok(true);
         }
         self.leave_followers()?;
@@ -293,6 +323,7 @@ impl ClusterRun {
                 choices.extend(steps.into_iter().map(|step| Choice::Server(number, step)));
             }
         }
+        self.standalone_choices(&mut choices);
         self.relay_choices(&mut choices);
         self.client_choices(&mut choices);
         if steps > STEPS_PER_MS_MAX {
@@ -307,6 +338,7 @@ impl ClusterRun {
         self.summary.steps += 1;
         match choices[self.dice.below(choices.len())] {
             Choice::Server(number, step) => self.act(number, step)?,
+            Choice::Standalone(choice) => self.standalone_acts(choice)?,
             Choice::Relay(number, step) => self.relay_acts(number, step)?,
             Choice::Sockets(location) => self.look_at_sockets(location)?,
             Choice::Send(client) => self.client_sends(client)?,

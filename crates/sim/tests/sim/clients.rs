@@ -1,5 +1,5 @@
-//! Clients of the library with two servers and a network with all kinds of faults, in virtual time:
-//! many seeds, each a run of its own.
+//! Clients of the library and a network with all kinds of faults, in virtual time: many seeds, each
+//! a run of its own, with two servers or with relays of a cluster.
 //!
 //! `CORVID_CASES` sets the number of runs; `CORVID_SEED` sets the first seed. A failure prints the
 //! command that replays it.
@@ -8,7 +8,7 @@ use corvid_sim::clients::Summary;
 use corvid_sim::world::seeds::Seeds;
 
 /// Default number of runs.
-const SEEDS: usize = 100;
+const SEEDS: usize = 400;
 
 #[test]
 fn replicas_converge_and_transactions_end_once_under_all_faults() {
@@ -24,6 +24,11 @@ fn replicas_converge_and_transactions_end_once_under_all_faults() {
             summary.conversions,
             summary.conditions,
             summary.fetches,
+            summary.trees * 2,
+            summary.relayed / 3,
+            summary.lost * 20,
+            summary.relay_kills,
+            summary.relay_breaks,
         ]
     });
 }

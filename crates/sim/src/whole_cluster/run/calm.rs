@@ -17,7 +17,7 @@ const BOUND_MS: u64 = 60_000;
 
 impl ClusterRun {
     /// Ends all faults.
-    fn heal(&mut self) {
+    pub(super) fn heal(&mut self) {
         self.trace.line(format_args!("{} faults end", self.now_ms));
         self.wires.set_weather(FAIR);
         self.wires.mend_all();
@@ -105,7 +105,7 @@ impl ClusterRun {
         }
     }
 
-    fn problem(&mut self) -> Option<String> {
+    pub(super) fn problem(&mut self) -> Option<String> {
         self.give_up_strangers();
         let mut leaders = 0;
         let members = self.members();

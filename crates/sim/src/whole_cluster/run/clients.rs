@@ -96,7 +96,12 @@ impl ClusterRun {
             return Ok(());
         };
         let now = self.server(host).now(self.now_ms);
-        let machine = machine_at(&mut self.hosts, &mut self.relays.hosts, host);
+        let machine = machine_at(
+            &mut self.hosts,
+            &mut self.standalone,
+            &mut self.relays.hosts,
+            host,
+        );
         if let (Some(machine), Some(client)) = (machine, &mut self.clients[number].client)
             && let Some(text) = client.texts.pop_front()
         {
@@ -125,7 +130,12 @@ impl ClusterRun {
         let Some(host) = self.clients[number].host else {
             return Ok(());
         };
-        let machine = machine_at(&mut self.hosts, &mut self.relays.hosts, host);
+        let machine = machine_at(
+            &mut self.hosts,
+            &mut self.standalone,
+            &mut self.relays.hosts,
+            host,
+        );
         if let (Some(machine), Some(client)) = (machine, &mut self.clients[number].client) {
             client.is_full = false;
             machine.drained(client.session);
@@ -142,7 +152,12 @@ impl ClusterRun {
         let is_fit = self.avoided != Some(host)
             && server.is_running(self.now_ms)
             && (!wants_leader || server.shows_leader());
-        let machine = machine_at(&mut self.hosts, &mut self.relays.hosts, host);
+        let machine = machine_at(
+            &mut self.hosts,
+            &mut self.standalone,
+            &mut self.relays.hosts,
+            host,
+        );
         let Some(machine) = machine.filter(|machine| is_fit && machine.is_served()) else {
             let later_ms = 1 + self.dice.below(300) as u64;
             self.clients[number].connect_ms = self.now_ms + later_ms;
@@ -190,7 +205,12 @@ impl ClusterRun {
         };
         let session = session.session;
         self.lose_session(number);
-        if let Some(machine) = machine_at(&mut self.hosts, &mut self.relays.hosts, host) {
+        if let Some(machine) = machine_at(
+            &mut self.hosts,
+            &mut self.standalone,
+            &mut self.relays.hosts,
+            host,
+        ) {
             machine.disconnect(session);
         }
         self.collect_at(host)
@@ -208,7 +228,12 @@ impl ClusterRun {
     /// Delivers the messages that a server has sent to its clients.
     pub(super) fn deliver(&mut self, host: Location) -> Result<(), String> {
         loop {
-            let Some(machine) = machine_at(&mut self.hosts, &mut self.relays.hosts, host) else {
+            let Some(machine) = machine_at(
+                &mut self.hosts,
+                &mut self.standalone,
+                &mut self.relays.hosts,
+                host,
+            ) else {
                 return Ok(());
             };
             let messages = std::mem::take(&mut machine.to_clients);
@@ -228,6 +253,8 @@ impl ClusterRun {
                 };
                 if let Some(number) = self.clients.iter().position(is_of) {
                     self.deliver_to(number, host, message)?;
+                } else {
+                    self.deliver_to_guest(host, session, message);
                 }
             }
         }
@@ -273,7 +300,12 @@ impl ClusterRun {
                 ));
                 let session = client.session;
                 self.lose_session(number);
-                if let Some(machine) = machine_at(&mut self.hosts, &mut self.relays.hosts, host) {
+                if let Some(machine) = machine_at(
+                    &mut self.hosts,
+                    &mut self.standalone,
+                    &mut self.relays.hosts,
+                    host,
+                ) {
                     machine.disconnect(session);
                 }
             }

@@ -120,7 +120,7 @@ impl ClusterRun {
     }
 
     /// A host goes down between two operations.
-    fn power_cycle(&mut self, host: usize) {
+    pub(super) fn power_cycle(&mut self, host: usize) {
         if self.hosts[host].process.is_some() {
             self.hosts[host].disk.crash();
             self.crashed(host);

@@ -45,6 +45,7 @@ impl ClusterRun {
         loop {
             match location {
                 Location::Member(number) => return Some((number, self.hosts[number].lives)),
+                Location::Standalone => return Some((0, self.life(location))),
                 Location::Relay(number) => location = self.source_of(number)?,
             }
         }
@@ -82,7 +83,9 @@ impl ClusterRun {
         for number in std::mem::take(&mut self.witness.newly_canceled) {
             self.relays.tally.canceled += 1;
             match location {
-                Location::Member(_) => self.witness.ended_waiting(number)?,
+                Location::Member(_) | Location::Standalone => {
+                    self.witness.ended_waiting(number)?;
+                }
                 // A conversion has ended the transaction's wait, at the relay or at its source.
                 Location::Relay(_) if self.faults.has_conversions && self.witness.waits(number) => {
                 }
@@ -107,7 +110,7 @@ impl ClusterRun {
             return Ok(());
         };
         let relay = match location {
-            Location::Member(_) => None,
+            Location::Member(_) | Location::Standalone => None,
             Location::Relay(relay) => self.relays.hosts[relay].process.as_ref(),
         };
         if relay.is_some_and(|process| process.went_back > 0) {

@@ -22,15 +22,8 @@ impl ClusterRun {
                 self.relays.tally.pauses += 1;
                 self.relays.hosts[relay].paused_ms = self.now_ms + for_ms;
             }
-            10..12 if faults.has_crashes => {
-                if self.relays.hosts[relay].process.is_some() {
-                    self.relays.tally.kills += 1;
-                    let is_noticed = self.dice.chance(60);
-                    let down_ms = crate::world::host_faults::draw_down_ms(&mut self.dice);
-                    self.stop_relay(relay, is_noticed);
-                    self.relays.hosts[relay].start_ms = Some(self.now_ms + down_ms);
-                }
-            }
+            10..12 if faults.has_crashes => self.kill_relay(relay),
+            _ if self.clients.is_empty() => self.break_connection(relay),
             _ => {
                 let client = self.dice.below(self.clients.len());
                 self.lock(client);
@@ -39,8 +32,19 @@ impl ClusterRun {
         Ok(())
     }
 
+    /// A relay is killed, and starts again later.
+    pub(super) fn kill_relay(&mut self, relay: usize) {
+        if self.relays.hosts[relay].process.is_some() {
+            self.relays.tally.kills += 1;
+            let is_noticed = self.dice.chance(60);
+            let down_ms = crate::world::host_faults::draw_down_ms(&mut self.dice);
+            self.stop_relay(relay, is_noticed);
+            self.relays.hosts[relay].start_ms = Some(self.now_ms + down_ms);
+        }
+    }
+
     /// The connection of a relay to its source breaks.
-    fn break_connection(&mut self, relay: usize) {
+    pub(super) fn break_connection(&mut self, relay: usize) {
         if let Some(source) = self.source_of(relay) {
             self.trace.line(format_args!(
                 "{} the connection of relay {relay} to {source} breaks",

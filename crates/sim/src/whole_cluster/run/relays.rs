@@ -17,6 +17,7 @@ use crate::whole_cluster::location::Location;
 use crate::whole_cluster::relay::{RelayHost, RelayStep};
 use crate::whole_cluster::server::Server;
 use crate::whole_cluster::sockets::Sockets;
+use crate::whole_cluster::standalone::StandaloneHost;
 use crate::whole_cluster::tenures::Tenures;
 use crate::world::clock::Clock;
 use crate::world::network::wires::Wires;
@@ -52,11 +53,13 @@ impl Default for Relays {
 /// Returns the shards and databases of a running server.
 pub(super) fn machine_at<'m>(
     members: &'m mut [ClusterHost],
+    standalone: &'m mut Option<StandaloneHost>,
     relays: &'m mut [RelayHost],
     location: Location,
 ) -> Option<&'m mut Machine> {
     match location {
         Location::Member(number) => members[number].machine_mut(),
+        Location::Standalone => standalone.as_mut()?.machine_mut(),
         Location::Relay(number) => relays[number].machine_mut(),
     }
 }
@@ -66,7 +69,7 @@ impl ClusterRun {
     /// or of some of them.
     pub(super) fn add_relays(&mut self, levels: &[usize]) {
         self.relays.wires = Wires::new(self.dice.draw(), self.faults.weather);
-        let mut sources: Vec<Location> = (0..self.hosts.len()).map(Location::Member).collect();
+        let mut sources: Vec<Location> = self.locations().collect();
         for (level, count) in levels.iter().enumerate() {
             let mut locations = Vec::new();
             for _ in 0..*count {
@@ -92,7 +95,11 @@ impl ClusterRun {
     /// Returns the locations of all servers.
     pub(super) fn locations(&self) -> impl Iterator<Item = Location> + use<> {
         let members = (0..self.hosts.len()).map(Location::Member);
-        members.chain((0..self.relays.hosts.len()).map(Location::Relay))
+        let standalone = self.standalone.iter().map(|_| Location::Standalone);
+        let members: Vec<Location> = members.chain(standalone).collect();
+        members
+            .into_iter()
+            .chain((0..self.relays.hosts.len()).map(Location::Relay))
     }
 
     /// Draws a server; for clients of relays mostly a relay.
@@ -111,6 +118,7 @@ impl ClusterRun {
     pub(super) fn server(&self, location: Location) -> &dyn Server {
         match location {
             Location::Member(number) => &self.hosts[number],
+            Location::Standalone => self.standalone.as_ref().expect("there is one"),
             Location::Relay(number) => &self.relays.hosts[number],
         }
     }
@@ -119,6 +127,7 @@ impl ClusterRun {
     pub(super) fn collect_at(&mut self, location: Location) -> Result<(), String> {
         match location {
             Location::Member(number) => self.collect(number),
+            Location::Standalone => self.deliver(location),
             Location::Relay(number) => self.collect_relay(number),
         }
     }
@@ -216,7 +225,12 @@ impl ClusterRun {
     /// A shard of a server polls the sockets of relays.
     pub(super) fn look_at_sockets(&mut self, location: Location) -> Result<(), String> {
         let now = self.server(location).now(self.now_ms);
-        let machine = machine_at(&mut self.hosts, &mut self.relays.hosts, location);
+        let machine = machine_at(
+            &mut self.hosts,
+            &mut self.standalone,
+            &mut self.relays.hosts,
+            location,
+        );
         if let (Some(machine), Some(sockets)) = (machine, self.relays.sockets.get_mut(&location)) {
             sockets
                 .turn(now, self.now_ms, &mut self.relays.wires, machine)
@@ -232,7 +246,12 @@ impl ClusterRun {
         session: SessionId,
         message: ToClient,
     ) -> Option<ToClient> {
-        let machine = machine_at(&mut self.hosts, &mut self.relays.hosts, location);
+        let machine = machine_at(
+            &mut self.hosts,
+            &mut self.standalone,
+            &mut self.relays.hosts,
+            location,
+        );
         let (Some(machine), Some(sockets)) = (machine, self.relays.sockets.get_mut(&location))
         else {
             return Some(message);

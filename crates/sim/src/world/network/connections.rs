@@ -240,6 +240,16 @@ impl Connections {
         firsts.min()
     }
 
+    /// The time of the next arrival after this time.
+    pub(crate) fn next_ms_after(&self, now_ms: u64) -> Option<u64> {
+        let pipes = self
+            .conns
+            .values()
+            .flat_map(|conn| [&conn.to_server, &conn.to_caller]);
+        let firsts = pipes.filter_map(|pipe| Some(pipe.parcels.front()?.0));
+        firsts.filter(|at_ms| *at_ms > now_ms).min()
+    }
+
     /// Takes the next parcel from a pipe.
     pub(crate) fn take(&mut self, id: ConnId, to: To) -> Option<Parcel> {
         let conn = self.conns.get_mut(&id)?;
