@@ -10,7 +10,7 @@ BUILD = cargo build --release $(PROGRAMS)
 # What has been built is run from here, never by `cargo run`, which would build it in its own way.
 RELEASE = $${CARGO_TARGET_DIR:-target}/release
 
-.PHONY: run cluster test check lines reference check-deep check-deny check-advisories check-rust-version check-portable check-interleavings check-miri check-threads check-c-threads check-seeds setup python wheels c man docs book deb release container guard guard-accept bench bench-ovn bench-clients check-python check-wheels check-services check-reference-testsuite bench-python bench-c bench-allocators
+.PHONY: run cluster console screenshots test check lines reference check-deep check-deny check-advisories check-rust-version check-portable check-interleavings check-miri check-threads check-c-threads check-seeds setup python wheels c man docs book deb release container guard guard-accept bench bench-ovn bench-clients check-python check-wheels check-services check-reference-testsuite bench-python bench-c bench-allocators
 
 # In continuous integration every build is the first one. The files for incremental builds would
 # take an eighth more CPU time and four times the disk.
@@ -28,6 +28,22 @@ run:
 cluster:
 	$(BUILD)
 	OVS_RUNDIR=$${OVS_RUNDIR:-$(CURDIR)/target/run} $(RELEASE)/corvid-demo --cluster
+
+# Builds, and shows the databases of this machine in a browser: those of Open vSwitch and OVN that are
+# served at their usual sockets, or those that DATABASES names.
+console:
+	$(BUILD)
+	@databases="$(DATABASES)"; \
+	for database in ovs=/var/run/openvswitch/db.sock nb=/var/run/ovn/ovnnb_db.sock sb=/var/run/ovn/ovnsb_db.sock; do \
+		if [ -z "$(DATABASES)" ] && [ -S "$${database#*=}" ]; then databases="$$databases $${database%%=*}=unix:$${database#*=}"; fi; \
+	done; \
+	[ -n "$$databases" ] || { echo 'no database is served at the usual sockets: make console DATABASES="NAME=REMOTE ..."' >&2; exit 1; }; \
+	exec $(RELEASE)/corvid-console $$databases
+
+# Pictures of the console for the documents: needs Chromium.
+screenshots:
+	$(BUILD)
+	tests/screenshots docs/images
 
 # What the tests need beside Rust: the reference implementation and other people's clients.
 setup:
