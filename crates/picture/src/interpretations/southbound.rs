@@ -47,8 +47,9 @@ pub const TABLES: &[(&str, &[&str])] = &[
     ("HA_Chassis", &["chassis", "priority"]),
 ];
 
-/// The most gateway ports that are cards. More are inside the hosts that serve them.
-const GATEWAYS_MAX: usize = 24;
+/// The most links between gateway ports that are cards and the hosts that may serve them. With more
+/// of them, gateway ports are inside the hosts that serve them.
+const GATEWAY_LINKS_MAX: usize = 24;
 
 /// Makes the graph of hosts and bindings.
 #[must_use]
@@ -76,8 +77,10 @@ pub fn read(tables: &Tables) -> Graph {
     for row in &ports {
         reading.port(row);
     }
+    let links = gateways.iter().map(|row| reading.candidates(row).len());
+    let are_cards = links.sum::<usize>() <= GATEWAY_LINKS_MAX;
     for row in &gateways {
-        reading.gateway(row, gateways.len() <= GATEWAYS_MAX);
+        reading.gateway(row, are_cards);
     }
     reading.counts();
     reading.graph

@@ -143,8 +143,10 @@ fn sixty_switches_fit_a_wide_screen() {
         let size = picture(&tables, None).layout.size;
         assert!(size.width < 3200 && size.height < 2000, "{size:?}");
     }
-    let size = picture(&large::cluster(60), None).layout.size;
-    assert!(size.width < 3200 && size.height < 3200, "{size:?}");
+    for tables in [large::cluster(60), large::tenants(60)] {
+        let size = picture(&tables, None).layout.size;
+        assert!(size.width < 4000 && size.height < 3200, "{size:?}");
+    }
 }
 
 /// How many cards of the first picture are elsewhere in the second.

@@ -1,8 +1,11 @@
 //! The interpretation of `OVN_Southbound`.
 
-use corvid_picture::{Graph, Kind, State};
+use std::collections::BTreeSet;
+
+use corvid_picture::{Graph, Kind, Picture, State, View, interpretations};
 
 use crate::graphs::{edges, fact, named, owner};
+use crate::large;
 
 fn graph() -> Graph {
     crate::graphs::graph("OVN_Southbound")
@@ -66,4 +69,25 @@ fn gateways_are_joined_to_the_hosts_that_may_serve_them() {
         (State::Warn, "on gateway-1, not on gateway-2 (priority 9)")
     );
     assert_eq!(state("lost-out"), (State::Down, "no host serves it"));
+}
+
+#[test]
+fn many_gateways_are_inside_of_the_hosts_that_serve_them() {
+    let interpretation = interpretations::of("OVN_Southbound").expect("it is known");
+    let graph = (interpretation.read)(&large::southbound(60, 20));
+    let gateways = graph.nodes.iter().filter(|node| node.kind == Kind::Gateway);
+    let owners: BTreeSet<&str> = gateways
+        .clone()
+        .filter_map(|node| Some(graph.nodes[node.owner?].label.as_str()))
+        .collect();
+    assert_eq!(gateways.count(), 20);
+    let expected = ["compute0", "compute1", "compute2", "compute3"];
+    assert_eq!(owners, BTreeSet::from(expected));
+    assert_eq!(
+        fact(named(&graph, "cr-lrp5"), "hosts"),
+        "compute1 (priority 40), compute2 (priority 30), compute3 (priority 20), \
+         compute0 (priority 10)"
+    );
+    let size = Picture::new(&graph, &View::default(), None).layout.size;
+    assert!(size.width < 3000 && size.height < 1500, "{size:?}");
 }
