@@ -3,11 +3,11 @@
 //! The method is Sugiyama's, after two reductions that keep wide networks readable:
 //!
 //! 1. Cards that hang on a card as a tree are one *block* below it: rows under a bus, wrapped to
-//!    the shape of a screen ([`blocks`]). Sixty switches of one router are such a block.
+//!    the shape of a screen (`blocks`). Sixty switches of one router are such a block.
 //! 2. Chains of cards between the same two cards are one block too, if they are many: sixty gateway
 //!    routers between a join switch and a physical network.
 //! 3. The rest, where cycles are, is layered by distance from a root, ordered to cross little, and
-//!    placed close to its neighbours ([`layers`]).
+//!    placed close to its neighbours (`layers`).
 //!
 //! A layout is a function of its input alone. Cards come in the order of their names, and rows keep
 //! it, so one card more moves few others; where the order is a matter of crossings, the positions

@@ -106,6 +106,40 @@ fn a_layout_is_a_fixed_point() {
     assert!(moved <= 5, "{moved} of 100 layouts move without a change");
 }
 
+/// Pairs of cards that are side by side in both layouts, but in different orders.
+fn swapped(a: &Layout, b: &Layout) -> usize {
+    let mut count = 0;
+    for i in 0..a.corners.len().min(b.corners.len()) {
+        for j in 0..i {
+            let [first, second] = [a, b].map(|layout| (layout.corners[i], layout.corners[j]));
+            let is_level = first.0.y == first.1.y && second.0.y == second.1.y;
+            count += usize::from(is_level && (first.0.x < first.1.x) != (second.0.x < second.1.x));
+        }
+    }
+    count
+}
+
+#[test]
+fn one_link_more_swaps_few_cards() {
+    let (mut with, mut without) = (0, 0);
+    for seed in 0..200 {
+        let mut problem = random(seed);
+        let first = lay_out(&problem);
+        let last = problem.sizes.len() - 1;
+        if last == 0 || problem.links.contains(&(0, last)) {
+            continue;
+        }
+        problem.links.push((0, last));
+        without += swapped(&first, &lay_out(&problem));
+        problem.before = first.corners.iter().copied().map(Some).collect();
+        with += swapped(&first, &lay_out(&problem));
+    }
+    assert!(
+        with * 5 < without,
+        "{with} with the positions before, {without} without"
+    );
+}
+
 #[test]
 fn trees_have_their_layers() {
     // 0 above 1 and 2, 1 above 3.
