@@ -138,8 +138,6 @@ pub(crate) struct Extra {
     pub disks: BTreeMap<String, Disk>,
     /// The memory of the machine, bytes.
     pub memory_bytes: Option<i64>,
-    /// Remotes that rows of databases configure.
-    pub remotes: Vec<RemoteRow>,
 }
 
 /// The room on a file system.
@@ -149,21 +147,6 @@ pub(crate) struct Disk {
     pub free_bytes: i64,
     /// All bytes.
     pub bytes: i64,
-}
-
-/// A row that configures a remote.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct RemoteRow {
-    /// The database.
-    pub database: String,
-    /// The table.
-    pub table: &'static str,
-    /// The UUID of the row.
-    pub uuid: String,
-    /// The remote.
-    pub target: String,
-    /// The probe interval, ms; `None`: the default.
-    pub probe_ms: Option<i64>,
 }
 
 /// Everything that the checks judge.

@@ -8,6 +8,7 @@
 
 pub(crate) mod document;
 pub(crate) mod reference;
+pub(crate) mod remotes;
 pub(crate) mod source;
 
 mod address;
@@ -28,6 +29,7 @@ use crate::servers_file::Servers;
 use crate::settings::Settings;
 
 use reference::object;
+use remotes::RemoteRow;
 use source::{LIMIT, Source, Status};
 
 /// Limit on the number of servers that are asked.
@@ -87,6 +89,8 @@ pub(crate) struct Look {
     pub failure: Option<String>,
     /// Its status.
     pub status: Option<Status>,
+    /// Remotes that rows of its databases configure; of members only the first one is asked.
+    pub remotes: Vec<RemoteRow>,
 }
 
 impl Look {
@@ -235,6 +239,7 @@ fn look_for(
         }
     }
     let mut local = LocalSockets::default();
+    let mut asked = BTreeSet::new();
     while !waiting.is_empty() && fleet.looks.len() < SERVERS_MAX {
         for (address, origin) in std::mem::take(&mut waiting) {
             let look = ask(&address, origin, &question.credentials);
@@ -245,6 +250,7 @@ fn look_for(
             look.status = local.status_of(look);
         }
         if is_followed {
+            add_remotes(&mut fleet.looks, &mut asked, &question.credentials);
             ask_guessed_pages(&mut fleet.looks);
             waiting = unasked(&fleet.looks);
         }
@@ -265,6 +271,7 @@ fn ask(address: &str, origin: Origin, credentials: &Arc<Credentials>) -> Look {
         seen: Vec::new(),
         failure: None,
         status: None,
+        remotes: Vec::new(),
     };
     if let Origin::Member { sid, address, .. } = &look.origin
         && look.address == *address
@@ -432,6 +439,25 @@ fn fit(status: &Value, look: &Look) -> Fit {
     fit
 }
 
+/// Adds the remotes that rows configure, once for each database: members have the same rows.
+fn add_remotes(
+    looks: &mut [Look],
+    asked: &mut BTreeSet<(String, String)>,
+    credentials: &Arc<Credentials>,
+) {
+    for look in looks.iter_mut().filter(|look| look.failure.is_none()) {
+        for seen in &look.seen {
+            let is_relay = seen.model.as_deref() == Some("relay");
+            // Databases that are in no cluster are each server's own.
+            let owner = seen.cid.as_ref().unwrap_or(&look.address);
+            if !is_relay && asked.insert((seen.name.clone(), owner.clone())) {
+                let rows = remotes::remotes(&look.address, &seen.name, credentials);
+                look.remotes.extend(rows.unwrap_or_default());
+            }
+        }
+    }
+}
+
 /// Reads the statuses of members from pages at the port of those of another one, if they prove to
 /// be theirs.
 fn ask_guessed_pages(looks: &mut [Look]) {
@@ -518,6 +544,21 @@ fn sockets(folder: &Path) -> Vec<PathBuf> {
     found
 }
 
+/// The remotes of a server: those of its command line, and those that rows of a database configure.
+fn remotes_of<'l>(
+    looks: &'l [Look],
+    look: &'l Look,
+    name: &'l str,
+) -> impl Iterator<Item = &'l str> {
+    let told = look
+        .document()
+        .and_then(|it| document::list(it, "server.remotes"));
+    let told = told.unwrap_or_default().iter().filter_map(Value::as_str);
+    let rows = looks.iter().flat_map(|look| &look.remotes);
+    let rows = rows.filter(move |row| row.database == name);
+    told.chain(rows.map(|row| row.target.as_str()))
+}
+
 /// The servers that the known ones tell about.
 fn unasked(looks: &[Look]) -> Vec<(String, Origin)> {
     let mut found: Vec<(String, Origin)> = Vec::new();
@@ -544,10 +585,7 @@ fn unasked(looks: &[Look]) -> Vec<(String, Origin)> {
                     continue;
                 }
                 let address = document::text(server, "address").unwrap_or_default();
-                let remotes = look
-                    .document()
-                    .and_then(|it| document::list(it, "server.remotes"));
-                let mut remotes = remotes.unwrap_or_default().iter().filter_map(Value::as_str);
+                let mut remotes = remotes_of(looks, look, name);
                 let guess = address::of_clients(address, &look.address).or_else(|| {
                     remotes.find_map(|remote| address::of_clients_by_remote(address, remote))
                 });
@@ -598,6 +636,7 @@ pub(crate) mod tests {
             seen: seen.to_vec(),
             failure: None,
             status,
+            remotes: Vec::new(),
         }
     }
 
@@ -663,6 +702,21 @@ pub(crate) mod tests {
         let found = unasked(std::slice::from_ref(&first));
         assert_eq!(found.len(), 1);
         assert_eq!(found[0].0, "tcp:192.0.2.2:6641");
+        // By a socket of the machine, a row tells the port.
+        let mut local = first.clone();
+        local.address = "unix:/db.sock".to_owned();
+        assert_eq!(
+            unasked(std::slice::from_ref(&local))[0].0,
+            "tcp:192.0.2.2:6644"
+        );
+        local.remotes.push(RemoteRow {
+            database: "Lab".to_owned(),
+            table: "Connection",
+            uuid: "u".to_owned(),
+            target: "pssl:6641".to_owned(),
+            probe_ms: None,
+        });
+        assert_eq!(unasked(&[local])[0].0, "ssl:192.0.2.2:6641");
         let second = look("tcp:192.0.2.2:6641", &[member("bbbb", false, 5)], None);
         assert_eq!(unasked(&[first, second]), []);
         let relay = r#"{"databases":[{"name":"Lab","model":"relay","relay":{"source":"tcp:a:1,tcp:b:1"}}]}"#;

@@ -135,8 +135,8 @@ pub(super) fn slow(facts: &Facts) -> Vec<Finding> {
 /// Remotes in rows probe their clients, and not too often.
 pub(super) fn probes(facts: &Facts) -> Vec<Finding> {
     let mut findings = Vec::new();
-    for (look, extra) in facts.servers() {
-        for row in &extra.remotes {
+    for look in &facts.fleet.looks {
+        for row in &look.remotes {
             let (verdict, words) = match row.probe_ms {
                 None => (Verdict::Ok, "the default interval".to_owned()),
                 Some(0) => (Verdict::Warn, "off".to_owned()),
@@ -160,8 +160,8 @@ pub(super) fn probes(facts: &Facts) -> Vec<Finding> {
 mod tests {
     use super::Verdict::{Bad, Ok, Unknown, Warn};
     use super::*;
-    use crate::doctor::RemoteRow;
     use crate::doctor::tests::{database, facts, verdicts};
+    use crate::fleet::remotes::RemoteRow;
 
     #[test]
     fn sessions_have_a_limit() {
@@ -229,7 +229,7 @@ mod tests {
             (Some(1_000), Warn),
             (Some(60_000), Ok),
         ] {
-            of.extras[0].remotes = vec![RemoteRow {
+            of.fleet.looks[0].remotes = vec![RemoteRow {
                 database: "Lab".to_owned(),
                 table: "Connection",
                 uuid: "u".to_owned(),

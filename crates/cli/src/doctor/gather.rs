@@ -1,30 +1,18 @@
 //! Collects the facts that the checks judge. Only this part of the doctor has effects.
 //!
-//! Everything is optional: what cannot be read in time stays unknown. Of the contents of databases
-//! only the rows that configure remotes are read.
+//! Everything is optional: what cannot be read in time stays unknown.
 
-use std::collections::BTreeMap;
 use std::fs;
 use std::path::Path;
-use std::sync::Arc;
 
-use corvid_json::Value;
 use corvid_net::clock;
-use corvid_net::tls::Credentials;
 
-use super::{Disk, Extra, Facts, RemoteRow};
+use super::{Disk, Extra, Facts};
 use crate::failure::Failure;
-use crate::fleet::reference::object;
-use crate::fleet::source::{Control, LIMIT, Source, Status};
-use crate::fleet::{self, Fleet, Look, document};
+use crate::fleet::source::{Control, Source, Status};
+use crate::fleet::{self, Look, document};
 use crate::grammar::chain::Invocation;
-use crate::server::Server;
 use crate::settings::Settings;
-
-/// The tables whose rows configure remotes: OVN and the hardware gateways, Open vSwitch.
-const REMOTE_TABLES: [&str; 2] = ["Connection", "Manager"];
-/// Limit on the rows of such a table, bytes.
-const ROWS_BYTES_MAX: usize = 1 << 20;
 
 /// The facts about these servers, or those of the settings if there are none.
 ///
@@ -36,8 +24,7 @@ pub(crate) fn facts(
     settings: &Settings,
 ) -> Result<Facts, Failure> {
     let fleet = fleet::find(invocation, servers, settings)?;
-    let mut extras: Vec<Extra> = fleet.looks.iter().map(extra).collect();
-    add_remotes(&fleet, &mut extras);
+    let extras: Vec<Extra> = fleet.looks.iter().map(extra).collect();
     Ok(Facts {
         own_expiry_s: fleet.credentials.certificate_expiry_s(),
         now_s: clock::wall_ms() / 1000,
@@ -110,62 +97,6 @@ fn disk(file: &Path) -> Option<Disk> {
         free_bytes: bytes(room.f_bavail)?,
         bytes: bytes(room.f_blocks)?,
     })
-}
-
-/// Adds the remotes that rows configure, once for each database: members have the same rows.
-fn add_remotes(fleet: &Fleet, extras: &mut [Extra]) {
-    let mut asked: BTreeMap<(String, Option<String>), ()> = BTreeMap::new();
-    for (look, extra) in fleet.looks.iter().zip(extras) {
-        for seen in look.seen.iter().filter(|_| look.failure.is_none()) {
-            let is_relay = seen.model.as_deref() == Some("relay");
-            let key = (seen.name.clone(), seen.cid.clone());
-            if is_relay || asked.insert(key, ()).is_some() {
-                continue;
-            }
-            let rows = remotes(&look.address, &seen.name, &fleet.credentials);
-            extra.remotes.extend(rows.unwrap_or_default());
-        }
-    }
-}
-
-/// The rows of a database that configure remotes.
-fn remotes(
-    address: &str,
-    database: &str,
-    credentials: &Arc<Credentials>,
-) -> Result<Vec<RemoteRow>, Failure> {
-    let deadline_ms = clock::mono_ms() + u64::try_from(LIMIT.as_millis()).unwrap_or(u64::MAX);
-    let mut server =
-        Server::connect_briefly(address, database, credentials, ROWS_BYTES_MAX, deadline_ms)?;
-    let mut found = Vec::new();
-    for table in REMOTE_TABLES {
-        let columns = ["_uuid", "target", "inactivity_probe"]
-            .map(Value::string)
-            .to_vec();
-        let select = object([
-            ("op", Value::string("select")),
-            ("table", Value::string(table)),
-            ("where", Value::Array(Vec::new())),
-            ("columns", Value::Array(columns)),
-        ]);
-        // Most databases have no such table.
-        let Ok(results) = server.execute(vec![select]) else {
-            break;
-        };
-        let rows = results
-            .first()
-            .and_then(|result| document::list(result, "rows"));
-        found.extend(rows.unwrap_or_default().iter().filter_map(|row| {
-            Some(RemoteRow {
-                database: database.to_owned(),
-                table,
-                uuid: row.get("_uuid")?.as_array()?.get(1)?.as_str()?.to_owned(),
-                target: row.get("target")?.as_str()?.to_owned(),
-                probe_ms: row.get("inactivity_probe").and_then(Value::as_integer),
-            })
-        }));
-    }
-    Ok(found)
 }
 
 #[cfg(test)]

@@ -14,10 +14,10 @@ const EXPIRY: &str = "corvid_tls_certificate_expiry_timestamp_seconds";
 
 /// Remotes without TLS are bound to an address.
 pub(super) fn open_remotes(facts: &Facts) -> Vec<Finding> {
-    facts.of_status(|_, extra, document| {
+    facts.of_status(|look, _, document| {
         let told = document::list(document, "server.remotes")?.iter();
         let told = told.filter_map(Value::as_str);
-        let rows = extra.remotes.iter().map(|row| row.target.as_str());
+        let rows = look.remotes.iter().map(|row| row.target.as_str());
         let open: Vec<&str> = told.chain(rows).filter(|remote| is_open(remote)).collect();
         Some(match open.is_empty() {
             true => fine("none without TLS on all addresses"),
@@ -59,7 +59,7 @@ pub(super) fn certificates(facts: &Facts) -> Vec<Finding> {
     let mut findings = facts.of_status(|look, extra, document| {
         let remotes = document::list(document, "server.remotes").unwrap_or_default();
         let told = remotes.iter().filter_map(Value::as_str);
-        let rows = extra.remotes.iter().map(|row| row.target.as_str());
+        let rows = look.remotes.iter().map(|row| row.target.as_str());
         let is_used = look.address.starts_with("ssl:")
             || told.chain(rows).any(|remote| remote.starts_with("pssl:"));
         if !is_used {
