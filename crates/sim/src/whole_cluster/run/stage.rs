@@ -112,13 +112,13 @@ impl Stage {
         }
     }
 
-    /// Whether the servers may have forgotten what became of a transaction: a member has ended or
-    /// has got a snapshot, a relay is the source of another one, or the database was converted. A
-    /// standalone server finds everything in its file.
+    /// Whether the servers may have forgotten what became of a transaction: the process of a member
+    /// or of the standalone server has ended, a member has got a snapshot, a relay is the source of
+    /// another one, or the database was converted.
     pub(crate) fn may_have_forgotten(&self) -> bool {
         let summary = &self.0.summary;
-        let is_of_member = summary.restarts > 0 || summary.snapshots > 0;
-        is_of_member && self.0.standalone.is_none()
+        summary.restarts > 0
+            || summary.snapshots > 0
             || self.0.relays.hosts.iter().any(|host| host.level > 1)
             || self.has_conversions()
     }
