@@ -42,7 +42,7 @@ impl ProcessFigures {
     }
 }
 
-/// The name of the program that a process executes, at most 15 bytes; `None`: the process has
+/// The name of the program that a process executes, 15 bytes at most; `None`: the process has
 /// ended.
 pub(crate) fn program_of(pid: u32) -> Option<String> {
     let name = fs::read(format!("/proc/{pid}/comm")).ok()?;

@@ -186,7 +186,7 @@ fn beginning(text: &str, characters_max: usize) -> String {
     text.chars().take(characters_max).collect()
 }
 
-/// The work of a transaction.
+/// The description of a transaction.
 #[derive(Default)]
 struct Description {
     /// `2 insert, 1 wait`, or the length.
