@@ -146,7 +146,7 @@ fn beside(socket: &Path) -> Option<Value> {
         .chain([dirs::run()])
         .flat_map(|folder| std::fs::read_dir(folder).into_iter().flatten().flatten())
         .map(|entry| entry.path())
-        .filter(|path| path.extension().is_some_and(|extension| extension == "ctl"))
+        .filter(|path| path.to_string_lossy().ends_with("ctl"))
         .filter(|path| peer_pid(path) == Some(pid))
         .find_map(|path| control(&path))
 }

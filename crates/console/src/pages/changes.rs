@@ -13,7 +13,7 @@ use corvid::json::Value;
 use crate::database::changes::TableChange;
 use crate::database::{Database, Open};
 use crate::pages::frame::Frame;
-use crate::pages::grid::date;
+use crate::pages::grid::{date, shown};
 use crate::pages::params::Params;
 use crate::pages::tables;
 use crate::web::{App, reply};
@@ -24,11 +24,11 @@ const WATCHED_ROWS_MAX: u64 = 10_000;
 /// The number of commits of the history.
 const COMMITS: usize = 50;
 
+/// The number of rows of a commit that are shown.
+const CHANGES_MAX: usize = 50;
+
 /// How long the server may read its history for one page.
 const HISTORY_TIMEOUT: Duration = Duration::from_secs(5);
-
-/// The number of characters of a value.
-const LETTERS_MAX: usize = 200;
 
 #[derive(Template)]
 #[template(path = "changes.html")]
@@ -81,6 +81,8 @@ struct Commit {
     client: String,
     comment: String,
     changes: Vec<Change>,
+    /// The number of rows that are left out.
+    more: usize,
 }
 
 struct Change {
@@ -216,17 +218,27 @@ impl History {
         let is_continued = line.get("continued").and_then(Value::as_bool) == Some(true);
         let last = self.events.last_mut();
         match (line.get("op"), last) {
-            (Some(_), Some(differences)) => differences.changes.push(change(line)),
+            (Some(_), Some(differences)) => differences.add(vec![change(line)]),
             (Some(_), None) => self.events.push(Commit {
                 at: format!("{} to {}", params.get("from"), or_now(params.get("to"))),
                 id: "differences".to_owned(),
                 client: String::new(),
                 comment: String::new(),
                 changes: vec![change(line)],
+                more: 0,
             }),
-            (None, Some(last)) if is_continued => last.changes.extend(changes(line)),
+            (None, Some(last)) if is_continued => last.add(changes(line)),
             (None, _) => self.events.push(commit(line)),
         }
+    }
+}
+
+impl Commit {
+    /// Adds rows, as long as there is room.
+    fn add(&mut self, changes: Vec<Change>) {
+        let room = CHANGES_MAX.saturating_sub(self.changes.len());
+        self.more += changes.len().saturating_sub(room);
+        self.changes.extend(changes.into_iter().take(room));
     }
 }
 
@@ -249,7 +261,7 @@ fn commit(event: &Value) -> Commit {
         parts.join(", ")
     });
     let kind = text(event, "event");
-    Commit {
+    let mut commit = Commit {
         at: event
             .get("date")
             .and_then(Value::as_integer)
@@ -261,8 +273,11 @@ fn commit(event: &Value) -> Commit {
         },
         client: client.unwrap_or_default(),
         comment: text(event, "comment"),
-        changes: changes(event),
-    }
+        changes: Vec::new(),
+        more: 0,
+    };
+    commit.add(changes(event));
+    commit
 }
 
 fn changes(event: &Value) -> Vec<Change> {
@@ -295,32 +310,4 @@ fn change(change: &Value) -> Change {
         uuid,
         columns: columns.collect(),
     }
-}
-
-/// A value of the protocol as text.
-fn shown(value: &Value) -> String {
-    let tagged = |tag: &str| match value.as_array() {
-        Some([first, Value::Array(elements)]) if first.as_str() == Some(tag) => Some(elements),
-        _ => None,
-    };
-    let text = if let Some(pairs) = tagged("map") {
-        let pairs = pairs.iter().filter_map(|pair| match pair.as_array()? {
-            [key, value] => Some(format!("{}={}", shown(key), shown(value))),
-            _ => None,
-        });
-        format!("{{{}}}", pairs.collect::<Vec<_>>().join(", "))
-    } else if let Some(elements) = tagged("set") {
-        format!(
-            "[{}]",
-            elements.iter().map(shown).collect::<Vec<_>>().join(", ")
-        )
-    } else {
-        match value.as_array() {
-            Some([tag, Value::String(uuid)]) if tag.as_str() == Some("uuid") => uuid.to_string(),
-            _ => value
-                .as_str()
-                .map_or_else(|| value.to_string(), str::to_owned),
-        }
-    };
-    crate::database::cell::cut(&text, LETTERS_MAX)
 }

@@ -139,22 +139,41 @@ fn figure(name: &str, value: &Value) -> Figure {
     }
 }
 
-/// A value as text: strings without quotes, lists with commas.
-fn plain(value: &Value) -> String {
-    let text = match value {
-        Value::Null => "–".to_owned(),
-        Value::String(text) => text.to_string(),
-        Value::Array(values) if values.iter().all(|value| value.as_str().is_some()) => {
-            let texts: Vec<&str> = values.iter().filter_map(Value::as_str).collect();
-            // References of the protocol are shown as they are.
-            match texts.as_slice() {
-                ["uuid" | "named-uuid", uuid] => (*uuid).to_owned(),
-                texts => texts.join(", "),
-            }
+/// A value of the protocol as text.
+pub(crate) fn shown(value: &Value) -> String {
+    let tagged = |tag: &str| match value.as_array() {
+        Some([first, Value::Array(elements)]) if first.as_str() == Some(tag) => Some(elements),
+        _ => None,
+    };
+    let text = if let Some(pairs) = tagged("map") {
+        let pairs = pairs.iter().filter_map(|pair| match pair.as_array()? {
+            [key, value] => Some(format!("{}={}", shown(key), shown(value))),
+            _ => None,
+        });
+        format!("{{{}}}", pairs.collect::<Vec<_>>().join(", "))
+    } else if let Some(elements) = tagged("set") {
+        format!(
+            "[{}]",
+            elements.iter().map(shown).collect::<Vec<_>>().join(", ")
+        )
+    } else {
+        match value.as_array() {
+            Some([tag, Value::String(uuid)]) if tag.as_str() == Some("uuid") => uuid.to_string(),
+            _ => value
+                .as_str()
+                .map_or_else(|| value.to_string(), str::to_owned),
         }
-        value => value.to_string(),
     };
     crate::database::cell::cut(&text, LETTERS_MAX)
+}
+
+/// A figure as text: nothing is a dash, lists have commas.
+fn plain(value: &Value) -> String {
+    let text = shown(value);
+    match text.as_str() {
+        "null" | "[]" | "{}" => "–".to_owned(),
+        _ => text,
+    }
 }
 
 /// A number of bytes for people.

@@ -8,8 +8,8 @@ use axum::response::Response;
 use corvid::data::TableId;
 use corvid::{Column, Idl};
 use corvid_picture::{
-    Graph, Id, Interpretation, Picture, State, Tables, Target, Texts, View, difference,
-    interpretations, path, search,
+    Graph, Id, Interpretation, Picture, Tables, Target, Texts, View, difference, interpretations,
+    path, search,
 };
 
 use crate::database::contents::Contents;
@@ -58,6 +58,11 @@ struct Part {
 
 /// The number of names that are offered for completion.
 const NAMES_MAX: usize = 3000;
+
+/// Whether the database has a picture of its own, which is its first page then.
+pub(crate) fn is_known(open: &Open) -> bool {
+    interpretations::of(&open.schema.name).is_some()
+}
 
 pub(crate) fn page(app: &App, database: &Database, open: &Open, params: &Params) -> Response {
     let status = database.status.read();
@@ -120,7 +125,7 @@ pub(crate) fn page(app: &App, database: &Database, open: &Open, params: &Params)
     };
     let is_part = view.focus.is_some() || view.only.is_some();
     let part = Part {
-        summary: summary(&picture, &graph),
+        summary: picture.description(&graph),
         svg: picture.svg(&graph, &texts),
         found: found
             .iter()
@@ -264,16 +269,4 @@ fn view(graph: &Graph, params: &Params) -> Result<(View, Vec<usize>), String> {
         view.marked = path.ids(graph);
     }
     Ok((view, found))
-}
-
-/// What the picture shows, in words.
-fn summary(picture: &Picture, graph: &Graph) -> String {
-    let mut summary = picture.description(graph);
-    for state in [State::Down, State::Warn] {
-        let count = graph.count_of(state);
-        if count > 0 {
-            summary.push_str(&format!(" {count} {}.", state.word()));
-        }
-    }
-    summary
 }

@@ -32,7 +32,7 @@ pub(crate) fn router(app: Arc<App>) -> Router {
         .route("/static/console.css", get(style))
         .route("/static/console.js", get(script))
         .route("/places.json", get(places))
-        .route("/db/{database}", get(tables_page))
+        .route("/db/{database}", get(home_page))
         .route("/db/{database}/changes", get(changes_page))
         .route("/db/{database}/events", get(all_events))
         .route("/static/picture.css", get(picture_style))
@@ -186,6 +186,23 @@ async fn execute(State(app): Shared, Path(name): Path<String>, body: Body) -> Re
     of_database(app, name, move |app, database, open| {
         query::execute(app, database, open, &Params::parse(&form))
     })
+    .await
+}
+
+/// The first page of a database: its network, if there is a picture of it.
+async fn home_page(
+    State(app): Shared,
+    Path(name): Path<String>,
+    RawQuery(query): RawQuery,
+) -> Response {
+    of_database(
+        app,
+        name,
+        move |app, database, open| match network::is_known(open) {
+            true => network::page(app, database, open, &params(query)),
+            false => tables::page(app, database, open, &params(query)),
+        },
+    )
     .await
 }
 
