@@ -32,11 +32,11 @@ use naming::Naming;
 use orders::Orders;
 
 /// How long a page waits for the server.
-pub(crate) const PATIENCE: Duration = Duration::from_secs(5);
+pub(crate) const PAGE_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// A database of the command line.
 pub(crate) struct Database {
-    /// What the command line says.
+    /// The words of the command line.
     pub(crate) source: Source,
     credentials: Arc<Credentials>,
     /// The status that its server publishes.
@@ -158,7 +158,7 @@ impl Open {
         };
         let waited = self
             .client
-            .wait_until(Some(PATIENCE), |idl| idl.is_answered(request));
+            .wait_until(Some(PAGE_TIMEOUT), |idl| idl.is_answered(request));
         match self.client.with(|idl| idl.take_answer(request)) {
             Outcome::Result(result) => {
                 Value::parse(&result).map_err(|error| format!("the reply is malformed: {error}"))

@@ -1,7 +1,7 @@
 //! The pages: what each shows, as values for its template in `templates`.
 //!
 //! Templates escape every value. A page is a function of the replica, of the status of the server
-//! and of the address; it never waits longer than [`crate::database::PATIENCE`].
+//! and of the address; it never waits longer than [`crate::database::PAGE_TIMEOUT`].
 
 pub(crate) mod changes;
 mod command;

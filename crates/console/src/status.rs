@@ -28,11 +28,11 @@ const BYTES_MAX: u64 = 32 * 1024 * 1024;
 
 /// Where the status of a database's server is.
 pub(crate) struct StatusSource {
-    place: Place,
+    location: Location,
     last: Mutex<Option<(Instant, Option<Arc<Value>>)>>,
 }
 
-enum Place {
+enum Location {
     /// A page: host with port, and path.
     Page(String, String),
     /// A control socket.
@@ -43,23 +43,23 @@ enum Place {
 
 impl StatusSource {
     pub(crate) fn new(source: &Source) -> StatusSource {
-        let place = match source.status.as_deref() {
+        let location = match source.status.as_deref() {
             Some(text) => match text.strip_prefix("http://") {
                 Some(url) => {
                     let (host, path) = url.split_once('/').unwrap_or((url, "status.json"));
-                    Place::Page(host.to_owned(), format!("/{path}"))
+                    Location::Page(host.to_owned(), format!("/{path}"))
                 }
-                None => Place::Control(text.strip_prefix("unix:").unwrap_or(text).into()),
+                None => Location::Control(text.strip_prefix("unix:").unwrap_or(text).into()),
             },
             None => {
                 let list = RemoteList::parse(&source.remotes);
                 let sockets = list.remotes.iter();
                 let sockets = sockets.filter_map(|remote| remote.strip_prefix("unix:"));
-                Place::Beside(sockets.map(PathBuf::from).collect())
+                Location::Beside(sockets.map(PathBuf::from).collect())
             }
         };
         StatusSource {
-            place,
+            location,
             last: Mutex::new(None),
         }
     }
@@ -72,10 +72,10 @@ impl StatusSource {
         {
             return status.clone();
         }
-        let status = match &self.place {
-            Place::Page(host, path) => page(host, path).ok(),
-            Place::Control(path) => control(path),
-            Place::Beside(sockets) => sockets.iter().find_map(|socket| beside(socket)),
+        let status = match &self.location {
+            Location::Page(host, path) => page(host, path).ok(),
+            Location::Control(path) => control(path),
+            Location::Beside(sockets) => sockets.iter().find_map(|socket| beside(socket)),
         };
         let status = status
             .filter(|status| status.get("version").and_then(Value::as_integer) == Some(1))

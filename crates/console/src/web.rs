@@ -53,7 +53,7 @@ const HEADERS_MAX: usize = 64;
 /// The pause after a failed accept, which usually means that no descriptor was free.
 const RETRY: Duration = Duration::from_millis(200);
 
-/// What all requests share.
+/// The state that all requests share.
 pub(crate) struct App {
     /// The databases, in the order of the command line.
     pub(crate) databases: Vec<Arc<Database>>,

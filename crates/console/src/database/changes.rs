@@ -28,7 +28,7 @@ const RECENT_BYTES_MAX: usize = 256 * 1024;
 /// The number of characters of a value that are kept.
 const LETTERS_MAX: usize = 80;
 
-/// What happened to a row.
+/// The kind of a change of a row.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Kind {
     Insert,
@@ -76,7 +76,7 @@ pub(crate) struct RowChange {
     pub(crate) uuid: Uuid,
     /// Its name.
     pub(crate) label: String,
-    /// What happened.
+    /// The kind of the change.
     pub(crate) kind: Kind,
     /// Changed columns: name, value before, value now.
     pub(crate) columns: Vec<(String, String, String)>,
@@ -173,7 +173,8 @@ pub(super) fn described(context: Context<'_>, table: TableId, changes: &[Tracked
 }
 
 /// The changes of a table as an event for its pages:
-/// `{"total":N,"rows":[["UUID","modify",{"COLUMN":"HTML"}]]}`; without `rows` if there are too many.
+/// `{"total":N,"rows":[["UUID","modify",{"COLUMN":"HTML"}]]}`; without `rows` if there are too
+/// many.
 pub(super) fn encoded(context: Context<'_>, table: TableId, changes: &[Tracked]) -> Vec<u8> {
     let Context { idl, .. } = context;
     let schema = idl.schema().table(table);

@@ -2,7 +2,7 @@
 //!
 //! A look makes the condition of a table true. It becomes false again [`IDLE`] after the last look,
 //! unless a viewer's event stream holds a [`Lease`]. Changes of a table are reported from the
-//! moment when its condition is in force: the rows that arrive then are no changes.
+//! moment when its condition is in force: rows that arrive with it do not count as changes.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
@@ -11,7 +11,7 @@ use corvid::data::TableId;
 use corvid::{Condition, Idl};
 use corvid_net::clock;
 
-use super::{Open, PATIENCE, hub};
+use super::{Open, PAGE_TIMEOUT, hub};
 
 /// How long a table is monitored after the last look.
 const IDLE: Duration = Duration::from_secs(120);
@@ -132,7 +132,10 @@ impl Open {
             return true;
         };
         let has_arrived = |idl: &Idl| idl.has_ever_connected() && idl.condition_seqno() >= promise;
-        let is_there = self.client.wait_until(Some(PATIENCE), has_arrived).is_ok();
+        let is_there = self
+            .client
+            .wait_until(Some(PAGE_TIMEOUT), has_arrived)
+            .is_ok();
         if is_there {
             // The rows count as arrived before the page is made: what changes from now on is told.
             hub::distribute(self);

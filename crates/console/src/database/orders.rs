@@ -30,7 +30,7 @@ pub(crate) struct Sort {
 #[derive(Default)]
 pub(crate) struct Orders(VecDeque<(Key, Arc<[Uuid]>)>);
 
-/// What an order depends on.
+/// Everything that an order depends on.
 #[derive(Clone, PartialEq, Eq)]
 pub(crate) struct Key {
     /// The table.
@@ -53,7 +53,7 @@ impl Orders {
     }
 
     pub(crate) fn keep(&mut self, key: Key, rows: Arc<[Uuid]>) {
-        // An older state of the same view is of no use.
+        // An older state of the same view is never asked for again.
         self.0.retain(|(kept, _)| {
             kept.table != key.table || kept.filter != key.filter || kept.sort != key.sort
         });

@@ -1,4 +1,4 @@
-//! What a page shows as a command line: of the program `corvid`, for any shell of POSIX.
+//! Pages as command lines of the program `corvid`, for any shell of POSIX.
 
 use corvid::data::{ColumnId, TableSchema, text};
 use corvid::{Column, Idl, RowId};

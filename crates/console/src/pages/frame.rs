@@ -1,4 +1,4 @@
-//! What all pages have around their contents: databases, the state of the connection, pages of the
+//! The frame around the contents of each page: databases, the state of the connection, pages of the
 //! database.
 
 use askama::Template;

@@ -43,7 +43,7 @@ impl Grid {
             })
             .collect();
         let names: BTreeSet<&String> = rows.iter().flatten().map(|(name, _)| name).collect();
-        // What identifies a row comes first.
+        // The members that identify a row come first.
         let mut heads: Vec<&String> = names.into_iter().collect();
         heads.sort_by_key(|name| {
             let first = [
@@ -213,17 +213,17 @@ pub(crate) fn date(date_ms: i64) -> String {
     let days = date_ms.div_euclid(86_400_000);
     let second = date_ms.rem_euclid(86_400_000) / 1000;
     let ms = date_ms.rem_euclid(1000);
-    // Eras of 400 years begin in March, so that a leap day ends its year.
+    // Cycles of 400 years begin in March, so that a leap day ends its year.
     let shifted = days + 719_468;
-    let era = shifted.div_euclid(146_097);
-    let of_era = shifted.rem_euclid(146_097);
-    let year = (of_era - of_era / 1460 + of_era / 36_524 - of_era / 146_096) / 365;
-    let of_year = of_era - (365 * year + year / 4 - year / 100);
+    let cycle = shifted.div_euclid(146_097);
+    let of_cycle = shifted.rem_euclid(146_097);
+    let year = (of_cycle - of_cycle / 1460 + of_cycle / 36_524 - of_cycle / 146_096) / 365;
+    let of_year = of_cycle - (365 * year + year / 4 - year / 100);
     let month = (5 * of_year + 2) / 153;
     let day = of_year - (153 * month + 2) / 5 + 1;
     let (month, year) = match month {
-        ..10 => (month + 3, year + era * 400),
-        _ => (month - 9, year + era * 400 + 1),
+        ..10 => (month + 3, year + cycle * 400),
+        _ => (month - 9, year + cycle * 400 + 1),
     };
     let (hour, minute, second) = (second / 3600, second / 60 % 60, second % 60);
     format!("{year:04}-{month:02}-{day:02} {hour:02}:{minute:02}:{second:02}.{ms:03}")

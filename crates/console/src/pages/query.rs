@@ -1,7 +1,7 @@
 //! Operations that a viewer writes: their results as tables, and how long they took.
 //!
-//! Without `--writable`, operations that change something are executed only as a dry run: an `abort`
-//! after them makes the server undo them.
+//! Without `--writable`, operations that change something are executed only as a dry run: an
+//! `abort` after them makes the server undo them.
 
 use std::time::Instant;
 

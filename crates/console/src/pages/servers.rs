@@ -1,5 +1,5 @@
-//! The server of a database: its model and role, its cluster, sessions, locks, slow transactions and
-//! jobs. A server of Corvid tells them by its status; of others only `_Server` is shown.
+//! The server of a database: its model and role, its cluster, sessions, locks, slow transactions
+//! and jobs. A server of Corvid tells them by its status; of others only `_Server` is shown.
 
 use askama::Template;
 use axum::response::Response;

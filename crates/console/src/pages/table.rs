@@ -95,8 +95,8 @@ struct Line {
     cells: Vec<(String, String)>,
 }
 
-/// A viewer's wishes.
-struct Wishes {
+/// The choices of a viewer.
+struct Choices {
     filter: String,
     sort: Option<Sort>,
     /// The columns that the viewer chooses.
@@ -105,8 +105,8 @@ struct Wishes {
     rows: usize,
 }
 
-impl Wishes {
-    fn of(table: &TableSchema, params: &Params) -> Result<Wishes, String> {
+impl Choices {
+    fn of(table: &TableSchema, params: &Params) -> Result<Choices, String> {
         let column = |name: &str| {
             let id = match name {
                 "_uuid" => Some(ColumnId::UUID),
@@ -132,7 +132,7 @@ impl Wishes {
             .flat_map(|text| text.split([',', ' ']));
         let columns = words.filter(|word| !word.is_empty()).map(column);
         let rows = params.get("rows").parse().unwrap_or(ROWS);
-        Ok(Wishes {
+        Ok(Choices {
             filter: params.get("where").trim().to_owned(),
             sort,
             columns: columns.collect::<Result<_, _>>()?,
@@ -154,10 +154,10 @@ pub(crate) fn page(
     open.look_for_names(table, &super::tables::counts(open, status.as_deref()));
     let has_arrived = open.look(table);
     let schema = open.schema.table(table);
-    let (wishes, wrong) = match Wishes::of(schema, params) {
-        Ok(wishes) => (wishes, None),
-        Err(error) => match Wishes::of(schema, &Params::default()) {
-            Ok(wishes) => (wishes, Some(error)),
+    let (choices, wrong) = match Choices::of(schema, params) {
+        Ok(choices) => (choices, None),
+        Err(error) => match Choices::of(schema, &Params::default()) {
+            Ok(choices) => (choices, Some(error)),
             Err(error) => return reply::text(StatusCode::BAD_REQUEST, &error),
         },
     };
@@ -184,13 +184,13 @@ pub(crate) fn page(
         past: past.as_ref(),
         ..view
     };
-    let shown = open.client.read(|idl| view.rows(idl, &wishes));
+    let shown = open.client.read(|idl| view.rows(idl, &choices));
     let (rows, wrong) = match shown {
         Ok(rows) => (rows, wrong),
         Err(error) => {
-            let all = Wishes {
+            let all = Choices {
                 filter: String::new(),
-                ..wishes
+                ..choices
             };
             match open.client.read(|idl| view.rows(idl, &all)) {
                 Ok(rows) => (rows, Some(error)),
@@ -236,7 +236,7 @@ pub(crate) fn page(
             .into_iter()
             .map(|size| {
                 let query = params.with("rows", &size.to_string());
-                (size, query, size == wishes_rows(params))
+                (size, query, size == choices_rows(params))
             })
             .collect(),
         csv: format!("{address}.csv{}", params.with("page", "")),
@@ -253,12 +253,12 @@ pub(crate) fn page(
     reply::page_with(status, &page)
 }
 
-fn wishes_rows(params: &Params) -> usize {
+fn choices_rows(params: &Params) -> usize {
     let rows = params.get("rows").parse().unwrap_or(ROWS);
     if CHOICES.contains(&rows) { rows } else { ROWS }
 }
 
-/// What a page is made of.
+/// The inputs of a page.
 struct View<'v> {
     name: &'v str,
     open: &'v Open,
@@ -277,27 +277,27 @@ impl View<'_> {
     }
 
     /// The rows of the page.
-    fn rows(&self, idl: &Idl, wishes: &Wishes) -> Result<Rows, String> {
+    fn rows(&self, idl: &Idl, choices: &Choices) -> Result<Rows, String> {
         let schema = self.open.schema.table(self.table);
         let contents = self.contents(idl);
         let total = contents.len();
-        let sort = wishes.sort.or_else(|| self.natural_order(total));
-        let skipped = (wishes.page - 1).saturating_mul(wishes.rows);
+        let sort = choices.sort.or_else(|| self.natural_order(total));
+        let skipped = (choices.page - 1).saturating_mul(choices.rows);
         // The order of the replica costs nothing: the page is cut out of it.
-        let (uuids, selected): (Vec<Uuid>, usize) = match (sort, wishes.filter.as_str()) {
+        let (uuids, selected): (Vec<Uuid>, usize) = match (sort, choices.filter.as_str()) {
             (None, "") => {
-                let rows = contents.uuids().skip(skipped).take(wishes.rows);
+                let rows = contents.uuids().skip(skipped).take(choices.rows);
                 (rows.collect(), total)
             }
             _ => {
-                let all = self.ordered(idl, &wishes.filter, sort)?;
-                let rows = all.iter().skip(skipped).take(wishes.rows);
+                let all = self.ordered(idl, &choices.filter, sort)?;
+                let rows = all.iter().skip(skipped).take(choices.rows);
                 (rows.copied().collect(), all.len())
             }
         };
-        let columns = match wishes.columns.is_empty() {
+        let columns = match choices.columns.is_empty() {
             true => self.columns(contents, &uuids),
-            false => wishes.columns.clone(),
+            false => choices.columns.clone(),
         };
         let context = Context {
             database: self.name,
@@ -461,16 +461,16 @@ pub(crate) fn file(
         params,
         past: None,
     };
-    let made = Wishes::of(schema, params).and_then(|wishes| {
+    let made = Choices::of(schema, params).and_then(|choices| {
         open.client.read(|idl| {
-            let sort = wishes
+            let sort = choices
                 .sort
                 .or_else(|| view.natural_order(idl.row_count(table)));
-            let rows = view.ordered(idl, &wishes.filter, sort)?;
+            let rows = view.ordered(idl, &choices.filter, sort)?;
             let rows = &rows[..rows.len().min(FILE_ROWS_MAX)];
-            let columns: Vec<ColumnId> = match wishes.columns.is_empty() {
+            let columns: Vec<ColumnId> = match choices.columns.is_empty() {
                 true => schema.iter().map(|(id, _)| id).collect(),
-                false => wishes.columns.clone(),
+                false => choices.columns.clone(),
             };
             Ok(match form {
                 Form::Csv => csv(idl, schema, table, rows, &columns),

@@ -4,8 +4,8 @@
 //!   site could let its own name point to this machine and read pages as its own.
 //! - With a token file, the viewer knows the token: in `Authorization: Bearer`, or in the cookie
 //!   that the form of the page `/login` sets.
-//! - What changes something is a POST with a token of its own in its form, which only our pages
-//!   have.
+//! - A request that changes something is a POST with a token of its own in its form, which only
+//!   our pages have.
 //! - Responses allow no scripts and styles but our files, no frames and no foreign readers.
 
 use std::net::{IpAddr, Ipv6Addr};

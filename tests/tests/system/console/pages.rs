@@ -1,4 +1,4 @@
-//! The contents of pages, compared with what the server says.
+//! The contents of pages, compared with those of the server.
 
 use std::process::Command;
 

@@ -1,4 +1,4 @@
-//! The readers that pages have, and what a page may do in a browser.
+//! The rules for readers of pages, and for pages in a browser.
 
 use std::io::{Read, Write};
 use std::net::TcpStream;
@@ -129,7 +129,7 @@ fn a_token_is_asked_for() {
         cookie.contains("HttpOnly") && cookie.contains("SameSite=Strict"),
         "{cookie}"
     );
-    assert!(!cookie.contains("correct"), "the cookie has the token itself");
+    assert!(!cookie.contains("correct"), "the cookie contains the token");
     let cookie = cookie.split(';').next().unwrap();
     assert_eq!(get("/", &[("Cookie", cookie)]).status, 200);
     // A browser is led to the form.
