@@ -298,10 +298,8 @@ mod tests {
         is(":81", "127.0.0.1:81");
         is("[::1]", "[::1]:8640");
         is("[::1]:5", "[::1]:5");
-        is(
-            "localhost:82",
-            &format!("{}:82", resolve::now("localhost").unwrap()),
-        );
+        let local = resolve::now("localhost").map(|ip| SocketAddr::from((ip, 82)).to_string());
+        is("localhost:82", &local.unwrap_or_default());
         assert!(address("127.0.0.1:http").is_err());
     }
 
