@@ -200,11 +200,13 @@ pub(crate) fn duration(micros: i64) -> String {
     let seconds = micros / 1_000_000;
     match micros {
         ..1000 => format!("{micros} µs"),
-        ..1_000_000 => format!("{}.{} ms", micros / 1000, micros % 1000 / 100),
-        ..60_000_000 => format!("{seconds}.{} s", micros % 1_000_000 / 100_000),
-        ..3_600_000_000 => format!("{} min {} s", seconds / 60, seconds % 60),
-        ..86_400_000_000 => format!("{} h {} min", seconds / 3600, seconds % 3600 / 60),
-        _ => format!("{} d {} h", seconds / 86_400, seconds % 86_400 / 3600),
+        1000..1_000_000 => format!("{}.{} ms", micros / 1000, micros % 1000 / 100),
+        1_000_000..60_000_000 => format!("{seconds}.{} s", micros % 1_000_000 / 100_000),
+        60_000_000..3_600_000_000 => format!("{} min {} s", seconds / 60, seconds % 60),
+        3_600_000_000..86_400_000_000 => {
+            format!("{} h {} min", seconds / 3600, seconds % 3600 / 60)
+        }
+        86_400_000_000.. => format!("{} d {} h", seconds / 86_400, seconds % 86_400 / 3600),
     }
 }
 
