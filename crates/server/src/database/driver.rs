@@ -7,6 +7,7 @@
 //! inline ([`crate::database::handle`]). Deliveries are posted to shards before the mailbox is
 //! released, so they arrive in the order of the batches.
 
+use std::num::NonZeroU64;
 use std::sync::Arc;
 
 use corvid_engine::WorkBudget;
@@ -300,8 +301,7 @@ impl Effects {
 
     /// Posts the deliveries. Each sleeping shard is woken once.
     fn post_deliveries(&mut self, pump: &mut Pump) {
-        let deliveries = std::mem::take(&mut self.batch.deliveries);
-        if deliveries > 0 {
+        if let Some(deliveries) = NonZeroU64::new(std::mem::take(&mut self.batch.deliveries)) {
             // The rest of the time, such as composing an update, was for all of them.
             let share_ns = self.batch.spans.end_span(clock::mono_ns()) / deliveries;
             for (shard, messages) in self.shards.iter().zip(&mut self.batch.to_shards) {

@@ -118,14 +118,14 @@ impl SlowLog {
             Answered::Short(request) => Description::of(request.params()),
             Answered::Long { bytes, .. } => Description::of_bytes(*bytes),
         };
-        self.slow_event(now, info, database, elapsed_ms, what)
+        self.slow_event(now, info, database, elapsed_ms, &what)
     }
 
     /// Reports a transaction whose long result is about to be sent, if it was slow.
     pub(crate) fn report_result(&mut self, request: &Request, database: &str) -> Option<Event> {
         let elapsed_ms = self.slow_request(request)?;
         let what = Description::of(request.params());
-        self.slow_event(self.now, &request.info, database, elapsed_ms, what)
+        self.slow_event(self.now, &request.info, database, elapsed_ms, &what)
     }
 
     /// Reports a commit that is about to be answered, if it was slow.
@@ -143,7 +143,7 @@ impl SlowLog {
                 .clone_into(&mut what.comment);
         }
         what.rows = Some(delta.changes.len());
-        self.slow_event(self.now, &request.info, database, elapsed_ms, what)
+        self.slow_event(self.now, &request.info, database, elapsed_ms, &what)
     }
 
     /// How long a transaction that did not block has taken, if that is slow.
@@ -164,7 +164,7 @@ impl SlowLog {
         info: &SessionInfo,
         database: &str,
         duration_ms: u64,
-        what: Description,
+        what: &Description,
     ) -> Option<Event> {
         let client = info.who();
         let line = (duration_ms >= self.threshold_ms)
@@ -305,7 +305,7 @@ mod tests {
         let info = SessionInfo::new(false, String::new(), None);
         let info = info.of_peer("tcp:192.0.2.1:5000".into(), "ptcp:6641".into());
         let mut slow = SlowLog::default();
-        let mut answer = |slow: &mut SlowLog, took_ms: u64| {
+        let answer = |slow: &mut SlowLog, took_ms: u64| {
             let params = format!(
                 r#"["D",{{"op":"{}"}},{{"op":"comment","comment":"{took_ms}"}}]"#,
                 "x".repeat(300)
@@ -316,7 +316,7 @@ mod tests {
             };
             let elapsed_ms = slow.slow_since(now.mono_ms - took_ms, now.mono_ms)?;
             let what = Description::of(params.as_bytes());
-            slow.slow_event(now, &info, "D", elapsed_ms, what)
+            slow.slow_event(now, &info, "D", elapsed_ms, &what)
         };
         for took_ms in 90..150 {
             assert!(answer(&mut slow, took_ms).is_none(), "no threshold is set");
