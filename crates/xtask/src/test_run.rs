@@ -375,8 +375,18 @@ fn test_program(message: &Value, workspace: &Workspace) -> Option<Job> {
     };
     let is_waiting = WAITING.contains(&name.as_str());
     let threads = if is_waiting { THREADS_WAITING } else { 1 } * workspace.cores;
-    let mut command = Command::new(PathBuf::from(executable));
+    // A signal that is ignored here, because `make test` was started in the background or by
+    // nohup, would be ignored by every program under test, too. The shell is there for paths with
+    // an equals sign, which `env` would take for variables.
+    let mut command = Command::new("env");
     command
+        .args([
+            "--default-signal=HUP,INT,QUIT",
+            "sh",
+            "-c",
+            "exec \"$0\" \"$@\"",
+        ])
+        .arg(PathBuf::from(executable))
         .arg(format!("--test-threads={threads}"))
         .current_dir(folder)
         .env("CARGO_MANIFEST_DIR", folder)

@@ -1,5 +1,6 @@
 //! The drawings in `docs/images` must be readable by everybody: as text, in light and dark mode,
-//! without scripts and without anything that is fetched from elsewhere.
+//! without scripts and without anything that is fetched from elsewhere. Pictures of pages, which
+//! `make screenshots` takes, must be small.
 //!
 //! Reads drawings and documents as text. The rule is a function from a text to complaints, and is
 //! tested with the snippets below.
@@ -11,6 +12,12 @@ use super::links::{collect, targets};
 
 /// The maximum length of a drawing, bytes.
 const BYTES_MAX: usize = 20_000;
+
+/// The maximum length of a picture of a page, bytes.
+const PICTURE_BYTES_MAX: usize = 150_000;
+
+/// The first bytes of a PNG file.
+const PNG: &[u8] = b"\x89PNG\r\n";
 
 /// Texts that each drawing must have, with the reasons.
 const NEEDED: [(&str, &str); 5] = [
@@ -58,9 +65,13 @@ fn drawings_are_readable_and_shown() {
     let folder = fs::read_dir(root().join("docs/images")).expect("docs/images");
     for path in folder.flatten().map(|entry| entry.path()) {
         let name = path.file_name().unwrap_or_default().display().to_string();
-        let text = fs::read_to_string(&path).unwrap_or_else(|error| panic!("{name}: {error}"));
+        let bytes = fs::read(&path).unwrap_or_else(|error| panic!("{name}: {error}"));
         count += 1;
-        complaints.extend(check(&text).iter().map(|it| format!("{name}: {it}")));
+        let found = match bytes.starts_with(PNG) {
+            true => check_picture(&bytes),
+            false => check(&String::from_utf8_lossy(&bytes)),
+        };
+        complaints.extend(found.iter().map(|it| format!("{name}: {it}")));
         if !shown
             .iter()
             .any(|link| link.ends_with(&format!("images/{name}")))
@@ -70,6 +81,13 @@ fn drawings_are_readable_and_shown() {
     }
     assert!(count > 5, "only {count} drawings");
     assert!(complaints.is_empty(), "\n{}", complaints.join("\n"));
+}
+
+/// Returns what is wrong with a picture of a page.
+fn check_picture(bytes: &[u8]) -> Vec<String> {
+    let is_long = bytes.len() > PICTURE_BYTES_MAX;
+    let complaint = || format!("{} bytes, not {PICTURE_BYTES_MAX} at most", bytes.len());
+    is_long.then(complaint).into_iter().collect()
 }
 
 /// Returns what is wrong with a drawing.
@@ -106,6 +124,7 @@ mod proofs {
         );
         assert_eq!(check(&good.replace("<rect", "<script/><rect")).len(), 1);
         assert_eq!(check(&good.replace("desc", "g")).len(), 1);
+        assert_eq!(check_picture(&[0; PICTURE_BYTES_MAX + 1]).len(), 1);
         let long = good.to_owned() + &" ".repeat(BYTES_MAX);
         assert_eq!(check(&long).len(), 1);
     }

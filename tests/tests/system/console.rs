@@ -97,12 +97,11 @@ impl Shown {
         (uuids.pop().expect("a switch"), uuids)
     }
 
-    /// A page, which must exist.
+    /// A page, which must exist, as soon as its contents are current.
     fn page(&self, path: &str) -> String {
-        let is_there = |status| status != 503;
-        let answer = self
-            .console
-            .get_until(path, |answer| is_there(answer.status));
+        let answer = self.console.get_until(path, |answer| {
+            answer.status != 503 && !answer.body.contains("Not current: ")
+        });
         let answer = answer.expect("an answer");
         assert_eq!(answer.status, 200, "{path}\n{}", answer.body);
         answer.body

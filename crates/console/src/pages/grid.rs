@@ -47,7 +47,23 @@ impl Grid {
         let mut heads: Vec<&String> = names.into_iter().collect();
         heads.sort_by_key(|name| {
             let first = [
-                "_uuid", "id", "name", "address", "program", "peer", "client", "role",
+                "_uuid",
+                "id",
+                "name",
+                "address",
+                "program",
+                "peer",
+                "client",
+                "role",
+                "age_ms",
+                "cost.cpu_us",
+                "cost.requests",
+                "cost.updates",
+                "cost.sent_bytes",
+                "cost.received_bytes",
+                "cost.queued_bytes",
+                "cost.last_request",
+                "cost.last_request_age_ms",
             ];
             first
                 .iter()
@@ -119,6 +135,7 @@ fn spaced(name: &str) -> String {
         .iter()
         .find_map(|unit| name.strip_suffix(unit))
         .unwrap_or(name);
+    let name = name.strip_prefix("cost.").unwrap_or(name);
     name.replace(['_', '.'], " ")
 }
 
@@ -127,7 +144,7 @@ fn figure(name: &str, value: &Value) -> Figure {
     let text = match number {
         Some(number) if name.ends_with("bytes") => bytes(number),
         Some(number) if name.ends_with("time_ms") || name.ends_with("started_ms") => date(number),
-        Some(number) if name.ends_with("_ms") => duration(number * 1000),
+        Some(number) if name.ends_with("_ms") => duration(number.saturating_mul(1000)),
         Some(number) if name.ends_with("_us") => duration(number),
         _ => plain(value),
     };
@@ -253,7 +270,7 @@ mod tests {
         let list =
             Value::parse(br#"[{"id":"1","cost":{"cpu_us":5}},{"id":"2","sent_bytes":2048}]"#);
         let grid = Grid::of_list(list.unwrap().as_array().unwrap()).unwrap();
-        assert_eq!(grid.heads, ["id", "cost cpu", "sent"]);
+        assert_eq!(grid.heads, ["id", "cpu", "sent"]);
         let texts: Vec<&str> = grid.rows[1]
             .iter()
             .map(|figure| figure.text.as_str())
