@@ -9,11 +9,12 @@ use axum::response::Response;
 use corvid::HistoryQuestion;
 use corvid::data::TableId;
 use corvid::json::Value;
+use corvid_shell::date::utc_text;
 
 use crate::database::changes::TableChange;
 use crate::database::{Database, Open};
 use crate::pages::frame::Frame;
-use crate::pages::grid::{date, shown};
+use crate::pages::grid::shown;
 use crate::pages::params::Params;
 use crate::pages::tables;
 use crate::web::{App, reply};
@@ -103,7 +104,7 @@ impl Lines {
             let table = open.schema.table(change.table).name.to_string();
             let since = change.at.duration_since(SystemTime::UNIX_EPOCH);
             let at_ms = since.map(|since| since.as_millis()).unwrap_or_default();
-            let at = date(i64::try_from(at_ms).unwrap_or_default());
+            let at = utc_text(i64::try_from(at_ms).unwrap_or_default());
             let more = (change.more > 0).then(|| Line {
                 at: at.clone(),
                 table: table.clone(),
@@ -265,7 +266,7 @@ fn commit(event: &Value) -> Commit {
         at: event
             .get("date")
             .and_then(Value::as_integer)
-            .map(date)
+            .map(utc_text)
             .unwrap_or_default(),
         id: match kind.as_str() {
             "commit" => text(event, "id"),

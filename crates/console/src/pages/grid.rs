@@ -5,6 +5,7 @@ use std::collections::BTreeSet;
 
 use askama::Template;
 use corvid::json::Value;
+use corvid_shell::date::utc_text;
 
 /// The number of rows that a table of a result shows.
 const ROWS_MAX: usize = 500;
@@ -143,7 +144,9 @@ fn figure(name: &str, value: &Value) -> Figure {
     let number = value.as_integer();
     let text = match number {
         Some(number) if name.ends_with("bytes") => bytes(number),
-        Some(number) if name.ends_with("time_ms") || name.ends_with("started_ms") => date(number),
+        Some(number) if name.ends_with("time_ms") || name.ends_with("started_ms") => {
+            utc_text(number)
+        }
         Some(number) if name.ends_with("_ms") => duration(number.saturating_mul(1000)),
         Some(number) if name.ends_with("_us") => duration(number),
         _ => plain(value),
@@ -227,27 +230,6 @@ pub(crate) fn duration(micros: i64) -> String {
     }
 }
 
-/// A date in ms since the Unix epoch, UTC, for people.
-pub(crate) fn date(date_ms: i64) -> String {
-    let days = date_ms.div_euclid(86_400_000);
-    let second = date_ms.rem_euclid(86_400_000) / 1000;
-    let ms = date_ms.rem_euclid(1000);
-    // Cycles of 400 years begin in March, so that a leap day ends its year.
-    let shifted = days + 719_468;
-    let cycle = shifted.div_euclid(146_097);
-    let of_cycle = shifted.rem_euclid(146_097);
-    let year = (of_cycle - of_cycle / 1460 + of_cycle / 36_524 - of_cycle / 146_096) / 365;
-    let of_year = of_cycle - (365 * year + year / 4 - year / 100);
-    let month = (5 * of_year + 2) / 153;
-    let day = of_year - (153 * month + 2) / 5 + 1;
-    let (month, year) = match month {
-        ..10 => (month + 3, year + cycle * 400),
-        _ => (month - 9, year + cycle * 400 + 1),
-    };
-    let (hour, minute, second) = (second / 3600, second / 60 % 60, second % 60);
-    format!("{year:04}-{month:02}-{day:02} {hour:02}:{minute:02}:{second:02}.{ms:03}")
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -260,9 +242,6 @@ mod tests {
         assert_eq!(duration(1500), "1.5 ms");
         assert_eq!(duration(61_000_000), "1 min 1 s");
         assert_eq!(duration(90_000_000_000), "1 d 1 h");
-        assert_eq!(date(0), "1970-01-01 00:00:00.000");
-        assert_eq!(date(951_782_400_123), "2000-02-29 00:00:00.123");
-        assert_eq!(date(1_796_000_000_000), "2026-11-30 00:53:20.000");
     }
 
     #[test]

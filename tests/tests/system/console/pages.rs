@@ -2,12 +2,12 @@
 
 use std::process::Command;
 
-use corvid_tests::binary;
 use corvid_tests::console::Console;
 use corvid_tests::server::{Implementation, Server, Setup};
+use corvid_tests::{binary, one_file, peer};
 use serde_json::{Value, json};
 
-use super::{HOSTILE, Shown, between, text_of};
+use super::{HOSTILE, Shown, between, schema, text_of};
 
 /// The number of rows that the server has.
 fn rows(shown: &mut Shown, table: &str) -> usize {
@@ -363,4 +363,41 @@ fn a_server_that_goes_leaves_its_rows_and_a_note() {
         answer.body.contains("p0") && !answer.body.contains("Not current")
     });
     page.expect("current again");
+}
+
+#[test]
+fn a_server_is_read_by_tls_and_messages_go_to_a_file() {
+    let home = tempfile::tempdir().expect("a directory");
+    let at = |name: &str| home.path().join(name).display().to_string();
+    let made = Command::new("openssl")
+        .args("req -x509 -newkey rsa:2048 -nodes -days 30 -subj /CN=me".split(' '))
+        .args(["-keyout", &at("key"), "-out", &at("certificate")])
+        .output();
+    if !made.is_ok_and(|made| made.status.success()) {
+        peer::say_skipped("openssl is not installed: the console by TLS");
+        return;
+    }
+    let identity = [
+        format!("--private-key={}", at("key")),
+        format!("--certificate={}", at("certificate")),
+        format!("--ca-cert={}", at("certificate")),
+    ];
+    let mut options = identity.each_ref().map(String::as_str).to_vec();
+    options.push("--remote=pssl:0:127.0.0.1");
+    let (server, _, _folder) = one_file::start(&schema(), &options).expect("a server");
+    let port = server.port().expect("a port");
+    let log = at("console.log");
+    let mut arguments = identity.to_vec();
+    arguments.push(format!("net=ssl:127.0.0.1:{port}"));
+    arguments.extend([format!("--log-file={log}"), "-vfile:dbg".to_owned()]);
+    let console = Console::start(&arguments).expect("a console");
+    let page = console.get_until("/db/net", |answer| {
+        answer.status == 200 && !answer.body.contains("Not current: ")
+    });
+    assert!(page.expect("the tables").body.contains("Switch"));
+    let logged = std::fs::read_to_string(log).expect("a log");
+    assert!(
+        logged.contains(&format!("|DBG|ssl:127.0.0.1:{port}: send request")),
+        "{logged}"
+    );
 }
