@@ -6,7 +6,7 @@
 
 use std::fmt::{self, Display, Formatter};
 
-use corvid_data::{Arc, ColumnId, Schema, Str, TableId, TableSchema};
+use corvid_data::{Arc, ColumnId, ColumnType, Schema, Str, TableId, TableSchema};
 use corvid_json::{ArrayWriter, ObjectWriter, write};
 
 use crate::conditions::Conditions;
@@ -121,24 +121,32 @@ impl Plan {
     /// Whether another plan monitors the same tables and columns in the same forms. If so, contents
     /// that followed it can be continued with the changes since.
     pub(crate) fn is_same(&self, other: &Plan) -> bool {
-        self.is_within(other) && other.is_within(self)
+        let has_form_of = |a: &ColumnType, b: &ColumnType| a.is_composite() == b.is_composite();
+        self.is_within(other, has_form_of) && other.is_within(self, has_form_of)
     }
 
-    fn is_within(&self, earlier: &Plan) -> bool {
+    /// Whether another plan monitors the same tables and columns with the same types. If so, a
+    /// server sends for both the same.
+    pub(crate) fn has_types_of(&self, other: &Plan) -> bool {
+        let is_equal = |a: &ColumnType, b: &ColumnType| a == b;
+        self.is_within(other, is_equal) && other.is_within(self, is_equal)
+    }
+
+    fn is_within(&self, other: &Plan, is_alike: impl Fn(&ColumnType, &ColumnType) -> bool) -> bool {
         (self.schema.iter().zip(&self.tables)).all(|((_, table), columns)| {
             let Some(columns) = columns else { return true };
-            let Some(old_id) = earlier.schema.table_id(&table.name) else {
+            let Some(other_id) = other.schema.table_id(&table.name) else {
                 return false;
             };
-            let (old_table, old_columns) = (earlier.schema.table(old_id), earlier.columns(old_id));
+            let (other_table, other_columns) =
+                (other.schema.table(other_id), other.columns(other_id));
             columns.iter().all(|&id| {
                 let column = table.column(id);
-                old_table.column_id(&column.name).is_some_and(|old_id| {
-                    old_columns.is_some_and(|columns| columns.contains(&old_id))
-                        && old_table.column(old_id).column_type.is_composite()
-                            == column.column_type.is_composite()
+                other_table.column_id(&column.name).is_some_and(|id| {
+                    other_columns.is_some_and(|columns| columns.contains(&id))
+                        && is_alike(&column.column_type, &other_table.column(id).column_type)
                 })
-            }) && old_columns.is_some()
+            }) && other_columns.is_some()
         })
     }
 

@@ -165,25 +165,31 @@ impl Client {
         }
     }
 
-    /// Handles the schema that `_Server` shows. A conversion may have happened before the monitor
-    /// began, so nothing else announced it. A client that monitors everything starts over if its
-    /// schema differs.
+    /// Handles the schema that `_Server` shows. A conversion may have happened between the schema
+    /// that the client has and its monitor, so nothing else announces it. The client starts over
+    /// if what it monitors would differ.
     fn look_at_schema(&mut self, shown: Str) {
         let is_monitored = matches!(self.state, State::DataMonitor | State::Monitoring);
-        if self.shown_schema.as_ref() == Some(&shown)
-            || !is_monitored
-            || !matches!(self.options.interest, Interest::All)
-        {
+        if self.shown_schema.as_ref() == Some(&shown) || !is_monitored {
             return;
         }
         let schema = Value::parse(shown.as_bytes()).map_err(|error| error.to_string());
         let schema = schema.and_then(|json| read_schema(&json));
         // Recorded before the comparison: each text is parsed once, whether it differs or not.
         self.shown_schema = Some(shown);
-        let present = self.decoder.as_ref().map(|decoder| decoder.plan().schema());
-        if let (Ok(schema), Some(present)) = (schema, present)
-            && schema.to_json() != present.to_json()
-        {
+        let (Ok(schema), Some(decoder)) = (schema, &self.decoder) else {
+            return;
+        };
+        let present = decoder.plan();
+        let is_unchanged = match &self.options.interest {
+            // A relay has the schema for its own clients, constraints included.
+            Interest::All => schema.to_json() == present.schema().to_json(),
+            // What is missing is logged when the client has started over.
+            Interest::Tables(_) => {
+                Plan::new(&self.options.interest, schema, &mut Vec::new()).has_types_of(present)
+            }
+        };
+        if !is_unchanged {
             for database in [self.options.database.clone(), server_db::NAME.to_owned()] {
                 let params = [b"[", &monitor_id(&database)[..], b"]"].concat();
                 self.request("monitor_cancel", &params, Purpose::Courtesy);

@@ -41,6 +41,14 @@ impl Play {
 
     /// A client that monitors `D` with these rows, through a server of a standalone database.
     pub(crate) fn monitoring(interest: Interest, rows: &str) -> Play {
+        let mut play = Play::waiting(interest);
+        play.reply(&format!("[false,\"{}\",{rows}]", id(0)));
+        play.take();
+        play
+    }
+
+    /// The same client before its request for contents is answered.
+    pub(crate) fn waiting(interest: Interest) -> Play {
         let mut options = Options::new("D", 1);
         options.interest = interest;
         let mut play = Play::with(options);
@@ -50,7 +58,6 @@ impl Play {
             "standalone",
             r#""leader":true,"connected":true"#,
         ));
-        play.reply(&format!("[false,\"{}\",{rows}]", id(0)));
         play.take();
         play
     }

@@ -190,38 +190,52 @@ fn messages_are_handled_fifty_at_a_time() {
 
 #[test]
 fn a_conversion_before_the_monitor_began_is_seen_in_the_server_database() {
-    for interest in [
-        Interest::All,
+    let columns = |names: &[&str]| {
         Interest::Tables(vec![TableInterest {
             name: Str::new("T"),
-            columns: vec![Str::new("n")],
-        }]),
+            columns: names.iter().map(|name| Str::new(name)).collect(),
+        }])
+    };
+    let row = server_row("standalone", r#""leader":true,"connected":true"#);
+    let wide = row.replace(
+        r#"\"columns\":{"#,
+        r#"\"columns\":{\"m\":{\"type\":\"integer\"},"#,
+    );
+    let real = row.replace(
+        r#"\"n\":{\"type\":\"integer\"}"#,
+        r#"\"n\":{\"type\":\"real\"}"#,
+    );
+    for (interest, shown, is_other) in [
+        (Interest::All, &wide, true),
+        (columns(&["n"]), &wide, false),
+        (columns(&["n", "m"]), &wide, true),
+        (columns(&["n"]), &real, true),
+        (columns(&["s"]), &real, false),
     ] {
-        let is_all = matches!(interest, Interest::All);
-        let mut play = Play::monitoring(interest, "{}");
-        play.take();
-        let row = server_row("standalone", r#""leader":true,"connected":true"#);
-        let wide = row.replace(
-            r#"\"columns\":{"#,
-            r#"\"columns\":{\"m\":{\"type\":\"integer\"},"#,
-        );
-        assert_ne!(wide, row);
-        for shown in [row, wide] {
+        assert_ne!(*shown, row);
+        for has_contents in [true, false] {
+            let mut play = match has_contents {
+                true => Play::monitoring(interest.clone(), "{}"),
+                false => Play::waiting(interest.clone()),
+            };
+            play.take();
+            for shown in [&row, shown] {
+                let text = play.take();
+                assert!(!text.contains("monitor"), "{text}");
+                play.notify(
+                    "update2",
+                    &format!(
+                        r#"[["monid","_Server"],{{"Database":{{"{SERVER_ROW}":{{"modify":{shown}}}}}}}]"#
+                    ),
+                );
+            }
             let text = play.take();
-            assert!(!text.contains("monitor"), "{text}");
-            play.notify(
-                "update2",
-                &format!(
-                    r#"[["monid","_Server"],{{"Database":{{"{SERVER_ROW}":{{"modify":{shown}}}}}}}]"#
-                ),
+            assert_eq!(text.contains("monitor ended"), is_other, "{text}");
+            assert_eq!(
+                text.contains(r#""method":"monitor_cancel","params":[["monid","D"]]"#),
+                is_other
             );
         }
-        let text = play.take();
-        assert_eq!(text.contains("monitor ended"), is_all, "{text}");
-        assert_eq!(
-            text.contains(r#""method":"monitor_cancel","params":[["monid","D"]]"#),
-            is_all
-        );
     }
 }
 
