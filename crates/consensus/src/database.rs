@@ -121,6 +121,8 @@ pub struct ForwardOnce {
     /// A commit that existed when the client first sent the transaction. `None`, from a relay: the
     /// transaction has not been sent before.
     pub after: Option<Eid>,
+    /// The client has sent the transaction before, so its end must be in the log.
+    pub is_repeated: bool,
 }
 
 /// The requests that change a database.

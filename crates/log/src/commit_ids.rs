@@ -113,6 +113,21 @@ impl<'t> CommitLine<'t> {
     }
 }
 
+/// The comment of a commit without rows: it only records that a transaction, which its last line
+/// names, changed nothing.
+pub const END_COMMENT: &str = "transact_once: nothing changed";
+
+/// Whether a record is that of a commit. Other records without rows name the last commits before a
+/// file was written, or other programs wrote them.
+#[must_use]
+pub fn is_commit(comment: &str, has_rows: bool) -> bool {
+    let is_end = || {
+        comment.lines().next() == Some(END_COMMENT)
+            && CommitLine::parse(last_line(comment)).is_some()
+    };
+    has_rows || is_end()
+}
+
 /// The ids of a file's commits, while its records are read in order.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct CommitIds {
@@ -133,14 +148,14 @@ impl CommitIds {
         self.numbering
     }
 
-    /// Reads the next record after the schema. `has_rows`: it is the record of a commit. Returns
+    /// Reads the next record after the schema. `has_rows`: it has rows, not only a comment. Returns
     /// the id of the state *before* the record if only the record tells it.
     pub fn append(&mut self, comment: &str, has_rows: bool) -> Option<Uuid> {
         if last_line(comment) == END_LINE {
             *self = CommitIds::default();
             return None;
         }
-        if !has_rows {
+        if !is_commit(comment, has_rows) {
             if let Some((LAST_COMMITS, lines)) = comment.split_once('\n')
                 && let Some(numbering) = Numbering::parse(last_line(lines))
             {
@@ -197,6 +212,14 @@ mod tests {
         assert_eq!(ids.append("", true), None);
         assert_eq!(ids.last(), Some(numbering.take()));
         assert_eq!(ids.append("no rows", false), None);
+        assert_eq!(ids.append(END_COMMENT, false), None, "of another program");
+        let end = Uuid([3; 16]);
+        let line = format!("{END_COMMENT}\ncorvid: txn={end} -");
+        assert_eq!(ids.append(&line, false), None);
+        assert_eq!(ids.last(), Some(end), "a commit of its own");
+        assert_eq!(ids.append("", true), None);
+        numbering.take();
+        assert_eq!(ids.last(), Some(numbering.take()), "it has a number");
         let other = Uuid([2; 16]);
         ids.append(&format!("corvid: txn={other}"), true);
         assert_eq!(ids.last(), Some(other));

@@ -35,8 +35,8 @@ fn is_written(table: &TableSchema, change: &RowChange) -> bool {
     change.old.is_none() || change.new.is_none() || has_persistent_diff(table, change)
 }
 
-/// Appends the record of `delta`. Returns its bytes, or `None`, with nothing appended, if nothing
-/// persistent changed.
+/// Appends the record of `delta`. Returns its bytes, or `None`, with nothing appended, if all that
+/// changed is ephemeral.
 pub fn write_transaction(
     out: &mut Vec<u8>,
     schema: &Schema,
@@ -81,7 +81,8 @@ fn write_commit(
             with_defaults: false,
         },
     );
-    wrote.then(|| record.finish())
+    // A commit without any change records the end of a transaction, in its comment.
+    (wrote || delta.is_empty()).then(|| record.finish())
 }
 
 /// Appends record 0. Returns its bytes.

@@ -84,9 +84,24 @@ impl Key {
 pub struct Once {
     /// The id that the client has drawn at random ([`transaction_id`]).
     pub id: Uuid,
-    /// The last commit that the client had seen when it first sent the transaction; `None` if this
-    /// is the first time.
+    /// A commit that existed when the client first sent the transaction: the last one that it had
+    /// seen, or the last one of the member that the transaction reached. `None`: this is the first
+    /// time.
     pub after: Option<Uuid>,
+    /// The client has sent the transaction before, so other copies may still be on their way.
+    pub is_repeated: bool,
+}
+
+impl Once {
+    /// The identity that a client has sent.
+    #[must_use]
+    pub const fn sent(id: Uuid, after: Option<Uuid>) -> Once {
+        Once {
+            id,
+            after,
+            is_repeated: after.is_some(),
+        }
+    }
 }
 
 /// The `params` of `transact_once`, `[ID, AFTER, PARAMS]` or `[ID, AFTER, PARAMS, CLIENT]`.
@@ -126,7 +141,7 @@ impl<'a> OnceParams<'a> {
         // Zero stands for a client that has chosen no id.
         let is_chosen = |id: Uuid| id == transaction_id(id) && id != Uuid::ZERO;
         let once = match id {
-            Some(id) if is_chosen(id) => Some(Once { id, after }),
+            Some(id) if is_chosen(id) => Some(Once::sent(id, after)),
             // With neither an id nor a client, it would be a plain `transact`.
             None if client.is_some() => None,
             _ => return None,
@@ -183,6 +198,17 @@ struct Remembered {
     outcome: OnceOutcome,
     /// A hash of the transaction's text; `None` if another server executed it.
     text: Option<u64>,
+    /// Every server that may get a copy knows the outcome, or will: a commit has recorded it.
+    is_lasting: bool,
+}
+
+impl Remembered {
+    /// Whether the outcome may be told as an answer to this copy. One without a commit is known to
+    /// this server only, so another one may execute another copy. The first copy is the only one
+    /// when it is answered; later ones need a lasting outcome.
+    fn answers(&self, once: Once) -> bool {
+        self.is_lasting || !once.is_repeated
+    }
 }
 
 /// The remembered commits, and the outcomes of their transactions.
@@ -253,7 +279,7 @@ impl OnceTable {
             table.commits.insert(table.commits.len() - 1, commit.id);
             if let Some(result) = &commit.result {
                 let outcome = OnceOutcome::Result(Some(result.clone()));
-                table.remember(Key::of_commit(commit.id), outcome);
+                table.remember(Key::of_commit(commit.id), outcome, true);
             }
         }
         while table.commits.len() > IDS_MAX {
@@ -373,10 +399,10 @@ impl OnceTable {
         Key::of(transaction).executed(execution)
     }
 
-    /// The outcome of a transaction, if it is remembered.
-    pub(crate) fn get(&self, transaction: Uuid) -> Option<&OnceOutcome> {
-        let remembered = self.outcomes.get(&Key::of(transaction))?;
-        Some(&remembered.outcome)
+    /// The outcome that answers this copy of a transaction, if it is remembered.
+    pub(crate) fn get(&self, once: Once) -> Option<&OnceOutcome> {
+        let remembered = self.outcomes.get(&Key::of(once.id))?;
+        remembered.answers(once).then_some(&remembered.outcome)
     }
 
     /// Records that the outcome of this transaction belongs to this text.
@@ -405,7 +431,7 @@ impl OnceTable {
     /// Decides whether a transaction was executed.
     pub(crate) fn judge(&mut self, once: Once) -> Verdict<'_> {
         self.make_known();
-        if let Some(outcome) = self.outcome(Key::of(once.id)) {
+        if let Some(outcome) = self.outcome(once) {
             return Verdict::Executed(outcome);
         }
         let is_known = |key: Key| self.is_known(key);
@@ -421,14 +447,15 @@ impl OnceTable {
     }
 
     /// The outcome of a transaction, if its commit is remembered.
-    pub(crate) fn executed(&mut self, transaction: Uuid) -> Option<&OnceOutcome> {
+    pub(crate) fn executed(&mut self, once: Once) -> Option<&OnceOutcome> {
         self.make_known();
-        self.outcome(Key::of(transaction))
+        self.outcome(once)
     }
 
-    fn outcome(&self, key: Key) -> Option<&OnceOutcome> {
-        let remembered = self.outcomes.get(&key).map(|it| &it.outcome);
-        remembered.or_else(|| self.is_known(key).then_some(&OnceOutcome::Result(None)))
+    fn outcome(&self, once: Once) -> Option<&OnceOutcome> {
+        let is_known = self.is_known(Key::of(once.id));
+        self.get(once)
+            .or_else(|| is_known.then_some(&OnceOutcome::Result(None)))
     }
 
     fn is_known(&self, key: Key) -> bool {
@@ -497,7 +524,8 @@ impl OnceTable {
     }
 
     /// Remembers the outcome of a transaction; evicts the oldest outcomes beyond the limits.
-    pub(crate) fn remember(&mut self, key: Key, outcome: OnceOutcome) {
+    /// `is_lasting`: a commit has recorded it.
+    pub(crate) fn remember(&mut self, key: Key, outcome: OnceOutcome, is_lasting: bool) {
         let outcome = match outcome {
             OnceOutcome::Result(Some(text)) | OnceOutcome::Error(text)
                 if text.len() > RESULT_BYTES_MAX =>
@@ -510,6 +538,7 @@ impl OnceTable {
         let remembered = Remembered {
             outcome,
             text: None,
+            is_lasting,
         };
         if let Some(before) = self.outcomes.insert(key, remembered) {
             self.bytes -= len(&before.outcome);
@@ -594,6 +623,7 @@ mod tests {
         let known = Once {
             id: uuid,
             after: Some(after),
+            is_repeated: true,
         };
         assert_eq!((read.once, read.client), (Some(known), None));
         assert_eq!(read.params, br#"["D",{"op":"comment"}]"#);
@@ -625,6 +655,7 @@ mod tests {
         let of = |after| Once {
             id: id(9),
             after: Some(id(after)),
+            is_repeated: true,
         };
         assert_eq!(table.judge(of(1)), Verdict::New);
         assert_eq!(table.judge(of(0)), Verdict::Unknown, "no history");
@@ -640,18 +671,23 @@ mod tests {
         let first = Once {
             id: id(9),
             after: None,
+            is_repeated: false,
         };
         assert_eq!(table.judge(first), known, "whatever its client tells");
-        table.remember(Key::of(id(9)), result(10));
-        table.remember(Key::of_commit(commit), result(20));
+        table.remember(Key::of(id(9)), result(10), false);
+        table.remember(Key::of_commit(commit), result(20), true);
         let length = 20 + OUTCOME_OVERHEAD_BYTES;
-        assert_eq!((table.bytes, table.get(id(9))), (length, Some(&result(20))));
+        assert_eq!((table.bytes, table.get(first)), (length, Some(&result(20))));
         table.undone(commit);
-        assert_eq!((table.bytes, table.get(id(9)).is_none()), (0, true));
+        assert_eq!((table.bytes, table.get(first).is_none()), (0, true));
         assert_eq!(table.judge(of(1)), Verdict::New);
         table.committed(table.commit_id(id(10), None));
-        table.remember(Key::of(id(10)), result(RESULT_BYTES_MAX + 1));
-        assert_eq!(table.get(id(10)), Some(&lost));
+        table.remember(Key::of(id(10)), result(RESULT_BYTES_MAX + 1), true);
+        let of_10 = Once {
+            id: id(10),
+            ..first
+        };
+        assert_eq!(table.get(of_10), Some(&lost));
     }
 
     #[test]
@@ -660,6 +696,7 @@ mod tests {
         let first = Once {
             id: id(9),
             after: None,
+            is_repeated: false,
         };
         let mut before = BTreeMap::new();
         for generation in 0..3 {
@@ -687,12 +724,13 @@ mod tests {
         let mut table = OnceTable::new(id(1));
         for number in 2..400 {
             table.committed(table.commit_id(id(number), None));
-            table.remember(Key::of(id(number)), result(RESULT_BYTES_MAX));
+            table.remember(Key::of(id(number)), result(RESULT_BYTES_MAX), true);
         }
         assert!(table.bytes <= RESULTS_BYTES_MAX);
         let first = Once {
             id: id(2),
             after: Some(id(1)),
+            is_repeated: true,
         };
         assert_eq!(
             table.judge(first),
@@ -705,7 +743,12 @@ mod tests {
         let table = OnceTable::new(id(1));
         let commit = table.commit_id(id(9), None);
         // The id of a commit does not lead to its transaction.
-        assert_eq!(table.get(transaction_id(commit)), None);
+        let guessed = Once {
+            id: transaction_id(commit),
+            after: None,
+            is_repeated: false,
+        };
+        assert_eq!(table.get(guessed), None);
         assert_ne!(Key::of(transaction_id(commit)), Key::of_commit(commit));
     }
 }

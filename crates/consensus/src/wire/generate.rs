@@ -159,6 +159,7 @@ impl Random {
             once: self.coin().then(|| ForwardOnce {
                 id: self.eid(),
                 after: self.coin().then(|| self.eid()),
+                is_repeated: self.coin(),
             }),
         }
     }

@@ -37,6 +37,9 @@ pub(super) fn write_forwards(out: &mut Vec<u8>, forwards: &[Forward], splices: &
             if let Some(after) = once.after {
                 write_uuid(&mut object, "after", after.0);
             }
+            if once.is_repeated {
+                write::boolean(object.member("repeated"), true);
+            }
         }
         if !client.role.is_empty() {
             write_text(&mut object, "role", &client.role);
@@ -105,6 +108,7 @@ pub(super) fn read_forwards(
                     Some(raw) => Some(Eid(uuid(members, "after", raw)?)),
                     None => None,
                 },
+                is_repeated: take_flag(members, "repeated")?.unwrap_or_default(),
             }),
             None => None,
         };

@@ -20,7 +20,7 @@ use super::model::{Model, StoredBy};
 use super::subscriptions::Subscriptions;
 use crate::client_memory::Charge;
 use crate::environment::Environment;
-use crate::executor::Executor;
+use crate::executor::{Executor, record_end};
 use crate::message::{Completion, Request};
 use crate::observers::Observers;
 use crate::once;
@@ -56,9 +56,10 @@ impl Execution<'_> {
     ) -> Result<Outcome, TooLong> {
         let (uuids, locks) = self.environment.of_session(request.session);
         let identities = request.identities();
+        let read_only = request.is_read_only() || !self.model.accepts_client_writes();
         let mut context = Context {
             elapsed_ms: self.now.mono_ms.saturating_sub(request.arrived_ms),
-            read_only: request.is_read_only() || !self.model.accepts_client_writes(),
+            read_only,
             identities: &identities,
             can_wait: true,
             uuids,
@@ -67,6 +68,9 @@ impl Execution<'_> {
         let mut outcome = self
             .database
             .execute_within(request.params(), &mut context, budget)?;
+        if self.has_records() && !self.model.is_follower() && !read_only {
+            record_end(&mut outcome, request.once, request.params());
+        }
         // Before its length is judged.
         if self.has_records() {
             let names_clients = self.file.names_clients();
@@ -180,8 +184,11 @@ impl Execution<'_> {
         }
         let commit = delta.map(|mut delta| {
             // Readers of the history would be told of a change, and find none.
-            debug_assert!(!delta.is_empty(), "a commit changes something");
             let once = origin.once_id();
+            debug_assert!(
+                !delta.is_empty() || once.is_some(),
+                "a commit changes something, or records the end of a transaction"
+            );
             let mut txn = match (&origin, once) {
                 (_, Some(id)) => self
                     .executor

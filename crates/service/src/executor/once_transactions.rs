@@ -13,13 +13,16 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use bytes::Bytes;
 use corvid_consensus::database::ForwardOutcome;
-use corvid_data::{Tag, Uuid, WireError};
+use corvid_data::{Arc, Delta, Tag, Uuid, WireError};
+use corvid_engine::Outcome;
+use corvid_log::commit_ids::END_COMMENT;
 use corvid_monitor::SessionId;
 
 use crate::message::Request;
 use crate::once::recorded::END_LINE;
 use crate::once::{Key, Once, OnceOutcome, OnceTable, RESULT_BYTES_MAX, RecordedCommits, Verdict};
 use crate::replies::{Answer, Pending};
+use crate::upstream::TransactionKind;
 
 /// The transactions with ids.
 pub(crate) struct OnceState {
@@ -126,7 +129,7 @@ impl OnceState {
     pub(crate) fn know_result(&mut self, id: Uuid, result: &[u8]) {
         let result = Bytes::copy_from_slice(result);
         self.table
-            .remember(Key::of_commit(id), OnceOutcome::Result(Some(result)));
+            .remember(Key::of_commit(id), OnceOutcome::Result(Some(result)), true);
     }
 
     /// The id of the commit of a transaction that its client may send again; it is executed now,
@@ -140,12 +143,13 @@ impl OnceState {
     pub(crate) fn executed(&mut self, id: Uuid, result: Option<Bytes>) {
         self.table.committed(id);
         self.table
-            .remember(Key::of_commit(id), OnceOutcome::Result(result));
+            .remember(Key::of_commit(id), OnceOutcome::Result(result), true);
     }
 
     /// A transaction that its client may send again has been executed without a commit. One that
     /// cannot change anything is not remembered: it may be executed as often as its client likes,
-    /// and must not push out outcomes that others need.
+    /// and must not push out outcomes that others need. Only a first copy comes here with a change
+    /// in mind: the end of a repeated one is recorded ([`record_end`]).
     pub(crate) fn came_to_nothing(&mut self, id: Uuid, may_write: bool, result: &Answer) {
         if !may_write {
             return;
@@ -157,7 +161,7 @@ impl OnceState {
         let is_short = result.len() <= RESULT_BYTES_MAX;
         let result = is_short.then(|| Bytes::copy_from_slice(result));
         self.table
-            .remember(Key::of(id), OnceOutcome::Result(result));
+            .remember(Key::of(id), OnceOutcome::Result(result), false);
         self.tentative.insert(id);
     }
 
@@ -171,6 +175,32 @@ impl OnceState {
         if let Some(id) = id {
             self.tentative.remove(&id);
         }
+    }
+}
+
+/// Makes a commit without rows of the outcome of a repeated transaction that has changed nothing.
+/// Other copies may reach a server that leads later, or this one after a restart. They would be
+/// executed, although the client has been told this outcome; the commit lets every server that
+/// executes know it. A first copy needs none: when it is answered, no other one exists. Costs an
+/// entry or a record for each lost reply of such a transaction.
+pub(crate) fn record_end(outcome: &mut Outcome, once: Option<Once>, params: &[u8]) {
+    let is_repeated = once.is_some_and(|once| once.is_repeated);
+    if let Outcome::Done {
+        deferred_selections,
+        delta: delta @ None,
+        tally,
+        ..
+    } = outcome
+        && is_repeated
+        && deferred_selections.is_empty()
+        // A session that may not write would fill the log.
+        && tally.error != Some(Tag::PermissionError)
+        && TransactionKind::of(params).may_change
+    {
+        *delta = Some(Arc::new(Delta {
+            comment: END_COMMENT.to_owned(),
+            ..Delta::default()
+        }));
     }
 }
 
@@ -215,7 +245,7 @@ impl OnceState {
                 Tag::NotAllowed,
                 details,
             ))))
-        } else if let Some(outcome) = self.table.get(once.id) {
+        } else if let Some(outcome) = self.table.get(once) {
             Some(answer_of(outcome))
         } else if let Some(waiting) = self.forwarded.get_mut(&once.id) {
             let was_blocked = std::mem::replace(&mut request.blocked, true);
@@ -244,7 +274,7 @@ impl OnceState {
 
     /// The answer to a copy of a transaction whose commit this follower has applied.
     pub(crate) fn answer_of_applied(&mut self, once: Once) -> Option<Answer> {
-        self.table.executed(once.id).map(answer_of)
+        self.table.executed(once).map(answer_of)
     }
 
     /// These entries are undone, newest last.
@@ -266,30 +296,43 @@ impl OnceState {
     }
 
     /// The source of a relay has decided about a transaction. Returns the answers to those with the
-    /// same id that are still asked for; `None`: it was not sent, so one of them takes its place
-    /// ([`OnceState::take_waiting_for`]).
+    /// same id that are still asked for. One of the others takes its place
+    /// ([`OnceState::take_waiting_for`]): all of them if it was not sent, and otherwise those that
+    /// need a lasting outcome and have none.
     pub(crate) fn decide(
         &mut self,
         request: &Request,
         once: Once,
         outcome: &ForwardOutcome,
-    ) -> Option<Vec<(Box<Request>, Answer)>> {
+    ) -> Vec<(Box<Request>, Answer)> {
         let outcome = match outcome {
             ForwardOutcome::Unchanged(_, result) => OnceOutcome::Result(Some(result.clone())),
             ForwardOutcome::Refused(_, error) => OnceOutcome::Error(error.clone()),
-            ForwardOutcome::Blocked(_) | ForwardOutcome::Proposed(_) => return None,
+            ForwardOutcome::Blocked(_) | ForwardOutcome::Proposed(_) => return Vec::new(),
         };
-        let waiting = self.forwarded.remove(&once.id).into_iter().flatten();
-        let asked_for = waiting.filter(|request| !request.info.is_closed());
-        let answers = asked_for.map(|request| (Box::new(request), answer_of(&outcome)));
-        let answers = answers.collect();
-        self.table.remember(Key::of(once.id), outcome);
+        // The source has recorded the end of a repeated one. That of a first copy may be known to
+        // one of its servers only.
+        let is_lasting = once.is_repeated && matches!(outcome, OnceOutcome::Result(_));
+        self.table
+            .remember(Key::of(once.id), outcome.clone(), is_lasting);
         self.bind(once.id, request.params());
-        Some(answers)
+        let waiting = self.forwarded.get_mut(&once.id).into_iter();
+        let waiting = waiting.flat_map(std::mem::take);
+        let asked_for = waiting.filter(|request| !request.info.is_closed());
+        let is_answered =
+            |copy: &Request| is_lasting || copy.once.is_none_or(|copy| !copy.is_repeated);
+        let (answered, left): (Vec<_>, Vec<_>) = asked_for.partition(is_answered);
+        match left.is_empty() {
+            true => drop(self.forwarded.remove(&once.id)),
+            false => drop(self.forwarded.insert(once.id, left)),
+        }
+        let answers = answered.into_iter();
+        let answers = answers.map(|copy| (Box::new(copy), answer_of(&outcome)));
+        answers.collect()
     }
 
-    /// Takes the transactions that wait for the outcome of the one with this id, which was not
-    /// executed and will not be.
+    /// Takes the transactions that wait for the outcome of the one with this id, which is not on its
+    /// way any more.
     pub(crate) fn take_waiting_for(&mut self, once: Once) -> Vec<Request> {
         self.forwarded.remove(&once.id).unwrap_or_default()
     }
@@ -322,6 +365,7 @@ mod tests {
     const ONCE: Once = Once {
         id: Uuid([7; 16]),
         after: None,
+        is_repeated: false,
     };
 
     fn request(session: u64, params: &[u8]) -> Box<Request> {
@@ -355,7 +399,7 @@ mod tests {
         assert!(matches!(copy, Resolved::Waits(None)), "completed before");
 
         let outcome = ForwardOutcome::Unchanged(Index(1), Bytes::from_static(b"[{}]"));
-        let answers = once.decide(&first, ONCE, &outcome).expect("it is decided");
+        let answers = once.decide(&first, ONCE, &outcome);
         let sessions: Vec<u64> = answers.iter().map(|(copy, _)| copy.session.0).collect();
         assert_eq!(sessions, [2, 3]);
         assert!(matches!(&answers[0].1, Answer::Result(result) if result == b"[{}]"));
@@ -385,7 +429,7 @@ mod tests {
         once.begin(ONCE);
         once.resolve(request(2, b"[]"), ONCE, true);
         let withdrawn = ForwardOutcome::Blocked(Index(1));
-        assert!(once.decide(&first, ONCE, &withdrawn).is_none());
+        assert!(once.decide(&first, ONCE, &withdrawn).is_empty());
         let waiting = once.take_waiting_for(ONCE);
         assert_eq!(waiting.len(), 1);
         assert!(once.take_waiting().is_empty());

@@ -30,7 +30,7 @@ use bytes::Bytes;
 use corvid_data::{Recorded, Uuid};
 use corvid_json::{Kind, Reader};
 use corvid_log::commit_client::{LAST_COMMITS as HEADING, TRANSACTION_PREFIX as PREFIX, last_line};
-use corvid_log::commit_ids::{CommitLine, NUMBERING_PREFIX, Numbering};
+use corvid_log::commit_ids::{CommitLine, NUMBERING_PREFIX, Numbering, is_commit};
 
 use super::IDS_MAX;
 
@@ -226,12 +226,12 @@ impl RecordedIn {
         RecordedIn::of_comment(comment, !transaction.rows.is_empty())
     }
 
-    /// `has_rows`: it is the record of a commit.
+    /// `has_rows`: it has rows, not only a comment.
     fn of_comment(comment: &str, has_rows: bool) -> RecordedIn {
         if last_line(comment) == END_LINE {
             return RecordedIn::End;
         }
-        if has_rows {
+        if is_commit(comment, has_rows) {
             let named = RecordedCommit::parse(last_line(comment));
             return named.map_or(RecordedIn::Unnamed, |(commit, seed)| {
                 RecordedIn::Named(Box::new(NamedCommit { commit, seed }))

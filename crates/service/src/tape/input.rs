@@ -276,7 +276,7 @@ impl Recordable for Box<RelayedClient> {
     }
 }
 
-/// The ids are written with their length.
+/// As the client has sent it. The ids are written with their length.
 impl Recordable for Once {
     fn write(&self, out: &mut Writer<'_>) {
         out.bytes(&self.id.0);
@@ -288,10 +288,7 @@ impl Recordable for Once {
             let bytes: Result<[u8; 16], _> = from.bytes()?.try_into();
             Ok(Uuid(bytes.map_err(|_| Damage::unknown())?))
         };
-        Ok(Once {
-            id: uuid(from)?,
-            after: from.option(uuid)?,
-        })
+        Ok(Once::sent(uuid(from)?, from.option(uuid)?))
     }
 }
 

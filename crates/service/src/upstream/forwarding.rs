@@ -473,6 +473,7 @@ fn compose_forward(
         once: request.once.map(|once| ForwardOnce {
             id: Eid(once.id),
             after: once.after.map(Eid),
+            is_repeated: once.is_repeated,
         }),
     });
     // The leader would refuse the message and not only the transaction, so it does not leave.
@@ -485,7 +486,7 @@ fn compose_forward(
 /// Whether the client has sent this transaction before, over another connection. A member must ask
 /// before it completes the request with a commit of its own choice.
 pub(crate) fn is_sent_again(request: &Request) -> bool {
-    request.once.is_some_and(|once| once.after.is_some())
+    request.once.is_some_and(|once| once.is_repeated)
 }
 
 /// Whether a transaction of a relay's session may go to the source as far as its locks are

@@ -208,22 +208,19 @@ impl Forwarding {
         let Some(once) = request.once.filter(|_| self.is_relay()) else {
             return;
         };
-        match parts.once.decide(request, once, outcome) {
-            Some(answers) => {
-                for (request, answer) in answers {
-                    steps.push(Action::Answer(Reply {
-                        request,
-                        answer,
-                        has_changed: false,
-                        turn: None,
-                    }));
-                }
-            }
-            None => self.drop_once(request, parts),
+        for (request, answer) in parts.once.decide(request, once, outcome) {
+            steps.push(Action::Answer(Reply {
+                request,
+                answer,
+                has_changed: false,
+                turn: None,
+            }));
         }
+        self.drop_once(request, parts);
     }
 
-    /// A transaction was not executed and will not be: those with the same id take its place.
+    /// A transaction is not on its way any more: those with the same id that have no answer take its
+    /// place.
     pub(super) fn drop_once(&self, request: &Request, parts: &mut Parts<'_>) {
         let Some(once) = request.once.filter(|_| self.is_relay()) else {
             return;

@@ -6,10 +6,10 @@ use corvid_service::once::Once;
 
 use crate::cluster::Cluster;
 
-const FIRST: Once = Once {
-    id: Uuid([0xa7, 1, 1, 1, 0, 0, 1, 0, 1, 1, 1, 1, 1, 1, 1, 1]),
-    after: None,
-};
+const FIRST: Once = Once::sent(
+    Uuid([0xa7, 1, 1, 1, 0, 0, 1, 0, 1, 1, 1, 1, 1, 1, 1, 1]),
+    None,
+);
 
 const SELECT: &str = r#"{"op":"select","table":"T","where":[["k","==","a"]],"columns":["n"]}"#;
 
@@ -34,10 +34,7 @@ fn result(id: u64, result: &str) -> String {
 fn a_repeated_wait_gets_its_result_from_a_member_that_has_only_a_snapshot() {
     let mut cluster = Cluster::led(51, 3, 0);
     cluster.nodes[2].is_cut = true;
-    let again = Once {
-        after: Some(cluster.seen_at(0)),
-        ..FIRST
-    };
+    let again = Once::sent(FIRST.id, Some(cluster.seen_at(0)));
     let client = cluster.connect(0);
     cluster.transact_once(client, 1, &when(0, 1), FIRST);
     cluster.run();
@@ -63,19 +60,16 @@ fn a_repeated_wait_gets_its_result_from_a_member_that_has_only_a_snapshot() {
 #[test]
 fn a_copy_that_waits_is_answered_when_a_snapshot_contains_its_commit() {
     let mut cluster = Cluster::led(52, 3, 0);
-    let again = Once {
-        after: Some(cluster.seen_at(0)),
-        ..FIRST
-    };
+    let again = Once::sent(FIRST.id, Some(cluster.seen_at(0)));
     let (first, second, writer) = (cluster.connect(0), cluster.connect(2), cluster.connect(0));
     let waits = format!("{},{SELECT}", when(5, 6));
     cluster.transact_once(first, 1, &waits, FIRST);
     cluster.transact_once(second, 2, &waits, again);
     // This one stays: no copy of it is executed.
-    let other = Once {
-        id: Uuid([0xb7, 1, 1, 1, 0, 0, 1, 0, 1, 1, 1, 1, 1, 1, 1, 1]),
-        after: None,
-    };
+    let other = Once::sent(
+        Uuid([0xb7, 1, 1, 1, 0, 0, 1, 0, 1, 1, 1, 1, 1, 1, 1, 1]),
+        None,
+    );
     cluster.transact_once(second, 3, &when(7, 8), other);
     cluster.run();
     assert_eq!(cluster.nodes[2].pump.report().usage.triggers, 2);
@@ -130,10 +124,7 @@ fn a_first_copy_that_arrives_late_does_not_wait() {
     cluster.run();
     let all = r#"{"op":"select","table":"T","where":[],"columns":["k"]}"#;
     let (first, second) = (cluster.connect(1), cluster.connect(0));
-    let again = Once {
-        after: Some(cluster.seen_at(0)),
-        ..FIRST
-    };
+    let again = Once::sent(FIRST.id, Some(cluster.seen_at(0)));
     cluster.transact_once(second, 1, &format!("{},{all}", when(0, 1)), again);
     cluster.run();
     assert!(cluster.take(second).contains(r#"[{},{"count":1},"#));

@@ -353,10 +353,10 @@ fn a_session_with_two_monitors_continues_both_after_a_change_of_leader() {
 fn an_id_whose_outcome_is_forgotten_is_not_executed_again_by_any_member() {
     let mut cluster = Cluster::led(12, 3, 0);
     let client = cluster.connect(1);
-    let first = Once {
-        id: Uuid([0xa7, 1, 1, 1, 0, 0, 1, 0, 1, 1, 1, 1, 1, 1, 1, 1]),
-        after: None,
-    };
+    let first = Once::sent(
+        Uuid([0xa7, 1, 1, 1, 0, 0, 1, 0, 1, 1, 1, 1, 1, 1, 1, 1]),
+        None,
+    );
     cluster.transact_once(client, 1, &add(1), first);
     cluster.run();
     assert_eq!(cluster.take(client), reply(1, ADDED));
@@ -368,10 +368,10 @@ fn an_id_whose_outcome_is_forgotten_is_not_executed_again_by_any_member() {
     cluster.transact(client, 2, &row);
     let select = r#"{"op":"select","table":"T","where":[["k","!=","a"]],"columns":["k"]}"#;
     for number in 3..300 {
-        let once = Once {
-            id: Uuid((u128::from(number) << 64 | 0xb7_0000).to_be_bytes()),
-            after: None,
-        };
+        let once = Once::sent(
+            Uuid((u128::from(number) << 64 | 0xb7_0000).to_be_bytes()),
+            None,
+        );
         cluster.transact_once(client, number, &format!("{},{select}", add(number)), once);
         cluster.run();
     }

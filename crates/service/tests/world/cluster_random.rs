@@ -230,15 +230,11 @@ impl Run {
         self.watched(client).asked.push((number, kind));
         let writes = !matches!(kind, Kind::Select | Kind::Other);
         if writes && self.watched(client).is_once {
-            let once = Once {
-                id: Uuid(u128::from(number << 8 | 0xb7).to_be_bytes()),
-                after: Some(self.cluster.seen_at(self.cluster.sessions[&client].node)),
-            };
+            let id = Uuid(u128::from(number << 8 | 0xb7).to_be_bytes());
+            let seen = self.cluster.seen_at(self.cluster.sessions[&client].node);
+            let once = Once::sent(id, Some(seen));
             self.once.insert(number, (once, operations.clone()));
-            let first = Once {
-                after: once.after.filter(|_| number.is_multiple_of(2)),
-                ..once
-            };
+            let first = Once::sent(id, Some(seen).filter(|_| number.is_multiple_of(2)));
             self.cluster
                 .transact_once(client, number, &operations, first);
         } else {

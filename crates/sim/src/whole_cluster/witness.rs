@@ -8,8 +8,10 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use bytes::Bytes;
 use corvid_consensus::Committed;
+use corvid_data::Uuid;
 use corvid_json::Value;
 use corvid_log::cluster::{Eid, Index, Recovered, Servers, Sid, Term};
+use corvid_service::once::transaction_id;
 
 use crate::cluster::linearizability::{self, Action, Operation};
 use crate::server::client::Outcomes;
@@ -63,6 +65,8 @@ pub(super) struct Witness {
     /// Committed entries with data.
     entries: BTreeMap<Index, Entry>,
     eids: BTreeMap<Eid, Index>,
+    /// The transactions of the entries, as ids of entries name them.
+    keys: BTreeSet<Uuid>,
     /// The entry of each committed transaction, by its number.
     indexes: BTreeMap<i64, Index>,
     /// The last entry that is known to be committed, and its term.
@@ -90,6 +94,7 @@ impl Witness {
             proposed: BTreeMap::new(),
             entries: BTreeMap::new(),
             eids: BTreeMap::new(),
+            keys: BTreeSet::new(),
             indexes: BTreeMap::new(),
             commit: (Index(1), Term(1)),
             positions: BTreeMap::new(),
@@ -244,6 +249,10 @@ impl Witness {
         if let Some(before) = self.eids.insert(eid, index) {
             return Err(format!("{eid:?} is committed at {before} and at {index}"));
         }
+        // One whose end is recorded must not be executed later, either.
+        if !self.keys.insert(transaction_id(eid.0)) {
+            return Err(format!("the transaction of {eid:?} has another entry"));
+        }
         if self.entries.range(index..).next().is_some() {
             return Err(format!(
                 "host {host} commits {eid:?} at {index}, which was committed without data"
@@ -271,6 +280,7 @@ impl Witness {
                     }
                 }
             }
+            None if is_end(&data) => {}
             None => is_wide = is_wide_schema(&data)?,
         }
         let entry = Entry {
@@ -479,6 +489,11 @@ fn number_of(data: &[u8]) -> Option<i64> {
     let (_, rest) = text.split_once(r#""txns":"#)?;
     let digits = rest.split(|other: char| !other.is_ascii_digit()).next()?;
     digits.parse().ok()
+}
+
+/// Whether an entry records that a transaction changed nothing.
+fn is_end(data: &[u8]) -> bool {
+    data.starts_with(br#"[null,{"_comment":"transact_once: nothing changed"#)
 }
 
 /// Whether the schema of a conversion is the wide one.

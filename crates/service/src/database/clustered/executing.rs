@@ -8,13 +8,14 @@
 
 use bytes::Bytes;
 use corvid_consensus::database::{
-    Forward, ForwardMethod, ForwardOnce, ForwardOrigin, ForwardOutcome, MemberEvent,
+    Forward, ForwardMethod, ForwardOrigin, ForwardOutcome, MemberEvent,
 };
 use corvid_data::{Arc, Delta};
 use corvid_engine::{Outcome, Tally, TooLong, WorkBudget};
 use corvid_log::cluster::Index;
 
 use super::entry_limit::EntryLimits;
+use crate::executor::record_end;
 use crate::job::Derived;
 use crate::once::{CANCELED, Once};
 use crate::recorded_client;
@@ -68,9 +69,10 @@ pub(super) fn execute(
     limits: &EntryLimits,
     parts: &mut Parts<'_>,
 ) -> Result<Executed, TooLong> {
-    let once = forward.once.map(|ForwardOnce { id, after }| Once {
-        id: id.0,
-        after: after.map(|after| after.0),
+    let once = forward.once.map(|once| Once {
+        id: once.id.0,
+        after: once.after.map(|after| after.0),
+        is_repeated: once.is_repeated,
     });
     if let Some(answer) = once.and_then(|once| parts.once.judge(once)) {
         return Ok(Executed::without_commit(answer, None));
@@ -78,6 +80,7 @@ pub(super) fn execute(
     let mut uuids = Derived::from(forward.id.0);
     let text = (&*forward.params, &forward.client, forward.elapsed_ms);
     let mut outcome = execute_for(text, &mut uuids, budget, parts)?;
+    record_end(&mut outcome, once, &forward.params);
     // Before its length is judged.
     let names_clients = parts.names_clients;
     let client = || names_clients.then(|| recorded_client::of_forward(origin, &forward.client));

@@ -93,10 +93,7 @@ fn requests() -> Vec<Pinned> {
         pins.push(pinned(to_database(of(method)), bytes));
     }
     let ids = ["11".repeat(16), "22".repeat(16)];
-    let once = Once {
-        id: Uuid([0x11; 16]),
-        after: Some(Uuid([0x22; 16])),
-    };
+    let once = Once::sent(Uuid([0x11; 16]), Some(Uuid([0x22; 16])));
     let of_once = Request {
         once: Some(once),
         ..of(DatabaseMethod::Transact)
@@ -114,10 +111,7 @@ fn requests() -> Vec<Pinned> {
     pins.push(pinned(to_database(of_client), bytes));
     let of_both = Request {
         client: Some(Box::new(client)),
-        once: Some(Once {
-            after: None,
-            ..once
-        }),
+        once: Some(Once::sent(once.id, None)),
         ..of(DatabaseMethod::Transact)
     };
     let bytes = format!("0001-00-09-{client_hex}-0110{}-00{REQUEST_END}", ids[0]);
