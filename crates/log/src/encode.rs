@@ -7,6 +7,7 @@
 use corvid_data::{Delta, RowChange, Schema, TableId, TableSchema, Uuid, wire};
 use corvid_json::write;
 
+use crate::commit_ids::END_COMMENT;
 use crate::{Magic, Record};
 
 /// The special members of a transaction record.
@@ -35,8 +36,8 @@ fn is_written(table: &TableSchema, change: &RowChange) -> bool {
     change.old.is_none() || change.new.is_none() || has_persistent_diff(table, change)
 }
 
-/// Appends the record of `delta`. Returns its bytes, or `None`, with nothing appended, if all that
-/// changed is ephemeral.
+/// Appends the record of `delta`. Returns its bytes, or `None`, with nothing appended, if nothing
+/// persistent changed and it records no end of a transaction ([`END_COMMENT`]).
 pub fn write_transaction(
     out: &mut Vec<u8>,
     schema: &Schema,
@@ -81,8 +82,8 @@ fn write_commit(
             with_defaults: false,
         },
     );
-    // A commit without any change records the end of a transaction, in its comment.
-    (wrote || delta.is_empty()).then(|| record.finish())
+    let is_end = delta.is_empty() && comment.starts_with(END_COMMENT);
+    (wrote || is_end).then(|| record.finish())
 }
 
 /// Appends record 0. Returns its bytes.

@@ -90,6 +90,8 @@ pub struct Once {
     pub after: Option<Uuid>,
     /// The client has sent the transaction before, so other copies may still be on their way.
     pub is_repeated: bool,
+    /// When it came to a relay, and the last commit that the relay had seen then.
+    pub(crate) came: Option<(u64, Uuid)>,
 }
 
 impl Once {
@@ -100,6 +102,7 @@ impl Once {
             id,
             after,
             is_repeated: after.is_some(),
+            came: None,
         }
     }
 }
@@ -624,6 +627,7 @@ mod tests {
             id: uuid,
             after: Some(after),
             is_repeated: true,
+            came: None,
         };
         assert_eq!((read.once, read.client), (Some(known), None));
         assert_eq!(read.params, br#"["D",{"op":"comment"}]"#);
@@ -656,6 +660,7 @@ mod tests {
             id: id(9),
             after: Some(id(after)),
             is_repeated: true,
+            came: None,
         };
         assert_eq!(table.judge(of(1)), Verdict::New);
         assert_eq!(table.judge(of(0)), Verdict::Unknown, "no history");
@@ -672,6 +677,7 @@ mod tests {
             id: id(9),
             after: None,
             is_repeated: false,
+            came: None,
         };
         assert_eq!(table.judge(first), known, "whatever its client tells");
         table.remember(Key::of(id(9)), result(10), false);
@@ -697,6 +703,7 @@ mod tests {
             id: id(9),
             after: None,
             is_repeated: false,
+            came: None,
         };
         let mut before = BTreeMap::new();
         for generation in 0..3 {
@@ -731,6 +738,7 @@ mod tests {
             id: id(2),
             after: Some(id(1)),
             is_repeated: true,
+            came: None,
         };
         assert_eq!(
             table.judge(first),
@@ -747,6 +755,7 @@ mod tests {
             id: transaction_id(commit),
             after: None,
             is_repeated: false,
+            came: None,
         };
         assert_eq!(table.get(guessed), None);
         assert_ne!(Key::of(transaction_id(commit)), Key::of_commit(commit));

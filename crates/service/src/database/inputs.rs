@@ -57,7 +57,10 @@ impl DatabaseService {
     }
 
     /// Passes an input on to the part that it is for, or queues it.
-    fn route(&mut self, now: Now, input: ToDatabase) {
+    fn route(&mut self, now: Now, mut input: ToDatabase) {
+        if let ToDatabase::Request(request) = &mut input {
+            self.arrive_once(now, request);
+        }
         match input {
             ToDatabase::Storage(StorageReply::Appended(position, result)) => {
                 self.handle_stored(now, position, result);

@@ -50,6 +50,10 @@ use crate::read_history::AppliedEntry;
 use crate::replies::{Answer, Commit, Origin, Pending, Reason};
 use crate::upstream::is_sent_again;
 
+/// A relay passes a transaction on promptly within this time, ms: no client gives up a connection and
+/// has a copy executed elsewhere that fast.
+const PROMPT_MS: u64 = 1000;
+
 /// The server itself holds no locks.
 struct NoLocks;
 
@@ -181,7 +185,7 @@ impl DatabaseService {
             request.seqno = Some(self.executor.take_seqno());
             // Timeouts count from here: the way from the socket does not take of the client's time.
             request.arrived_ms = now.mono_ms;
-            self.arrive_once(&mut request);
+            self.begin_once(now, &mut request);
         }
         // Before it is forwarded: a copy of one that is on its way must not be sent as well.
         let request = self.resolve_once(request)?;
@@ -204,15 +208,35 @@ impl DatabaseService {
         None
     }
 
-    /// A request has come for the first time. Unless its client has sent it before, none of the
-    /// commits up to now is its own. So a leader that decides about it later need not know those.
-    fn arrive_once(&self, request: &mut Request) {
+    /// A request has come. A relay may keep it for long before it begins: behind others of its
+    /// session, or without a source.
+    pub(super) fn arrive_once(&self, now: Now, request: &mut Request) {
+        if let Some(once) = &mut request.once
+            && let Some(upstream) = self.model.upstream()
+            && upstream.forwarding.is_relay()
+        {
+            let seen = upstream.contents.applied_eid().0;
+            once.came = (seen != Uuid::ZERO).then_some((now.mono_ms, seen));
+        }
+    }
+
+    /// A request begins. Unless its client has sent it before, none of the commits up to now is its
+    /// own. So a leader that decides about it later need not know those.
+    fn begin_once(&self, now: Now, request: &mut Request) {
         let Some(once) = &mut request.once else {
             return;
         };
         let last = match self.model.upstream() {
-            // Its source judges it.
-            Some(upstream) if upstream.forwarding.is_relay() => return,
+            // Its source judges it when it comes, which is now unless it had to wait. Meanwhile the
+            // client may have given up a connection that is dead, and a copy may have been executed
+            // elsewhere.
+            Some(upstream) if upstream.forwarding.is_relay() => {
+                let has_source = upstream.forwarding.leader().is_some();
+                let came = once.came.filter(|(came_ms, _)| {
+                    !has_source || now.mono_ms.saturating_sub(*came_ms) > PROMPT_MS
+                });
+                came.map(|(_, seen)| seen)
+            }
             // Speculative commits may come to nothing.
             Some(upstream) => Some(upstream.contents.applied_eid().0),
             // Without a history, commits have the id zero, which proves nothing. The request stays

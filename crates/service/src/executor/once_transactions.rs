@@ -366,6 +366,7 @@ mod tests {
         id: Uuid([7; 16]),
         after: None,
         is_repeated: false,
+        came: None,
     };
 
     fn request(session: u64, params: &[u8]) -> Box<Request> {

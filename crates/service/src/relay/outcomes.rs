@@ -174,11 +174,11 @@ impl Outcomes {
                 }
             };
             // The client may have sent the request before and name the commit that it had seen
-            // then.
+            // then, or it has waited here since that commit.
             let known = forward.once.and_then(|once| once.after);
             let after = known.map(|after| after.0);
             // It may have been executed through another relay, and this source cannot tell.
-            if known.is_some() && !is_once {
+            if forward.once.is_some_and(|once| once.is_repeated) && !is_once {
                 decided.push((forward.id, canceled(last)));
                 self.waiting.pop_front();
                 continue;

@@ -133,3 +133,80 @@ fn a_first_copy_that_arrives_late_does_not_wait() {
     assert_eq!(cluster.take(first), "{\"error\":\"canceled\",\"id\":2}\n");
     cluster.check_equal();
 }
+
+/// The client has been told that nothing changed. A copy that a member holds back comes to another
+/// leader, where the same operations would change something.
+#[test]
+fn the_end_of_a_repeated_transaction_outlives_its_leader() {
+    let mut cluster = Cluster::led(54, 3, 0);
+    let again = Once::sent(FIRST.id, Some(cluster.seen_at(0)));
+    let counted = cluster.committed_numbers().len();
+    let update = r#"{"op":"update","table":"T","where":[["k","==","later"]],"row":{"n":9}}"#;
+    let (first, second) = (cluster.connect(1), cluster.connect(2));
+    cluster.transact_once(first, 1, update, FIRST);
+    cluster.run();
+    assert_eq!(cluster.take(first), result(1, r#"[{"count":0}]"#));
+    assert_eq!(
+        cluster.committed_numbers().len(),
+        counted,
+        "a first copy makes no entry"
+    );
+    cluster.transact_once(second, 2, update, again);
+    cluster.run();
+    assert_eq!(cluster.take(second), result(2, r#"[{"count":0}]"#));
+
+    cluster.transact(
+        second,
+        3,
+        r#"{"op":"insert","table":"T","row":{"k":"later","n":1}}"#,
+    );
+    cluster.run();
+    cluster.take(second);
+    cluster.depose();
+    cluster.lead(1);
+    cluster.run();
+    for (number, copy) in [(4, FIRST), (5, again)] {
+        for node in 0..3 {
+            let client = cluster.connect(node);
+            cluster.transact_once(client, number, update, copy);
+            cluster.run();
+            assert_eq!(cluster.take(client), result(number, r#"[{"count":0}]"#));
+        }
+    }
+    let read = r#"{"op":"select","table":"T","where":[["k","==","later"]],"columns":["n"]}"#;
+    cluster.transact(second, 6, read);
+    cluster.run();
+    assert_eq!(
+        cluster.take(second),
+        result(6, r#"[{"rows":[{"n":1}]}]"#),
+        "nothing was executed again"
+    );
+    cluster.check_equal();
+}
+
+/// Only the leader that executed a first copy knows that nothing changed. A repeated one is
+/// executed anew instead of being answered from its memory, because another leader would execute a
+/// third.
+#[test]
+fn an_end_that_only_one_member_knows_answers_no_repeated_copy() {
+    let mut cluster = Cluster::led(55, 3, 0);
+    let again = Once::sent(FIRST.id, Some(cluster.seen_at(0)));
+    let update = r#"{"op":"update","table":"T","where":[["k","==","later"]],"row":{"n":9}}"#;
+    let client = cluster.connect(0);
+    cluster.transact_once(client, 1, update, FIRST);
+    cluster.transact(
+        client,
+        2,
+        r#"{"op":"insert","table":"T","row":{"k":"later","n":1}}"#,
+    );
+    cluster.run();
+    cluster.take(client);
+    cluster.transact_once(client, 3, update, again);
+    cluster.run();
+    assert_eq!(cluster.take(client), result(3, r#"[{"count":1}]"#));
+    let late = cluster.connect(2);
+    cluster.transact_once(late, 4, update, FIRST);
+    cluster.run();
+    assert_eq!(cluster.take(late), result(4, r#"[{"count":1}]"#));
+    cluster.check_equal();
+}

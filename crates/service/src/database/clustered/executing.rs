@@ -73,6 +73,7 @@ pub(super) fn execute(
         id: once.id.0,
         after: once.after.map(|after| after.0),
         is_repeated: once.is_repeated,
+        came: None,
     });
     if let Some(answer) = once.and_then(|once| parts.once.judge(once)) {
         return Ok(Executed::without_commit(answer, None));
