@@ -93,7 +93,56 @@ fn a_restarted_server_knows_what_it_has_executed() {
     assert!(third["result"][0]["uuid"].is_array(), "{third}");
     assert_eq!(rows(&mut client), 3);
     server.kill();
-    look_with_tools_of_the_reference(dir.path());
+    look_with_tools_of_the_reference(dir.path(), 3);
+}
+
+/// The client has been told that nothing changed; a late copy after a restart would change something.
+#[test]
+fn a_restarted_server_knows_that_a_repeated_transaction_changed_nothing() {
+    let dir = tempfile::tempdir().expect("a directory");
+    database(dir.path());
+    let mut server = server(Implementation::Corvid, dir.path());
+    let mut client = server.connect().expect("a connection");
+    once(&mut client, 1, &Value::Null);
+    let seen = json!(last_commit(&mut client));
+    let update = |client: &mut Client, number: u32, after: &Value| {
+        let operations = json!(["D", {"op": "update", "table": "T", "where": [["n", "==", 5]],
+            "row": {"n": 6}}]);
+        let reply = client.call("transact_once", &json!([id(number), after, operations]));
+        reply.expect("a reply")["result"].clone()
+    };
+    let length = || {
+        std::fs::metadata(dir.path().join("D.db"))
+            .expect("a file")
+            .len()
+    };
+    let before = length();
+    assert_eq!(update(&mut client, 2, &Value::Null), json!([{"count": 0}]));
+    assert_eq!(length(), before, "a first copy needs no record");
+    assert_eq!(update(&mut client, 3, &seen), json!([{"count": 0}]));
+    assert!(length() > before);
+    once(&mut client, 5, &Value::Null);
+    for is_compacted in [false, true] {
+        if is_compacted {
+            server
+                .control("ovsdb-server/compact", &[])
+                .expect("compacted");
+        }
+        client = restart(&mut server);
+        for after in [&Value::Null, &seen] {
+            assert_eq!(update(&mut client, 3, after), json!([{"count": 0}]));
+        }
+        // The ids of commits are as before: the record counts as one of them.
+        assert_eq!(once(&mut client, 5, &seen)["error"], Value::Null);
+        assert_eq!(rows(&mut client), 2);
+    }
+    assert_eq!(
+        update(&mut client, 2, &seen),
+        json!([{"count": 1}]),
+        "nobody knows its first copy any more"
+    );
+    server.kill();
+    look_with_tools_of_the_reference(dir.path(), 2);
 }
 
 /// Other clients' transactions have no ids, and their commits no lines in the file.
@@ -157,7 +206,7 @@ fn a_restarted_server_knows_commits_without_ids() {
 }
 
 /// The reference's tools and server read the file, with the lines as comments.
-fn look_with_tools_of_the_reference(folder: &Path) {
+fn look_with_tools_of_the_reference(folder: &Path, count: usize) {
     let Some(tool) = binary::reference("ovsdb-tool") else {
         return;
     };
@@ -168,7 +217,7 @@ fn look_with_tools_of_the_reference(folder: &Path) {
     assert!(text.contains("corvid: txn="), "{text}");
     let mut theirs = server(Implementation::Reference, folder);
     let mut client = theirs.connect().expect("a connection");
-    assert_eq!(rows(&mut client), 3);
+    assert_eq!(rows(&mut client), count);
     theirs.stop().expect("it stops");
 }
 

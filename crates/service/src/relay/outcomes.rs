@@ -49,8 +49,7 @@ struct Sent {
     /// How many of those closures this request was accused of.
     accusations: u32,
     /// Its client has gone. It is not sent again: the client may have had its answer over another
-    /// relay since. If that was a refusal, no commit tells a new leader of a cluster of it, and the
-    /// late copy would be executed.
+    /// relay since, and the later the copy comes, the more may have been forgotten by then.
     is_abandoned: bool,
 }
 
