@@ -96,7 +96,8 @@ fn a_restarted_server_knows_what_it_has_executed() {
     look_with_tools_of_the_reference(dir.path(), 3);
 }
 
-/// The client has been told that nothing changed; a late copy after a restart would change something.
+/// The client has been told that nothing changed. A late copy after a restart would change
+/// something.
 #[test]
 fn a_restarted_server_knows_that_a_repeated_transaction_changed_nothing() {
     let dir = tempfile::tempdir().expect("a directory");

@@ -69,7 +69,8 @@ impl Execution<'_> {
             .database
             .execute_within(request.params(), &mut context, budget)?;
         if self.has_records() && !self.model.is_follower() && !read_only {
-            record_end(&mut outcome, request.once, request.params());
+            let may_change = || TransactionKind::of(request.params()).may_change;
+            record_end(&mut outcome, request.once, may_change);
         }
         // Before its length is judged.
         if self.has_records() {

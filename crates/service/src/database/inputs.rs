@@ -26,6 +26,7 @@ use corvid_monitor::SessionId;
 use super::clustered::{self, Clustered};
 use super::conversion::canceled_because;
 use super::file::Progress;
+use super::requests::note_arrival;
 use super::{DatabaseService, Now};
 use crate::barrier::{Barrier, Question, is_execution, outlives, replaces_something};
 use crate::job::JobResult;
@@ -59,7 +60,7 @@ impl DatabaseService {
     /// Passes an input on to the part that it is for, or queues it.
     fn route(&mut self, now: Now, mut input: ToDatabase) {
         if let ToDatabase::Request(request) = &mut input {
-            self.arrive_once(now, request);
+            note_arrival(&self.model, now, request);
         }
         match input {
             ToDatabase::Storage(StorageReply::Appended(position, result)) => {

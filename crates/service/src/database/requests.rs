@@ -50,8 +50,8 @@ use crate::read_history::AppliedEntry;
 use crate::replies::{Answer, Commit, Origin, Pending, Reason};
 use crate::upstream::is_sent_again;
 
-/// A relay passes a transaction on promptly within this time, ms: no client gives up a connection and
-/// has a copy executed elsewhere that fast.
+/// A relay passes a transaction on promptly within this time, ms: no client gives up a connection
+/// and has a copy executed elsewhere that fast.
 const PROMPT_MS: u64 = 1000;
 
 /// The server itself holds no locks.
@@ -206,18 +206,6 @@ impl DatabaseService {
         self.retry_affected(now, committed.as_deref());
         self.release();
         None
-    }
-
-    /// A request has come. A relay may keep it for long before it begins: behind others of its
-    /// session, or without a source.
-    pub(super) fn arrive_once(&self, now: Now, request: &mut Request) {
-        if let Some(once) = &mut request.once
-            && let Some(upstream) = self.model.upstream()
-            && upstream.forwarding.is_relay()
-        {
-            let seen = upstream.contents.applied_eid().0;
-            once.came = (seen != Uuid::ZERO).then_some((now.mono_ms, seen));
-        }
     }
 
     /// A request begins. Unless its client has sent it before, none of the commits up to now is its
@@ -439,6 +427,18 @@ impl DatabaseService {
             _ => unreachable!("only these are pending"),
         }
         None
+    }
+}
+
+/// A request has come. A relay may keep it for long before it begins: behind others of its session,
+/// or without a source.
+pub(super) fn note_arrival(model: &Model, now: Now, request: &mut Request) {
+    if let Some(once) = &mut request.once
+        && let Some(upstream) = model.upstream()
+        && upstream.forwarding.is_relay()
+    {
+        let seen = upstream.contents.applied_eid().0;
+        once.came = (seen != Uuid::ZERO).then_some((now.mono_ms, seen));
     }
 }
 

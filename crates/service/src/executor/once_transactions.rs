@@ -22,7 +22,6 @@ use crate::message::Request;
 use crate::once::recorded::END_LINE;
 use crate::once::{Key, Once, OnceOutcome, OnceTable, RESULT_BYTES_MAX, RecordedCommits, Verdict};
 use crate::replies::{Answer, Pending};
-use crate::upstream::TransactionKind;
 
 /// The transactions with ids.
 pub(crate) struct OnceState {
@@ -183,7 +182,11 @@ impl OnceState {
 /// executed, although the client has been told this outcome; the commit lets every server that
 /// executes know it. A first copy needs none: when it is answered, no other one exists. Costs an
 /// entry or a record for each lost reply of such a transaction.
-pub(crate) fn record_end(outcome: &mut Outcome, once: Option<Once>, params: &[u8]) {
+pub(crate) fn record_end(
+    outcome: &mut Outcome,
+    once: Option<Once>,
+    may_change: impl FnOnce() -> bool,
+) {
     let is_repeated = once.is_some_and(|once| once.is_repeated);
     if let Outcome::Done {
         deferred_selections,
@@ -195,7 +198,7 @@ pub(crate) fn record_end(outcome: &mut Outcome, once: Option<Once>, params: &[u8
         && deferred_selections.is_empty()
         // A session that may not write would fill the log.
         && tally.error != Some(Tag::PermissionError)
-        && TransactionKind::of(params).may_change
+        && may_change()
     {
         *delta = Some(Arc::new(Delta {
             comment: END_COMMENT.to_owned(),
@@ -331,8 +334,8 @@ impl OnceState {
         answers.collect()
     }
 
-    /// Takes the transactions that wait for the outcome of the one with this id, which is not on its
-    /// way any more.
+    /// Takes the transactions that wait for the outcome of the one with this id, which is not on
+    /// its way any more.
     pub(crate) fn take_waiting_for(&mut self, once: Once) -> Vec<Request> {
         self.forwarded.remove(&once.id).unwrap_or_default()
     }

@@ -219,8 +219,8 @@ impl Forwarding {
         self.drop_once(request, parts);
     }
 
-    /// A transaction is not on its way any more: those with the same id that have no answer take its
-    /// place.
+    /// A transaction is not on its way any more: those with the same id that have no answer take
+    /// its place.
     pub(super) fn drop_once(&self, request: &Request, parts: &mut Parts<'_>) {
         let Some(once) = request.once.filter(|_| self.is_relay()) else {
             return;

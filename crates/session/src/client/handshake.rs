@@ -184,7 +184,7 @@ impl Client {
         let is_unchanged = match &self.options.interest {
             // A relay has the schema for its own clients, constraints included.
             Interest::All => schema.to_json() == present.schema().to_json(),
-            // What is missing is logged when the client has started over.
+            // Missing columns are logged when the client has started over.
             Interest::Tables(_) => {
                 Plan::new(&self.options.interest, schema, &mut Vec::new()).has_types_of(present)
             }

@@ -81,7 +81,8 @@ pub(super) fn execute(
     let mut uuids = Derived::from(forward.id.0);
     let text = (&*forward.params, &forward.client, forward.elapsed_ms);
     let mut outcome = execute_for(text, &mut uuids, budget, parts)?;
-    record_end(&mut outcome, once, &forward.params);
+    // The member that has the session forwards only what may write.
+    record_end(&mut outcome, once, || true);
     // Before its length is judged.
     let names_clients = parts.names_clients;
     let client = || names_clients.then(|| recorded_client::of_forward(origin, &forward.client));
@@ -118,7 +119,6 @@ pub(super) fn execute(
         Outcome::Done { result, tally, .. } => {
             let answer = Answer::Result(result);
             if let Some(once) = once {
-                // The member that has the session forwards only what may write.
                 parts.once.came_to_nothing(once.id, true, &answer);
             }
             Executed::without_commit(answer, Some(tally))
