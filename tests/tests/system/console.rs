@@ -3,6 +3,7 @@
 
 mod browser;
 mod live;
+mod ovn;
 mod pages;
 mod safety;
 
