@@ -11,7 +11,9 @@ use corvid_log::Magic;
 use crate::error::HistoryError;
 use crate::records::Records;
 use crate::scan::{Role, Scan};
-use crate::segment::{FRAME_TEXT_BYTES, Frame, Identity, Index, Kind, Segment, read_index};
+use crate::segment::{
+    FRAME_TEXT_BYTES, Frame, FrameMemory, Identity, Index, Kind, Segment, read_index,
+};
 use crate::{ReadAt, SegmentError};
 
 /// Bytes of one read of a scan.
@@ -60,12 +62,18 @@ impl<F> fmt::Debug for Part<F> {
 }
 
 impl<F: ReadAt> Part<F> {
-    /// Opens a segment: reads its index.
+    /// Opens a segment: reads its index. Its text uses this memory.
     ///
     /// # Errors
     /// As [`crate::read_index`].
-    pub fn segment(name: &str, number: u64, file: F) -> Result<Part<F>, HistoryError> {
-        let segment = Segment::open(file).map_err(|error| HistoryError::file(name, error))?;
+    pub fn segment(
+        name: &str,
+        number: u64,
+        file: F,
+        memory: FrameMemory,
+    ) -> Result<Part<F>, HistoryError> {
+        let segment = Segment::sharing(file, number, memory);
+        let segment = segment.map_err(|error| HistoryError::file(name, error))?;
         Ok(Part {
             name: name.to_owned(),
             number: Some(number),
@@ -98,7 +106,7 @@ impl<F: ReadAt> Part<F> {
             }
             _ => Ok(Part {
                 number: None,
-                ..Part::segment(name, 0, file)?
+                ..Part::segment(name, 0, file, FrameMemory::default())?
             }),
         }
     }

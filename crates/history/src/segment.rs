@@ -23,7 +23,7 @@ mod writer;
 pub use frames::Frame;
 pub use ids::IdTable;
 pub use index::{Identity, Index, Kind, read_index};
-pub use text::Segment;
+pub use text::{FrameMemory, Segment};
 pub use writer::SegmentWriter;
 
 /// Text in a frame, bytes.

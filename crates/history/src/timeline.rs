@@ -22,7 +22,7 @@ use crate::commits::{Check, Commits, Limit};
 use crate::error::HistoryError;
 use crate::part::Part;
 use crate::scan::date_of;
-use crate::segment::{Identity, Kind};
+use crate::segment::{FrameMemory, Identity, Kind};
 
 /// Attempts to open the files while a server compresses or removes some of them.
 const ATTEMPTS: usize = 5;
@@ -226,6 +226,7 @@ fn open_all<S: Files>(files: &S) -> Result<Option<Vec<Part<S::Handle>>>, History
     // A file that was just compressed has both names for a moment.
     numbered.sort_by_key(|(number, is_compressed, _)| (*number, !is_compressed));
     numbered.dedup_by_key(|(number, ..)| *number);
+    let memory = FrameMemory::default();
     let mut parts = Vec::with_capacity(numbered.len() + 1);
     for (number, is_compressed, name) in &numbered {
         let shown = files.shown(Some(name));
@@ -236,7 +237,7 @@ fn open_all<S: Files>(files: &S) -> Result<Option<Vec<Part<S::Handle>>>, History
             Opened::Present => continue,
         };
         parts.push(match is_compressed {
-            true => Part::segment(&shown, *number, file)?,
+            true => Part::segment(&shown, *number, file, memory.clone())?,
             false => Part::plain(&shown, Some(*number), file),
         });
     }

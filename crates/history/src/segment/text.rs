@@ -1,6 +1,6 @@
 //! Reading the text of a segment at any offset.
 
-use std::cell::RefCell;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use sha1::{Digest, Sha1};
 use zstd::bulk::Decompressor;
@@ -11,18 +11,32 @@ use super::{Frame, SegmentError};
 use crate::read_at::{ReadAt, read_exactly};
 use crate::scan::{IdBeginning, Scan};
 
-/// A segment whose text can be read. Holds one decompressed frame.
+/// A segment whose text can be read.
 pub struct Segment<F> {
     file: F,
     index: Index,
-    last: RefCell<LastFrame>,
+    number: u64,
+    memory: FrameMemory,
+}
+
+/// The memory for one decompressed frame. The segments of a history share it, so that a pass over a
+/// thousand of them needs that of one.
+#[derive(Clone, Default)]
+pub struct FrameMemory(Arc<Mutex<LastFrame>>);
+
+impl FrameMemory {
+    fn lock(&self) -> MutexGuard<'_, LastFrame> {
+        // A frame that was not read whole is not named.
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
 }
 
 /// The frame that was read last.
 #[derive(Default)]
 struct LastFrame {
     decompressor: Option<Decompressor<'static>>,
-    frame: Option<usize>,
+    /// The numbers of the segment and of its frame.
+    frame: Option<(u64, usize)>,
     compressed: Vec<u8>,
     text: Vec<u8>,
 }
@@ -41,11 +55,20 @@ impl<F: ReadAt> Segment<F> {
     /// # Errors
     /// As [`read_index`].
     pub fn open(file: F) -> Result<Segment<F>, SegmentError> {
+        Segment::sharing(file, 0, FrameMemory::default())
+    }
+
+    /// The same for one of several segments, which have different numbers and share memory.
+    ///
+    /// # Errors
+    /// As [`read_index`].
+    pub fn sharing(file: F, number: u64, memory: FrameMemory) -> Result<Segment<F>, SegmentError> {
         let index = read_index(&file)?;
         Ok(Segment {
             file,
             index,
-            last: RefCell::default(),
+            number,
+            memory,
         })
     }
 
@@ -70,10 +93,10 @@ impl<F: ReadAt> Segment<F> {
         let Some(number) = after.checked_sub(1) else {
             return Ok(0);
         };
-        let mut last = self.last.borrow_mut();
+        let mut last = self.memory.lock();
         let frame = self.index.frames[number];
-        if last.frame != Some(number) {
-            last.read(&self.file, &frame, number)?;
+        if last.frame != Some((self.number, number)) {
+            last.read(&self.file, &frame, (self.number, number))?;
         }
         // The offset is within the frame, whose text is in memory.
         let within = (offset - frame.text_offset) as usize;
@@ -105,9 +128,9 @@ impl<F: ReadAt> Segment<F> {
         let mut hash = Sha1::new();
         let mut scan = Scan::new();
         let mut ids = Ids::new();
-        let mut last = self.last.borrow_mut();
+        let mut last = self.memory.lock();
         for (number, frame) in self.index.frames.iter().enumerate() {
-            last.read(&self.file, frame, number)?;
+            last.read(&self.file, frame, (self.number, number))?;
             hash.update(&last.text);
             scan.push(&last.text, |seen| ids.add(&seen));
         }
@@ -127,10 +150,10 @@ impl LastFrame {
         &mut self,
         file: &impl ReadAt,
         frame: &Frame,
-        number: usize,
+        number: (u64, usize),
     ) -> Result<(), SegmentError> {
         let damaged = |reason: String| SegmentError::Frame {
-            frame: number,
+            frame: number.1,
             offset: frame.offset,
             reason,
         };

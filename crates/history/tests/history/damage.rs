@@ -2,6 +2,7 @@
 
 use std::ops::ControlFlow;
 
+use corvid_history::segment::FrameMemory;
 use corvid_history::{Event, Filter, HistoryError, Moment, Part, Range, Timeline};
 use corvid_log::Magic;
 
@@ -22,7 +23,12 @@ fn world(magic: Magic) -> World {
 }
 
 fn part(number: u64, bytes: Vec<u8>) -> Result<Part<Vec<u8>>, HistoryError> {
-    Part::segment(&format!("h/{number}"), number, bytes)
+    Part::segment(
+        &format!("h/{number}"),
+        number,
+        bytes,
+        FrameMemory::default(),
+    )
 }
 
 fn walk(timeline: &Timeline<Vec<u8>>) -> Result<(usize, usize), HistoryError> {

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 
 use corvid_data::{Arc, Datum, Delta, HashSeed, Schema, Uuid, UuidSource};
 use corvid_engine::{Context, Database, LockOwner, Outcome, Snapshot};
+use corvid_history::segment::FrameMemory;
 use corvid_history::{Bound, Part, SegmentWriter, Timeline};
 use corvid_json::Value;
 use corvid_log::cluster::{
@@ -489,13 +490,16 @@ impl World {
     pub(crate) fn timeline(&mut self) -> Timeline<Vec<u8>> {
         let plain = self.random.below(2) == 0;
         let count = self.files.len();
+        let memory = FrameMemory::default();
         let mut parts: Vec<Part<Vec<u8>>> = Vec::new();
         for (at, text) in self.files.iter().enumerate() {
             let number = at as u64 + 1;
             let name = format!("d.db.history/{number}");
             parts.push(match plain && at + 1 == count {
                 true => Part::plain(&name, Some(number), text.clone()),
-                false => Part::segment(&name, number, segment(text)).expect("a segment"),
+                false => {
+                    Part::segment(&name, number, segment(text), memory.clone()).expect("a segment")
+                }
             });
         }
         parts.push(Part::present("d.db", self.present.clone()).expect("a file"));
