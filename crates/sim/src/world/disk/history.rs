@@ -7,7 +7,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use corvid_history::segment::Segment;
+use corvid_history::segment::{FrameMemory, Segment};
 use corvid_history::{HistoryError, Part, Policy, Timeline};
 use corvid_log::header::LINE_BYTES_MAX;
 use corvid_log::history::{HistoryFolder, HistoryForm, HistoryName, Removal};
@@ -132,7 +132,8 @@ impl SimDisk {
             let (shown, number) = (name.to_string(), name.number);
             match name.form {
                 HistoryForm::Segment => {
-                    let part = Part::segment(&shown, number, text_of(*inode))?;
+                    let part =
+                        Part::segment(&shown, number, text_of(*inode), FrameMemory::default())?;
                     kept.insert(number, part);
                 }
                 // Both names may be there while a file is compressed, or is put in place.
