@@ -14,7 +14,8 @@ use std::collections::BTreeMap;
 
 use corvid_json::Value;
 
-use crate::fleet::{Fleet, Look, document};
+use crate::fleet::{Fleet, Look};
+use corvid_tools::status::document;
 
 /// The outcome of a check for one server or database.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]

@@ -3,15 +3,10 @@
 //!
 //! [`find`] asks the given addresses, then follows what they tell: the members of a cluster, the
 //! source of a relay. A server is known by what its `_Server` database says to every client, also
-//! the reference's; its status ([`source`]) adds what only the server itself knows. Unknown
+//! the reference's; its status ([`Source`]) adds what only the server itself knows. Unknown
 //! values are `None`. The commands `servers`, `doctor` and `bundle` judge and print.
 
-pub(crate) mod document;
-pub(crate) mod reference;
 pub(crate) mod remotes;
-pub(crate) mod source;
-
-mod address;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
@@ -21,6 +16,9 @@ use corvid_json::Value;
 use corvid_net::tls::Credentials;
 use corvid_net::{clock, dirs};
 use corvid_rpc::remote::{RemoteList, Scheme};
+use corvid_tools::status::reference::object;
+use corvid_tools::status::source::{LIMIT, Source, Status};
+use corvid_tools::status::{address, document};
 
 use crate::failure::Failure;
 use crate::grammar::chain::Invocation;
@@ -28,9 +26,7 @@ use crate::server::{self, Server};
 use crate::servers_file::Servers;
 use crate::settings::Settings;
 
-use reference::object;
 use remotes::RemoteRow;
-use source::{LIMIT, Source, Status};
 
 /// Limit on the number of servers that are asked.
 const SERVERS_MAX: usize = 64;

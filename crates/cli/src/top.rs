@@ -10,8 +10,8 @@ use corvid_shell::terminal::{Colour, Painted, cut};
 use corvid_tools::table::{Cell, CellStyle, Table};
 
 use crate::doctor::bytes;
-use crate::fleet::document;
 use crate::page::{self, Layout, Shape};
+use corvid_tools::status::document;
 
 /// A column is not narrower than this, with the gap after it; those that find no room are left
 /// out.

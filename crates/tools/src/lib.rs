@@ -3,9 +3,10 @@
 //! Each program is a module with a `main` function and a manual; its binary in `src/bin` adds the
 //! allocator. At the root are the parts that the programs share: the table of commands, the type of
 //! a fatal error, common options, random UUIDs, schema files, suggestions, printed tables, the
-//! connection to a server, what is said of a database's history and how a server reads it. The
-//! public ones serve the program `corvid` (`crates/cli`) too, for which [`client::run_history`]
-//! runs a command. No other program uses another program's module.
+//! connection to a server, what is said of a database's history and how a server reads it, and the
+//! status of a server ([`status`]). The public ones serve the programs `corvid` (`crates/cli`) and
+//! `corvid-console` (`crates/console`) too: [`client::run_history`] runs a command for `corvid`. No
+//! other program uses another program's module.
 
 mod command;
 mod history;
@@ -18,6 +19,7 @@ pub mod past;
 pub mod rows;
 pub mod session;
 pub mod standard_options;
+pub mod status;
 pub mod suggestion;
 pub mod table;
 pub mod uuids;

@@ -21,13 +21,14 @@ use super::servers as servers_command;
 use super::servers::{missing, refuse_at, remark, report_notes};
 use crate::doctor::{self, Extra, Facts, gather};
 use crate::failure::Failure;
-use crate::fleet::reference::object;
-use crate::fleet::source::Control;
-use crate::fleet::{Look, document};
+use crate::fleet::Look;
 use crate::grammar::chain::Invocation;
 use crate::secrets::Remover;
 use crate::server::Server;
 use crate::settings::Settings;
+use corvid_tools::status::document;
+use corvid_tools::status::reference::object;
+use corvid_tools::status::source::Control;
 
 /// The end of a log that is taken, bytes.
 const LOG_BYTES: u64 = 1 << 20;

@@ -11,10 +11,11 @@ use corvid_tools::table::{Cell, Format, Table};
 use super::Output;
 use crate::chain_run::print_outputs;
 use crate::failure::Failure;
-use crate::fleet::source::LOCAL_FILE_BYTES;
-use crate::fleet::{self, Fleet, Look, Origin, Seen, document};
+use crate::fleet::{self, Fleet, Look, Origin, Seen};
 use crate::grammar::chain::Invocation;
 use crate::settings::{Objects, Settings};
+use corvid_tools::status::document;
+use corvid_tools::status::source::LOCAL_FILE_BYTES;
 
 /// The columns.
 pub(super) const HEADINGS: [&str; 10] = [

@@ -14,12 +14,13 @@ use corvid_shell::terminal::{Colour, Painted};
 
 use super::servers::{missing, refuse_at, report_notes};
 use crate::failure::Failure;
-use crate::fleet::source::Source;
-use crate::fleet::{self, document};
+use crate::fleet;
 use crate::grammar::chain::Invocation;
 use crate::settings::Settings;
 use crate::shell::terminal::{self, Screen};
 use crate::top::{Readings, picture};
+use corvid_tools::status::document;
+use corvid_tools::status::source::Source;
 
 /// The interval without `--interval`, and the shortest and the longest one.
 const INTERVAL_S: f64 = 1.0;

@@ -3,7 +3,7 @@
 use corvid_json::Value;
 
 use super::{Facts, Finding, Verdict, bytes, fine, share};
-use crate::fleet::document;
+use corvid_tools::status::document;
 
 /// A session with less unsent output keeps up, bytes.
 const BACKLOG_BYTES: i64 = 16 << 20;

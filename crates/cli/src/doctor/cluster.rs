@@ -4,7 +4,8 @@ use corvid_json::Value;
 
 use super::{Facts, Finding, Judgement, Verdict, fine};
 use crate::commands::lag as entries_behind;
-use crate::fleet::{Origin, Seen, document};
+use crate::fleet::{Origin, Seen};
+use corvid_tools::status::document;
 
 /// A member that lacks more entries than this is behind.
 const LAG_MAX: i64 = 1_000;

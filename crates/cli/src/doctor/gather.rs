@@ -9,10 +9,11 @@ use corvid_net::clock;
 
 use super::{Disk, Extra, Facts};
 use crate::failure::Failure;
-use crate::fleet::source::{Control, Source, Status};
-use crate::fleet::{self, Look, document};
+use crate::fleet::{self, Look};
 use crate::grammar::chain::Invocation;
 use crate::settings::Settings;
+use corvid_tools::status::document;
+use corvid_tools::status::source::{Control, Source, Status};
 
 /// The facts about these servers, or those of the settings if there are none.
 ///

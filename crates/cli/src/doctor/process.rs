@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use super::{Facts, Finding, Verdict, bytes, fine, share};
-use crate::fleet::document;
+use corvid_tools::status::document;
 
 /// Clocks that differ by less are the same, ms.
 const CLOCK_MAX_MS: i64 = 2_000;

@@ -4,7 +4,7 @@ use corvid_json::Value;
 
 use super::storage::no_metrics;
 use super::{Facts, Finding, Judgement, Verdict, fine};
-use crate::fleet::document;
+use corvid_tools::status::document;
 
 /// A certificate that ends sooner should be renewed, s.
 const SOON_S: i64 = 30 * DAY_S;

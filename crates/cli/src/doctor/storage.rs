@@ -1,8 +1,8 @@
 //! Checks of the files of databases.
 
 use super::{Facts, Finding, Verdict, bytes, fine, share};
-use crate::fleet::document;
-use crate::fleet::source::LOCAL_FILE_BYTES;
+use corvid_tools::status::document;
+use corvid_tools::status::source::LOCAL_FILE_BYTES;
 
 /// A smaller file is compacted quickly, whatever it has grown to, bytes.
 const SMALL_BYTES: i64 = 10 << 20;

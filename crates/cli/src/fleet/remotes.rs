@@ -9,11 +9,11 @@ use corvid_json::Value;
 use corvid_net::clock;
 use corvid_net::tls::Credentials;
 
-use super::document;
-use super::reference::object;
-use super::source::LIMIT;
 use crate::failure::Failure;
 use crate::server::Server;
+use corvid_tools::status::document;
+use corvid_tools::status::reference::object;
+use corvid_tools::status::source::LIMIT;
 
 /// The tables whose rows configure remotes: OVN and the hardware gateways, Open vSwitch.
 const REMOTE_TABLES: [&str; 2] = ["Connection", "Manager"];

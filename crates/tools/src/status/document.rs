@@ -7,7 +7,7 @@ use corvid_json::Value;
 
 /// The member at a path such as `cluster.role`, unless it is `null`.
 #[must_use]
-pub(crate) fn member<'v>(value: &'v Value, path: &str) -> Option<&'v Value> {
+pub fn member<'v>(value: &'v Value, path: &str) -> Option<&'v Value> {
     let found = path
         .split('.')
         .try_fold(value, |value, name| value.get(name))?;
@@ -16,30 +16,30 @@ pub(crate) fn member<'v>(value: &'v Value, path: &str) -> Option<&'v Value> {
 
 /// The number at a path.
 #[must_use]
-pub(crate) fn number(value: &Value, path: &str) -> Option<i64> {
+pub fn number(value: &Value, path: &str) -> Option<i64> {
     member(value, path)?.as_integer()
 }
 
 /// The text at a path.
 #[must_use]
-pub(crate) fn text<'v>(value: &'v Value, path: &str) -> Option<&'v str> {
+pub fn text<'v>(value: &'v Value, path: &str) -> Option<&'v str> {
     member(value, path)?.as_str()
 }
 
 /// The truth value at a path.
 #[must_use]
-pub(crate) fn flag(value: &Value, path: &str) -> Option<bool> {
+pub fn flag(value: &Value, path: &str) -> Option<bool> {
     member(value, path)?.as_bool()
 }
 
 /// The elements of the list at a path; `None` if the server does not tell it.
 #[must_use]
-pub(crate) fn list<'v>(value: &'v Value, path: &str) -> Option<&'v [Value]> {
+pub fn list<'v>(value: &'v Value, path: &str) -> Option<&'v [Value]> {
     member(value, path)?.as_array()
 }
 
 /// The databases of a status document, without the server's own one.
-pub(crate) fn databases(document: &Value) -> impl Iterator<Item = (&str, &Value)> {
+pub fn databases(document: &Value) -> impl Iterator<Item = (&str, &Value)> {
     let databases = list(document, "databases").unwrap_or_default();
     databases
         .iter()
@@ -49,7 +49,7 @@ pub(crate) fn databases(document: &Value) -> impl Iterator<Item = (&str, &Value)
 
 /// The database with this name.
 #[must_use]
-pub(crate) fn database<'v>(document: &'v Value, name: &str) -> Option<&'v Value> {
+pub fn database<'v>(document: &'v Value, name: &str) -> Option<&'v Value> {
     let mut found = databases(document).filter(|(known, _)| *known == name);
     found.next().map(|(_, database)| database)
 }

@@ -13,14 +13,14 @@ fn split(address: &str) -> Option<(&str, &str, &str)> {
 
 /// The host of an address over a network, with its brackets.
 #[must_use]
-pub(super) fn host(address: &str) -> Option<&str> {
+pub fn host(address: &str) -> Option<&str> {
     split(address).map(|(_, host, _)| host)
 }
 
 /// The address at which clients probably reach a member: its host, with the scheme and the port by
 /// which they reach another one. `None` if that one has no port.
 #[must_use]
-pub(super) fn of_clients(of_member: &str, other: &str) -> Option<String> {
+pub fn of_clients(of_member: &str, other: &str) -> Option<String> {
     let (_, host, _) = split(of_member)?;
     let (scheme, _, port) = split(other)?;
     let guess = format!("{scheme}:{host}:{port}");
@@ -29,7 +29,7 @@ pub(super) fn of_clients(of_member: &str, other: &str) -> Option<String> {
 
 /// As [`of_clients`], by a remote at which the other one listens.
 #[must_use]
-pub(super) fn of_clients_by_remote(of_member: &str, remote: &str) -> Option<String> {
+pub fn of_clients_by_remote(of_member: &str, remote: &str) -> Option<String> {
     let (_, host, _) = split(of_member)?;
     let (scheme, rest) = remote.strip_prefix('p')?.split_once(':')?;
     let port = rest.split(':').next()?;
@@ -39,7 +39,7 @@ pub(super) fn of_clients_by_remote(of_member: &str, remote: &str) -> Option<Stri
 
 /// Whether an address is one of this machine.
 #[must_use]
-pub(super) fn is_loopback(address: &str) -> bool {
+pub fn is_loopback(address: &str) -> bool {
     let Some((_, host, _)) = split(address) else {
         return false;
     };
@@ -49,7 +49,7 @@ pub(super) fn is_loopback(address: &str) -> bool {
 
 /// Whether clients that connect to `address` on the server's own machine reach `remote`.
 #[must_use]
-pub(super) fn is_remote_of(remote: &str, address: &str) -> bool {
+pub fn is_remote_of(remote: &str, address: &str) -> bool {
     if let Some(path) = address.strip_prefix("unix:") {
         return remote.strip_prefix("punix:") == Some(path);
     }

@@ -20,18 +20,18 @@ use corvid_shell::signals;
 use super::reference;
 
 /// Limit on the time of a question.
-pub(crate) const LIMIT: Duration = Duration::from_secs(3);
+pub const LIMIT: Duration = Duration::from_secs(3);
 /// Limit on the size of an answer, bytes.
 const ANSWER_BYTES_MAX: usize = 64 << 20;
 /// A member that this program adds to a database whose file it sees: its length, which the status
 /// of a cluster's member lacks.
-pub(crate) const LOCAL_FILE_BYTES: &str = "local_file_bytes";
+pub const LOCAL_FILE_BYTES: &str = "local_file_bytes";
 /// The read buffer of a page, bytes.
 const READ_BYTES: usize = 64 << 10;
 
 /// A place where a server tells its status.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) enum Source {
+pub enum Source {
     /// A control socket.
     Control(PathBuf),
     /// The address of the pages: `http://HOST:PORT` or `unix:PATH`.
@@ -49,7 +49,7 @@ impl fmt::Display for Source {
 
 /// A status document, and how it was read.
 #[derive(Clone, Debug)]
-pub(crate) struct Status {
+pub struct Status {
     /// The document.
     pub document: Value,
     /// Where it came from.
@@ -63,7 +63,8 @@ pub(crate) struct Status {
 impl Source {
     /// The source that an argument of `--metrics` names. An address without `http://` gets it.
     #[must_use]
-    pub(crate) fn pages(text: &str) -> Source {
+    pub fn pages(text: &str) -> Source {
+        let text = text.strip_suffix("/status.json").unwrap_or(text);
         let text = text.trim_end_matches('/');
         let is_whole = text.starts_with("http://") || text.starts_with("unix:");
         Source::Pages(match is_whole {
@@ -74,7 +75,7 @@ impl Source {
 
     /// The control socket, for commands that are to be pasted.
     #[must_use]
-    pub(crate) fn control(&self) -> Option<&Path> {
+    pub fn control(&self) -> Option<&Path> {
         match self {
             Source::Control(path) => Some(path),
             Source::Pages(_) => None,
@@ -85,7 +86,7 @@ impl Source {
     ///
     /// # Errors
     /// Nobody answers in time, or the answer is not a status.
-    pub(crate) fn read(&self) -> Result<Status, String> {
+    pub fn read(&self) -> Result<Status, String> {
         let (began_ms, began) = (clock::wall_ms(), clock::mono_ms());
         let document = match self {
             Source::Control(path) => Control::open(path)
@@ -113,7 +114,7 @@ impl Source {
     ///
     /// # Errors
     /// Nobody answers in time, or the answer is an error.
-    pub(crate) fn page(&self, path: &str) -> Result<Vec<u8>, String> {
+    pub fn page(&self, path: &str) -> Result<Vec<u8>, String> {
         let Source::Pages(address) = self else {
             return Err("a control socket has no pages".to_owned());
         };
@@ -126,7 +127,7 @@ impl Source {
 }
 
 /// A connection to a control socket, with a time limit for all that is asked over it.
-pub(crate) struct Control {
+pub struct Control {
     connection: Connection,
     deadline_ms: u64,
     next_id: u64,
@@ -137,8 +138,17 @@ impl Control {
     ///
     /// # Errors
     /// Nobody listens there.
-    pub(crate) fn open(path: &Path) -> io::Result<Control> {
-        let deadline_ms = clock::mono_ms() + u64::try_from(LIMIT.as_millis()).unwrap_or(u64::MAX);
+    pub fn open(path: &Path) -> io::Result<Control> {
+        Control::open_for(path, LIMIT)
+    }
+
+    /// As [`Control::open`], with another time limit.
+    ///
+    /// # Errors
+    /// As for [`Control::open`].
+    pub fn open_for(path: &Path, limit: Duration) -> io::Result<Control> {
+        let limit_ms = u64::try_from(limit.as_millis()).unwrap_or(u64::MAX);
+        let deadline_ms = clock::mono_ms().saturating_add(limit_ms);
         let connection = Connection::connect(&Active::Unix(path.to_owned()), Some(deadline_ms))?;
         Ok(Control {
             connection: connection.limited_to(ANSWER_BYTES_MAX),
@@ -151,11 +161,7 @@ impl Control {
     ///
     /// # Errors
     /// The connection broke, or the time has passed.
-    pub(crate) fn call(
-        &mut self,
-        command: &str,
-        args: &[&str],
-    ) -> io::Result<Result<String, String>> {
+    pub fn call(&mut self, command: &str, args: &[&str]) -> io::Result<Result<String, String>> {
         let params = Value::Array(args.iter().map(Value::string).collect());
         let id = self.next_id.to_string();
         self.next_id += 1;
@@ -236,7 +242,12 @@ fn get(address: &str, path: &str) -> io::Result<(u16, Vec<u8>)> {
         return exchange(stream, "localhost", path);
     }
     let authority = address.strip_prefix("http://").unwrap_or(address);
-    let authority = authority.split('/').next().unwrap_or_default();
+    // Pages behind a proxy may be in a folder.
+    let (authority, folder) = match authority.find('/') {
+        Some(at) => authority.split_at(at),
+        None => (authority, ""),
+    };
+    let path = &format!("{folder}{path}");
     let mut last = io::Error::from(io::ErrorKind::InvalidInput);
     for target in authority.to_socket_addrs()? {
         match TcpStream::connect_timeout(&target, LIMIT) {
@@ -298,6 +309,8 @@ mod tests {
         let pages = |text: &str| Source::pages(text).to_string();
         assert_eq!(pages("192.0.2.1:9641"), "http://192.0.2.1:9641");
         assert_eq!(pages("http://h:1/"), "http://h:1");
+        assert_eq!(pages("http://h:1/status.json"), "http://h:1");
+        assert_eq!(pages("http://h:1/nb/status.json"), "http://h:1/nb");
         assert_eq!(pages("unix:/run/x.sock"), "unix:/run/x.sock");
     }
 

@@ -9,7 +9,7 @@ use corvid_json::{Object, Value};
 /// A document without databases, with the program of the text of `version`. `None`: another program
 /// answers on this socket.
 #[must_use]
-pub(crate) fn document(version: &str, memory: &str, databases: Vec<Value>) -> Option<Value> {
+pub fn document(version: &str, memory: &str, databases: Vec<Value>) -> Option<Value> {
     let program = version.lines().next()?.strip_prefix("ovsdb-server ")?;
     let program = program.replace(['(', ')'], "");
     let mut server = vec![("program", Value::string(program))];
@@ -26,7 +26,7 @@ pub(crate) fn document(version: &str, memory: &str, databases: Vec<Value>) -> Op
 
 /// A database with this model and, of a member, the text of `cluster/status`.
 #[must_use]
-pub(crate) fn database(name: &str, status: Option<&str>) -> Value {
+pub fn database(name: &str, status: Option<&str>) -> Value {
     let mut members = vec![("name", Value::string(name))];
     if let Some(text) = status {
         members.push(("model", Value::string("clustered")));
@@ -123,7 +123,7 @@ fn counted(text: &str, name: &str) -> Option<i64> {
 }
 
 /// An object of these members.
-pub(crate) fn object<'n>(members: impl IntoIterator<Item = (&'n str, Value)>) -> Value {
+pub fn object<'n>(members: impl IntoIterator<Item = (&'n str, Value)>) -> Value {
     let members = members
         .into_iter()
         .map(|(name, value)| (BString::from(name), value));
@@ -133,7 +133,7 @@ pub(crate) fn object<'n>(members: impl IntoIterator<Item = (&'n str, Value)>) ->
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::fleet::document;
+    use crate::status::document;
 
     const TEXT: &str = "\
 734d
