@@ -185,11 +185,21 @@ if (part) tableIsLive(part);
 const row = document.querySelector("#row[data-row-events]");
 if (row) rowIsLive(row);
 
-// A part that the server makes anew now and then.
+// A part that the server makes anew now and then: not while text of it is marked, and the focus stays
+// where it is.
 const timed = document.querySelector("#part[data-every]");
 if (timed) {
   const renew = renewer(timed, () => timed.dataset.address);
-  setInterval(() => document.hidden || renew(false), Number(timed.dataset.every));
+  const key = (one) => one && timed.contains(one) ? one.href || one.form?.elements.do?.value : undefined;
+  const isMarked = () => !getSelection().isCollapsed && timed.contains(getSelection().anchorNode);
+  setInterval(async () => {
+    if (document.hidden || isMarked()) return;
+    const focus = key(document.activeElement);
+    await renew(false);
+    if (focus && document.activeElement === document.body) {
+      [...timed.querySelectorAll("a, button")].find((one) => key(one) === focus)?.focus({ preventScroll: true });
+    }
+  }, Number(timed.dataset.every));
 }
 
 // A picture is drawn anew after changes. It is panned by dragging and zoomed by the wheel with Ctrl,

@@ -13,7 +13,7 @@ pub(crate) mod naming;
 pub(crate) mod orders;
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use corvid::data::{Schema, TableId};
 use corvid::json::Value;
@@ -24,6 +24,7 @@ use tokio::sync::broadcast;
 
 use crate::settings::Source;
 use crate::status::StatusSource;
+use crate::status::samples::{self, Samples};
 use crate::web::EVENTS_MAX;
 
 use changes::Recent;
@@ -38,10 +39,24 @@ pub(crate) const PAGE_TIMEOUT: Duration = Duration::from_secs(5);
 pub(crate) struct Database {
     /// The words of the command line.
     pub(crate) source: Source,
-    credentials: Arc<Credentials>,
+    pub(crate) credentials: Arc<Credentials>,
     /// The status that its server publishes.
     pub(crate) status: StatusSource,
+    /// The last hour of that status.
+    pub(crate) samples: Mutex<Samples>,
+    /// The last answer of a relay's sources.
+    pub(crate) sources: Mutex<Option<SourceAnswer>>,
     state: RwLock<State>,
+}
+
+/// What the sources of a relay have told, as every client sees it.
+pub(crate) struct SourceAnswer {
+    /// When they were asked.
+    pub(crate) at: Instant,
+    /// Their addresses.
+    pub(crate) addresses: String,
+    pub(crate) model: String,
+    pub(crate) state: &'static str,
 }
 
 /// Whether the schema is known.
@@ -94,9 +109,12 @@ impl Database {
             source,
             credentials,
             status,
+            samples: Mutex::default(),
+            sources: Mutex::default(),
             state: RwLock::new(State::Unreached("connecting".to_owned())),
         });
         hub::start(database.clone())?;
+        samples::start(database.clone())?;
         Ok(database)
     }
 

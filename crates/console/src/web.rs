@@ -4,6 +4,7 @@
 //! One thread serves all connections. Pages are made on threads for blocking work, at most
 //! [`PAGES_MAX`] at a time, so a page of a large table delays no event.
 
+pub(crate) mod backup;
 pub(crate) mod events;
 pub(crate) mod guard;
 pub(crate) mod reply;
@@ -38,6 +39,9 @@ const CONNECTIONS_MAX: usize = 1024;
 /// The number of pages that are made at a time.
 const PAGES_MAX: usize = 8;
 
+/// The number of backups that are made at a time.
+const BACKUPS_MAX: usize = 1;
+
 /// How long a request waits for its turn.
 pub(crate) const TURN_TIMEOUT: Duration = Duration::from_secs(10);
 
@@ -63,6 +67,8 @@ pub(crate) struct App {
     pub(crate) is_writable: bool,
     /// Turns to make a page.
     pub(crate) turns: Semaphore,
+    /// Turns to make a backup.
+    pub(crate) backups: Arc<Semaphore>,
 }
 
 impl App {
@@ -90,17 +96,21 @@ pub(crate) fn run(settings: &Settings) -> Result<Infallible, String> {
     let listener = runtime.block_on(TcpListener::bind(listen));
     let listener = listener.map_err(|error| format!("cannot listen at {listen}: {error}"))?;
     let local = listener.local_addr().map_err(|error| error.to_string())?;
+    // Threads of databases use the runtime to learn which process listens at a socket.
+    let within = runtime.enter();
     let databases = settings
         .sources
         .iter()
         .map(|source| Database::start(source.clone(), settings.credentials.clone()));
     let databases: io::Result<Vec<_>> = databases.collect();
+    drop(within);
     let guard = Guard::new(settings.hosts.clone(), settings.token.as_deref())?;
     let app = Arc::new(App {
         databases: databases.map_err(|error| error.to_string())?,
         guard,
         is_writable: settings.is_writable,
         turns: Semaphore::new(PAGES_MAX),
+        backups: Arc::new(Semaphore::new(BACKUPS_MAX)),
     });
     output::line(format_args!("http://{local}/"));
     // A reader of the first line that is gone is not an error.

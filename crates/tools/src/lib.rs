@@ -3,16 +3,18 @@
 //! Each program is a module with a `main` function and a manual; its binary in `src/bin` adds the
 //! allocator. At the root are the parts that the programs share: the table of commands, the type of
 //! a fatal error, common options, random UUIDs, schema files, suggestions, printed tables, the
-//! connection to a server, what is said of a database's history and how a server reads it, and the
-//! status of a server ([`status`]). The public ones serve the programs `corvid` (`crates/cli`) and
-//! `corvid-console` (`crates/console`) too: [`client::run_history`] runs a command for `corvid`. No
-//! other program uses another program's module.
+//! connection to a server, what is said of a database's history and how a server reads it, the
+//! status of a server ([`status`]), and a database as a file ([`backup`]). The public ones serve the
+//! programs `corvid` (`crates/cli`) and `corvid-console` (`crates/console`) too:
+//! [`client::run_history`] runs a command for `corvid`. No other program uses another program's
+//! module.
 
 mod command;
 mod history;
 mod request_failure;
 mod schema_file;
 
+pub mod backup;
 pub mod failure;
 pub mod leader;
 pub mod past;

@@ -1,5 +1,17 @@
-//! The server of a database: its model and role, its cluster, sessions, locks, slow transactions
-//! and jobs. A server of Corvid tells them by its status; of others only `_Server` is shown.
+//! The server of a database: what it is and how it is, the last hour, its cluster, relays, sessions,
+//! slow transactions, locks and jobs. A server of Corvid tells them by its status; of others only
+//! `_Server` is shown, and what their control socket tells of a cluster.
+
+pub(crate) mod actions;
+mod facts;
+mod lines;
+mod list;
+mod members;
+mod metric;
+mod sessions;
+mod tree;
+
+use std::sync::{Arc, PoisonError};
 
 use askama::Template;
 use axum::response::Response;
@@ -8,10 +20,16 @@ use corvid::json::{Object, Value};
 use crate::database::{Database, Open};
 use crate::pages::frame::Frame;
 use crate::pages::grid::Grid;
-use crate::pages::model;
 use crate::pages::params::Params;
-use crate::status;
+use crate::status::Status;
 use crate::web::{App, reply};
+
+use actions::Button;
+use facts::Fact;
+use lines::Line;
+use list::List;
+use members::Cluster;
+use tree::Node;
 
 #[derive(Template)]
 #[template(path = "servers.html")]
@@ -19,88 +37,149 @@ struct Servers {
     frame: Frame,
     parts: String,
     address: String,
+    /// The database with the version of its schema.
+    schema: String,
+    /// The whole status: title and table of each part.
+    whole: Vec<(&'static str, String)>,
 }
 
 #[derive(Template)]
 #[template(path = "server_parts.html")]
 struct Parts {
-    remote: String,
-    model: String,
-    has_status: bool,
-    /// Title and table of each part.
-    parts: Vec<(&'static str, String)>,
-}
-
-/// The lists of a database in the status that are tables of their own.
-const LISTS: [(&str, &str); 2] = [
-    ("locks", "Locks"),
-    ("slow_transactions", "Slow transactions"),
-];
-
-/// Members that have a table of their own, or a page.
-fn is_elsewhere(name: &str) -> bool {
-    let own = [
-        "tables",
-        "locks",
-        "slow_transactions",
-        "cluster.servers",
-        "name",
-    ];
-    own.contains(&name)
+    facts: Vec<Fact>,
+    buttons: Vec<Button>,
+    /// Why the status is not shown, or is that of another server.
+    note: &'static str,
+    lines: Vec<Line>,
+    span: String,
+    members: Option<List>,
+    tree: Option<Node>,
+    lists: Vec<List>,
+    /// The databases of a server without a status.
+    databases: String,
 }
 
 pub(crate) fn page(app: &App, database: &Database, open: &Open, params: &Params) -> Response {
-    let parts = parts(database, open);
+    let parts = parts(app, database, open);
     if !params.get("part").is_empty() {
         return reply::page(&parts);
     }
+    let status = database.status.main();
     reply::page(&Servers {
         frame: Frame::of(app, database, "servers", "Servers"),
         parts: parts.render().unwrap_or_default(),
         address: format!("/db/{}/servers?part=1", database.source.name),
+        schema: format!("{} {}", open.schema.name, open.schema.version),
+        whole: status
+            .map(|status| whole(&status, open))
+            .unwrap_or_default(),
     })
 }
 
-fn parts(database: &Database, open: &Open) -> Parts {
+fn parts(app: &App, database: &Database, open: &Open) -> Parts {
     let session = open.client.session();
-    let mut parts = Vec::new();
-    let mut add_list = |title, value: Option<&Value>| {
-        let list = value.and_then(Value::as_array).unwrap_or_default();
-        if let Some(grid) = Grid::of_list(list) {
-            parts.push((title, grid.html()));
-        }
+    if let Some(remote) = &session.remote {
+        database.status.prefer(remote);
+    }
+    let all = database.status.all();
+    let main = database.status.main();
+    let name = open.schema.name.as_str();
+    let Some(status) = main else {
+        return Parts {
+            facts: facts::facts(&session, None, None, None),
+            buttons: actions::buttons(app, database, open, &all, None),
+            note: WITHOUT_STATUS,
+            lines: Vec::new(),
+            span: String::new(),
+            members: None,
+            tree: None,
+            lists: Vec::new(),
+            databases: databases(open),
+        };
     };
-    let status = database.status.read();
-    if let Some(status) = status.as_deref() {
-        let served = status::of_database(status, &open.schema.name);
-        let cluster = served.and_then(|served| served.get("cluster"));
-        add_list(
-            "Members of the cluster",
-            cluster.and_then(|cluster| cluster.get("servers")),
-        );
-        add_list("Sessions", status.get("sessions"));
-        for (name, title) in LISTS {
-            add_list(title, served.and_then(|served| served.get(name)));
+    let served = status.of_database(name);
+    let cluster = served.and_then(|served| Cluster::of(served, &all, name));
+    let metrics = status.metrics();
+    let metrics = metrics.as_deref();
+    let is_own = status.is_own();
+    let closing = app.is_writable && is_own && actions::control(&status).is_some();
+    let closing = closing.then(|| format!("/db/{}/servers/act?do=close", database.source.name));
+    let mut lists = Vec::new();
+    let document = &status.document;
+    lists.push(sessions::sessions(document, metrics, closing.as_deref()));
+    lists.extend(served.and_then(|served| sessions::slow(served, metrics)));
+    lists.extend(sessions::locks(document, metrics));
+    lists.extend(sessions::jobs(document, metrics));
+    let (lines, span) = match is_own {
+        true => {
+            let samples = database
+                .samples
+                .lock()
+                .unwrap_or_else(PoisonError::into_inner);
+            let ring = samples.ring();
+            (lines::lines(ring, metrics), lines::span(ring.len()))
         }
-        add_list("Jobs", status.get("jobs"));
-        if let Some(served) = served {
-            parts.push(("Database", Grid::of_object(served, is_elsewhere).html()));
-        }
-        if let Some(server) = status.get("server") {
-            parts.push(("Process", Grid::of_object(server, |_| false).html()));
-        }
-        if let Some(settings) = status.get("settings") {
-            parts.push(("Settings", Grid::of_object(settings, |_| false).html()));
-        }
-    } else if let Ok(rows) = of_server_database(open) {
-        add_list("Databases of the server", Some(&rows));
-    }
+        false => (Vec::new(), String::new()),
+    };
     Parts {
-        remote: session.remote.clone().unwrap_or_default(),
-        model: model::words(&session),
-        has_status: status.is_some(),
-        parts,
+        facts: facts::facts(&session, Some(&status), served, cluster.as_ref()),
+        buttons: actions::buttons(app, database, open, &all, Some(&status)),
+        note: match is_own {
+            true => "",
+            false => WITHOUT_STATUS,
+        },
+        lines,
+        span,
+        members: cluster.as_ref().map(|cluster| cluster.list(metrics)),
+        tree: tree::tree(app, database, name, &status, &all),
+        lists,
+        databases: match is_own {
+            true => String::new(),
+            false => databases(open),
+        },
     }
+}
+
+const WITHOUT_STATUS: &str = "This server publishes no status: sessions, locks and costs are shown for a server of Corvid, whose \
+                              status page or control socket the console can reach";
+
+/// The members of the status that have a table of their own, or a page.
+fn is_elsewhere(name: &str) -> bool {
+    let own = ["tables", "slow_transactions", "cluster.servers", "name"];
+    own.contains(&name)
+}
+
+/// The whole status as tables.
+fn whole(status: &Arc<Status>, open: &Open) -> Vec<(&'static str, String)> {
+    let mut parts = Vec::new();
+    let document = &status.document;
+    let served = status.of_database(&open.schema.name);
+    if let Some(served) = served {
+        parts.push(("Database", Grid::of_object(served, is_elsewhere).html()));
+    }
+    for (name, title) in [("server", "Process"), ("settings", "Settings")] {
+        if let Some(part) = document.get(name) {
+            parts.push((title, Grid::of_object(part, |_| false).html()));
+        }
+    }
+    let servers = served.and_then(|served| served.get("cluster")?.get("servers"));
+    for (title, list) in [
+        ("Members", servers),
+        ("All sessions", document.get("sessions")),
+        ("All locks", document.get("locks")),
+        ("All jobs", document.get("jobs")),
+    ] {
+        let list = list.and_then(Value::as_array).unwrap_or_default();
+        parts.extend(Grid::of_list(list).map(|grid| (title, grid.html())));
+    }
+    parts
+}
+
+/// The databases of the server as a table; empty if the server has no `_Server`.
+fn databases(open: &Open) -> String {
+    let rows = of_server_database(open).unwrap_or(Value::Null);
+    let grid = Grid::of_list(rows.as_array().unwrap_or_default());
+    grid.map(|grid| grid.html()).unwrap_or_default()
 }
 
 /// The rows of the database `_Server`, without schemas.

@@ -39,6 +39,7 @@ pub(crate) fn router(app: Arc<App>) -> Router {
         .route("/db/{database}/network", get(network_page))
         .route("/db/{database}/network/events", get(network_events))
         .route("/db/{database}/servers", get(servers_page))
+        .route("/db/{database}/servers/act", get(ask_page).post(act))
         .route("/db/{database}/query", get(query_page).post(execute))
         .route("/db/{database}/tables", get(tables_page))
         .route("/db/{database}/table/{table}", get(table_page))
@@ -164,6 +165,27 @@ async fn servers_page(
 ) -> Response {
     of_database(app, name, move |app, database, open| {
         servers::page(app, database, open, &params(query))
+    })
+    .await
+}
+
+async fn ask_page(
+    State(app): Shared,
+    Path(name): Path<String>,
+    RawQuery(query): RawQuery,
+) -> Response {
+    of_database(app, name, move |app, database, open| {
+        servers::actions::ask(app, database, open, &params(query))
+    })
+    .await
+}
+
+async fn act(State(app): Shared, Path(name): Path<String>, body: Body) -> Response {
+    let Ok(form) = axum::body::to_bytes(body, FORM_BYTES_MAX).await else {
+        return reply::text(StatusCode::PAYLOAD_TOO_LARGE, "the form is too long\n");
+    };
+    of_database(app, name, move |app, database, open| {
+        servers::actions::act(app, database, open, &Params::parse(&form))
     })
     .await
 }

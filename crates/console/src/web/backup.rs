@@ -1,0 +1,135 @@
+//! A backup as a file that a browser saves, made by the code of `ovsdb-client backup`.
+//!
+//! The contents are read before the response begins, so a refusal is a page. One backup is made at
+//! a time, and its contents are limited ([`BYTES_MAX`]), so the memory of the console is. The file
+//! is sent in pieces; a viewer that does not read for [`STALLED`] gets no more, and its browser
+//! reports that the file is incomplete.
+
+use std::io;
+use std::pin::Pin;
+use std::task::{Context, Poll};
+use std::time::Duration;
+
+use axum::body::Body;
+use axum::response::Response;
+use bytes::Bytes;
+use corvid_net::clock;
+use corvid_shell::blocking::Connection;
+use corvid_tools::backup::Backup;
+use corvid_tools::session::Session;
+use hyper::StatusCode;
+use hyper::body::Frame;
+use hyper::header::{CONTENT_DISPOSITION, HeaderValue};
+use tokio::runtime::Handle;
+use tokio::sync::mpsc;
+use tokio::time::timeout;
+
+use crate::database::{Database, Open};
+use crate::web::{App, reply};
+
+/// The longest contents, as the server sends them.
+const BYTES_MAX: usize = 256 * 1024 * 1024;
+
+/// How long the server may take to send them.
+const READ_MS: u64 = 60_000;
+
+/// The size of a piece.
+const PIECE_BYTES: usize = 64 * 1024;
+
+/// The number of pieces between the writer and the connection.
+const QUEUE: usize = 4;
+
+/// How long a viewer may not read.
+const STALLED: Duration = Duration::from_secs(30);
+
+/// The response with the file.
+///
+/// # Errors
+/// Another backup is being made, or the server does not tell its contents; the text is for people.
+pub(crate) fn stream(app: &App, database: &Database, open: &Open) -> Result<Response, String> {
+    let turn = app.backups.clone().try_acquire_owned();
+    let turn = turn.map_err(|_| "another backup is being made: try again later".to_owned())?;
+    let runtime = Handle::try_current().map_err(|error| error.to_string())?;
+    let remote = open.client.session().remote;
+    let remote = remote.ok_or("the server is not connected")?;
+    let deadline_ms = Some(clock::mono_ms() + READ_MS);
+    let connection = Connection::open_with(&remote, deadline_ms, Some(&database.credentials))
+        .map_err(|error| format!("{remote}: {error}"))?;
+    let mut session = Session::over(connection.limited_to(BYTES_MAX)).until(deadline_ms);
+    let name = open.schema.name.as_str();
+    let contents =
+        Backup::read(&mut session, name, None).map_err(|failure| match session.is_exhausted() {
+            true => format!("{name} is too large to be sent from here: use ovsdb-client backup"),
+            false => failure.to_string(),
+        })?;
+    drop(session);
+    let (sender, receiver) = mpsc::channel(QUEUE);
+    let writer = runtime.clone();
+    runtime.spawn_blocking(move || {
+        let send = |piece: Piece| {
+            let sent = writer.block_on(timeout(STALLED, sender.send(piece)));
+            match sent {
+                Ok(Ok(())) => Ok(()),
+                // The viewer has gone, or reads nothing.
+                _ => Err(io::Error::from(io::ErrorKind::BrokenPipe)),
+            }
+        };
+        let mut buffer = Vec::with_capacity(PIECE_BYTES);
+        let written = contents.write("corvid-console", &|| {}, &mut |bytes| {
+            buffer.extend_from_slice(bytes);
+            match buffer.len() < PIECE_BYTES {
+                true => Ok(()),
+                false => send(Piece::Bytes(std::mem::take(&mut buffer).into())),
+            }
+        });
+        // Without the end, the connection breaks and the browser does not keep half a file.
+        if written.is_ok() && send(Piece::Bytes(buffer.into())).is_ok() {
+            let _ = send(Piece::End);
+        }
+        drop(turn);
+    });
+    let file = format!("attachment; filename=\"{name}.db\"");
+    let body = Body::new(File {
+        receiver,
+        is_whole: false,
+    });
+    let mut response = reply::of(StatusCode::OK, "application/octet-stream", body);
+    if let Ok(value) = HeaderValue::from_str(&file) {
+        response.headers_mut().insert(CONTENT_DISPOSITION, value);
+    }
+    Ok(response)
+}
+
+enum Piece {
+    Bytes(Bytes),
+    /// The file is whole.
+    End,
+}
+
+/// The body of the response.
+struct File {
+    receiver: mpsc::Receiver<Piece>,
+    is_whole: bool,
+}
+
+impl hyper::body::Body for File {
+    type Data = Bytes;
+    type Error = io::Error;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, io::Error>>> {
+        if self.is_whole {
+            return Poll::Ready(None);
+        }
+        self.receiver.poll_recv(context).map(|piece| match piece {
+            Some(Piece::Bytes(bytes)) => Some(Ok(Frame::data(bytes))),
+            Some(Piece::End) => {
+                self.is_whole = true;
+                None
+            }
+            None => Some(Err(io::ErrorKind::BrokenPipe.into())),
+        })
+    }
+}
