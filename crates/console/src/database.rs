@@ -12,6 +12,7 @@ pub(crate) mod looks;
 pub(crate) mod naming;
 pub(crate) mod orders;
 
+use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
 use std::time::{Duration, Instant};
 
@@ -46,6 +47,8 @@ pub(crate) struct Database {
     pub(crate) samples: Mutex<Samples>,
     /// The last answer of a relay's sources.
     pub(crate) sources: Mutex<Option<SourceAnswer>>,
+    /// The servers of this machine above a relay, by their addresses.
+    pub(crate) above: Mutex<BTreeMap<String, Arc<StatusSource>>>,
     state: RwLock<State>,
 }
 
@@ -111,6 +114,7 @@ impl Database {
             status,
             samples: Mutex::default(),
             sources: Mutex::default(),
+            above: Mutex::default(),
             state: RwLock::new(State::Unreached("connecting".to_owned())),
         });
         hub::start(database.clone())?;

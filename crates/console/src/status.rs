@@ -108,6 +108,18 @@ impl StatusSource {
             }
         };
         locations.truncate(PLACES_MAX);
+        StatusSource::at(locations)
+    }
+
+    /// The server that listens at one of these sockets of this machine.
+    pub(crate) fn beside(addresses: &[String]) -> StatusSource {
+        let sockets = addresses.iter().take(PLACES_MAX);
+        let sockets = sockets.filter_map(|address| address.strip_prefix("unix:"));
+        let socket = |path| Location::Beside(dirs::absolute_under(&dirs::run(), path));
+        StatusSource::at(sockets.map(socket).collect())
+    }
+
+    fn at(locations: Vec<Location>) -> StatusSource {
         let place = |location| Place {
             location,
             last: Mutex::default(),
@@ -251,7 +263,7 @@ pub(crate) fn rows(of_database: &Value, table: &str) -> Option<u64> {
 
 /// The status of the server that listens at a socket: from the control socket of the same process
 /// in the same folder or in the run directory.
-pub(crate) fn beside(socket: &Path) -> Option<Status> {
+fn beside(socket: &Path) -> Option<Status> {
     let pid = peer_pid(socket)?;
     let folder = socket.parent().map(Path::to_owned);
     folder

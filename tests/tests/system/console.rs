@@ -6,6 +6,7 @@ mod live;
 mod ovn;
 mod pages;
 mod safety;
+mod servers;
 
 use corvid_tests::client::Client;
 use corvid_tests::console::Console;

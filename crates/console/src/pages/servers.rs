@@ -46,6 +46,8 @@ struct Servers {
 #[derive(Template)]
 #[template(path = "server_parts.html")]
 struct Parts {
+    /// Why the contents may be old; empty if they are current.
+    trouble: String,
     facts: Vec<Fact>,
     buttons: Vec<Button>,
     /// Why the status is not shown, or is that of another server.
@@ -60,8 +62,10 @@ struct Parts {
 }
 
 pub(crate) fn page(app: &App, database: &Database, open: &Open, params: &Params) -> Response {
-    let parts = parts(app, database, open);
+    let mut parts = parts(app, database, open);
     if !params.get("part").is_empty() {
+        // The frame of a whole page says it.
+        parts.trouble = Frame::of(app, database, "servers", "Servers").trouble;
         return reply::page(&parts);
     }
     let status = database.status.main();
@@ -86,6 +90,7 @@ fn parts(app: &App, database: &Database, open: &Open) -> Parts {
     let name = open.schema.name.as_str();
     let Some(status) = main else {
         return Parts {
+            trouble: String::new(),
             facts: facts::facts(&session, None, None, None),
             buttons: actions::buttons(app, database, open, &all, None),
             note: WITHOUT_STATUS,
@@ -112,16 +117,18 @@ fn parts(app: &App, database: &Database, open: &Open) -> Parts {
     lists.extend(sessions::jobs(document, metrics));
     let (lines, span) = match is_own {
         true => {
-            let samples = database
+            let mut samples = database
                 .samples
                 .lock()
                 .unwrap_or_else(PoisonError::into_inner);
+            samples.look();
             let ring = samples.ring();
             (lines::lines(ring, metrics), lines::span(ring.len()))
         }
         false => (Vec::new(), String::new()),
     };
     Parts {
+        trouble: String::new(),
         facts: facts::facts(&session, Some(&status), served, cluster.as_ref()),
         buttons: actions::buttons(app, database, open, &all, Some(&status)),
         note: match is_own {

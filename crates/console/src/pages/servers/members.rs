@@ -134,7 +134,10 @@ impl<'s> Cluster<'s> {
                 ..Cell::default()
             },
             Some(age_ms) => Cell {
-                text: format!("{} ago", duration(age_ms.saturating_mul(1000))),
+                text: match age_ms {
+                    0 => "just now".to_owned(),
+                    age_ms => format!("{} ago", duration(age_ms.saturating_mul(1000))),
+                },
                 title: format!("{age_ms} ms"),
                 ..Cell::default()
             },

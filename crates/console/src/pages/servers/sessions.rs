@@ -54,8 +54,14 @@ pub(super) fn sessions(status: &Value, metrics: Option<&str>, closing: Option<&s
         id: "sessions",
         title: "Sessions",
         summary: format!(
-            "{} sessions; all together {} of CPU, {} unread",
-            grouped(i64::try_from(sessions.len()).unwrap_or(i64::MAX)),
+            "{}; all together {} of CPU, {} unread",
+            match sessions.len() {
+                1 => "1 session".to_owned(),
+                count => format!(
+                    "{} sessions",
+                    grouped(i64::try_from(count).unwrap_or(i64::MAX))
+                ),
+            },
             duration(sum("cost.cpu_us")),
             bytes(sum("backlog_bytes"))
         ),

@@ -5,7 +5,6 @@
 //! `ovsdb-server` on the same machine, and those whose certificate `--trusted-relays` names.
 
 use std::collections::BTreeSet;
-use std::path::Path;
 use std::sync::{Arc, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
@@ -13,7 +12,7 @@ use std::time::{Duration, Instant};
 use askama::Template;
 use corvid::json::Value;
 use corvid::rpc::remote::RemoteList;
-use corvid_net::{clock, dirs};
+use corvid_net::clock;
 use corvid_tools::session::Session;
 use corvid_tools::status::document;
 use corvid_tools::status::source::Source;
@@ -22,7 +21,7 @@ use super::list::{grouped, text};
 use super::sessions::program;
 use crate::database::{Database, SourceAnswer, State};
 use crate::pages::grid::{bytes, duration};
-use crate::status::{self, Status, listens_at, samples};
+use crate::status::{self, Status, StatusSource, listens_at, samples};
 use crate::web::App;
 
 /// The number of nodes of a tree.
@@ -39,9 +38,6 @@ const FRESH: Duration = Duration::from_secs(10);
 
 /// How long a source may take to answer.
 const ANSWER_MS: u64 = 2000;
-
-/// A server that is not answering has told its last status this long ago.
-const OLD: Duration = Duration::from_secs(25);
 
 /// A server of the tree.
 #[derive(Default, Template)]
@@ -125,7 +121,7 @@ pub(super) fn tree(
             root = above;
             continue;
         }
-        match beside(&sources, main).filter(|found| found.database(name).is_some()) {
+        match beside(database, &sources, main).filter(|found| found.database(name).is_some()) {
             Some(found) => {
                 known.push(found);
                 root = known.len() - 1;
@@ -167,7 +163,7 @@ fn of_console(app: &App, database: &Database, name: &str) -> Vec<Known> {
                 name: other.source.name.clone(),
                 remotes: RemoteList::parse(&other.source.remotes).remotes,
                 document: brief.document.clone(),
-                is_old: brief.at.elapsed() > OLD,
+                is_old: Instant::now() > brief.until,
                 is_this: false,
             })
         })
@@ -176,26 +172,32 @@ fn of_console(app: &App, database: &Database, name: &str) -> Vec<Known> {
 
 /// The source at a socket of this machine, if the relay is on this machine too: a socket that a
 /// server of another machine names is not ours.
-fn beside(sources: &[String], main: &Status) -> Option<Known> {
+fn beside(database: &Database, sources: &[String], main: &Status) -> Option<Known> {
     if !matches!(main.source, Source::Control(_)) {
         return None;
     }
-    let sockets = sources.iter().take(SOURCES_MAX);
-    sockets
-        .filter_map(|source| source.strip_prefix("unix:"))
-        .find_map(|path| {
-            status::beside(&dirs::absolute_under(
-                &dirs::run(),
-                Path::new(path).to_str()?,
-            ))
-        })
-        .map(|found| Known {
-            name: String::new(),
-            remotes: sources.to_vec(),
-            document: Arc::new(samples::brief(&found.document)),
-            is_old: false,
-            is_this: false,
-        })
+    let key = sources.join(",");
+    let place = {
+        let mut above = database
+            .above
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner);
+        // Sources change seldom; those of earlier times are forgotten together.
+        if above.len() >= DEPTH_MAX && !above.contains_key(&key) {
+            above.clear();
+        }
+        let place = above.entry(key);
+        place
+            .or_insert_with(|| Arc::new(StatusSource::beside(sources)))
+            .clone()
+    };
+    place.main().map(|found| Known {
+        name: String::new(),
+        remotes: sources.to_vec(),
+        document: Arc::new(samples::brief(&found.document)),
+        is_old: false,
+        is_this: false,
+    })
 }
 
 /// The source as every client sees it.
