@@ -19,6 +19,7 @@ const LIMIT: Duration = Duration::from_secs(60);
 pub struct Console {
     process: Child,
     port: u16,
+    address: String,
 }
 
 impl Console {
@@ -38,7 +39,11 @@ impl Console {
         }
         let port = line.trim().trim_end_matches('/').rsplit(':').next();
         let port = port.and_then(|port| port.parse().ok());
-        let mut console = Console { process, port: 0 };
+        let mut console = Console {
+            process,
+            port: 0,
+            address: line.trim().to_owned(),
+        };
         console.port = port.ok_or_else(|| io::Error::other(format!("no address: {line:?}")))?;
         Ok(console)
     }
@@ -47,6 +52,12 @@ impl Console {
     #[must_use]
     pub fn port(&self) -> u16 {
         self.port
+    }
+
+    /// The address, as the console prints it.
+    #[must_use]
+    pub fn address(&self) -> &str {
+        &self.address
     }
 
     /// The process.

@@ -58,11 +58,17 @@ as its first line. Pages are live: a change is visible without reloading. They c
 
 Without words it shows the database of the server at unix:{rundir}/db.sock.
 
-It is one client of each database, and monitors only the tables that somebody looks at. It listens on loopback addresses only, and changes \
-nothing unless `--writable` is given.";
+It is one client of each database, and monitors only the tables that somebody looks at. It listens on the loopback address \
+unless told otherwise; an address that other machines reach needs TLS, and a token or certificates of viewers. It changes nothing unless \
+`--writable` is given.";
 
 const EXAMPLES: &str = "\
 Show the databases of OVN and of this host's switch:
 
     corvid-console nb=unix:/run/ovn/ovnnb_db.sock sb=tcp:192.0.2.1:6642,tcp:192.0.2.2:6642 \\
-        ovs=unix:/run/openvswitch/db.sock";
+        ovs=unix:/run/openvswitch/db.sock
+
+Serve other machines, whose viewers know a token:
+
+    corvid-console --listen=0.0.0.0:8640 --listen-private-key=key.pem --listen-certificate=certificate.pem \\
+        --token-file=token nb=unix:/run/ovn/ovnnb_db.sock";

@@ -8,7 +8,7 @@ use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::os::unix::fs::FileTypeExt;
 use std::sync::Arc;
 
-use corvid_net::tls::{self, Credentials};
+use corvid_net::tls::{self, Authority, Credentials};
 use corvid_net::{dirs, resolve};
 use corvid_shell::args::{self, Arg, Args, Item, OptionEntry, Spec};
 use corvid_shell::manual::{Manual, Placeholders, help};
@@ -51,6 +51,8 @@ pub(crate) struct Settings {
     pub(crate) is_writable: bool,
     /// Keys and certificates for `ssl:`.
     pub(crate) credentials: Arc<Credentials>,
+    /// Those that viewers see, and the authority of their certificates; `None`: no TLS.
+    pub(crate) viewers: Option<Arc<Credentials>>,
     /// The databases.
     pub(crate) sources: Vec<Source>,
 }
@@ -60,6 +62,9 @@ enum Id {
     Listen,
     Host,
     TokenFile,
+    ListenPrivateKey,
+    ListenCertificate,
+    ViewerCaCert,
     Writable,
     Help,
     Option,
@@ -79,7 +84,10 @@ fn specs() -> Vec<Spec<Id>> {
                 "ADDRESS",
                 "listen at ADDRESS:PORT (default: 127.0.0.1:8640; port 0: any free port)",
             )
-            .more("Only loopback addresses are allowed: pages are sent without encryption. A proxy with TLS makes them available to others."),
+            .more(
+                "An address that other machines reach needs TLS (`--listen-private-key`, `--listen-certificate`), and `--viewer-ca-cert` or \
+                 `--token-file`.",
+            ),
         page("host", Arg::Required, Id::Host)
             .means("NAME", "serve pages under the host name NAME too")
             .more(
@@ -88,6 +96,15 @@ fn specs() -> Vec<Spec<Id>> {
             ),
         page("token-file", Arg::Required, Id::TokenFile)
             .means("FILE", "ask viewers for the token in FILE"),
+        page("listen-private-key", Arg::Required, Id::ListenPrivateKey)
+            .means("FILE", "serve pages by TLS (https) with this private key (PEM)")
+            .more("The files of TLS are read again when they change."),
+        page("listen-certificate", Arg::Required, Id::ListenCertificate)
+            .means("FILE", "file with the certificate that browsers see (PEM)")
+            .more("All certificates of FILE are sent, the console's own first, then the intermediate ones."),
+        page("viewer-ca-cert", Arg::Required, Id::ViewerCaCert)
+            .means("FILE", "ask viewers for a certificate that an authority in FILE has signed")
+            .more("With `--token-file` as well, viewers need both."),
         page("writable", Arg::None, Id::Writable)
             .means("", "let pages change databases; off by default"),
         standard_options::listing(Id::Option),
@@ -118,9 +135,11 @@ impl Settings {
             token: None,
             is_writable: false,
             credentials: Arc::default(),
+            viewers: None,
             sources: Vec::new(),
         };
         let mut tls = tls::Settings::default();
+        let mut viewers = tls::Settings::default();
         let mut words = Vec::new();
         while let Some(item) = args.or_die() {
             let (id, value) = match item {
@@ -134,6 +153,14 @@ impl Settings {
                 Id::Listen => settings.listen = or_die(address(&value)),
                 Id::Host => settings.hosts.push(value.to_ascii_lowercase()),
                 Id::TokenFile => settings.token = Some(or_die(token(&value))),
+                Id::ListenPrivateKey => viewers.private_key = Some(value),
+                Id::ListenCertificate => viewers.certificate = Some(value),
+                Id::ViewerCaCert => {
+                    viewers.authority = Some(Authority {
+                        file: value,
+                        is_bootstrapped: false,
+                    });
+                }
                 Id::Writable => settings.is_writable = true,
                 Id::Help => {
                     program::answer(help::text(&manual::manual(), &Placeholders::of_process()))
@@ -151,13 +178,64 @@ impl Settings {
         }
         settings.credentials = Credentials::new(&tls);
         settings.sources = or_die(sources(&words));
-        if !settings.listen.ip().is_loopback() {
+        let is_asking = settings.token.is_some() || viewers.authority.is_some();
+        settings.viewers = or_die(of_viewers(viewers));
+        let is_secure = settings.viewers.is_some() && is_asking;
+        if !settings.listen.ip().is_loopback() && !is_secure {
             program::fatal(format_args!(
-                "--listen={}: only loopback addresses are allowed",
-                settings.listen
+                "--listen={}: other machines reach this address: add {}",
+                settings.listen,
+                lacking(settings.viewers.is_some(), is_asking)
             ));
         }
         settings
+    }
+}
+
+/// The options that an address beyond loopback lacks.
+fn lacking(has_tls: bool, is_asking: bool) -> String {
+    let tls = "--listen-private-key and --listen-certificate";
+    let asking = "--viewer-ca-cert or --token-file";
+    match (has_tls, is_asking) {
+        (true, _) => asking.to_owned(),
+        (false, true) => tls.to_owned(),
+        (false, false) => format!("{tls}, and {asking}"),
+    }
+}
+
+/// The credentials for connections of viewers, which must be usable from the start.
+fn of_viewers(given: tls::Settings) -> Result<Option<Arc<Credentials>>, String> {
+    match (&given.private_key, &given.certificate, &given.authority) {
+        (None, None, None) => return Ok(None),
+        (Some(_), Some(_), _) => {}
+        _ => {
+            return Err(
+                "TLS for viewers needs both --listen-private-key and --listen-certificate"
+                    .to_owned(),
+            );
+        }
+    }
+    if let Some(Authority { file, .. }) = &given.authority {
+        // The credentials would take this name for "trust everybody".
+        std::fs::metadata(file).map_err(|error| format!("--viewer-ca-cert={file}: {error}"))?;
+    }
+    let authority = given.authority.map(|authority| Authority {
+        file: match authority.file.as_str() {
+            "none" => "./none".to_owned(),
+            _ => authority.file,
+        },
+        ..authority
+    });
+    let credentials = Credentials::of_web_server(&tls::Settings { authority, ..given });
+    let missing: Vec<String> = credentials
+        .missing()
+        .iter()
+        .map(ToString::to_string)
+        .collect();
+    match (missing.is_empty(), credentials.for_accepting()) {
+        (true, Ok(_)) => Ok(Some(credentials)),
+        (true, Err(error)) => Err(format!("TLS for viewers: {error}")),
+        (false, _) => Err(format!("TLS for viewers: {}", missing.join(", "))),
     }
 }
 

@@ -1,5 +1,6 @@
 //! HTTP: connections and their limits, the rules for requests ([`guard`]), the addresses of pages
-//! ([`routes`]) and streams of events ([`events`]).
+//! ([`routes`]) and streams of events ([`events`]); TLS ([`stream`]) and the share that one address
+//! may have ([`visitors`]).
 //!
 //! One thread serves all connections. Pages are made on threads for blocking work, at most
 //! [`PAGES_MAX`] at a time, so a page of a large table delays no event.
@@ -9,6 +10,8 @@ pub(crate) mod events;
 pub(crate) mod guard;
 pub(crate) mod reply;
 mod routes;
+mod stream;
+mod visitors;
 
 use std::convert::Infallible;
 use std::io;
@@ -16,19 +19,23 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use axum::body::Body;
+use hyper::StatusCode;
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioIo, TokioTimer};
-use tokio::net::{TcpListener, TcpStream};
+use tokio::net::TcpListener;
 use tokio::sync::Semaphore;
 use tower_service::Service;
 
+use corvid_net::tls::Credentials;
 use corvid_shell::output;
 
 use crate::database::Database;
 use crate::settings::Settings;
 
 use guard::Guard;
+use stream::Stream;
+use visitors::{Visit, Visitors};
 
 /// The number of events that a viewer may fall behind.
 pub(crate) const EVENTS_MAX: usize = 64;
@@ -47,6 +54,9 @@ pub(crate) const TURN_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// How long a client may take to send the head of a request, or wait between requests.
 const HEAD_TIMEOUT: Duration = Duration::from_secs(30);
+
+/// How long a client may take to send a form.
+pub(crate) const FORM_TIMEOUT: Duration = Duration::from_secs(30);
 
 /// The buffer of a connection.
 const BUFFER_BYTES: usize = 16 * 1024;
@@ -69,6 +79,8 @@ pub(crate) struct App {
     pub(crate) turns: Semaphore,
     /// Turns to make a backup.
     pub(crate) backups: Arc<Semaphore>,
+    /// For connections by TLS.
+    credentials: Option<Arc<Credentials>>,
 }
 
 impl App {
@@ -104,15 +116,18 @@ pub(crate) fn run(settings: &Settings) -> Result<Infallible, String> {
         .map(|source| Database::start(source.clone(), settings.credentials.clone()));
     let databases: io::Result<Vec<_>> = databases.collect();
     drop(within);
-    let guard = Guard::new(settings.hosts.clone(), settings.token.as_deref())?;
+    let is_secure = settings.viewers.is_some();
+    let guard = Guard::new(settings.hosts.clone(), settings.token.as_deref(), is_secure)?;
     let app = Arc::new(App {
         databases: databases.map_err(|error| error.to_string())?,
         guard,
         is_writable: settings.is_writable,
         turns: Semaphore::new(PAGES_MAX),
         backups: Arc::new(Semaphore::new(BACKUPS_MAX)),
+        credentials: settings.viewers.clone(),
     });
-    output::line(format_args!("http://{local}/"));
+    let scheme = if is_secure { "https" } else { "http" };
+    output::line(format_args!("{scheme}://{local}/"));
     // A reader of the first line that is gone is not an error.
     let _ = output::flush();
     runtime.block_on(accept(listener, &app))
@@ -121,8 +136,9 @@ pub(crate) fn run(settings: &Settings) -> Result<Infallible, String> {
 async fn accept(listener: TcpListener, app: &Arc<App>) -> ! {
     let router = routes::router(app.clone());
     let places = Arc::new(Semaphore::new(CONNECTIONS_MAX));
+    let visitors = Arc::<Visitors>::default();
     loop {
-        let Ok((stream, _)) = listener.accept().await else {
+        let Ok((socket, peer)) = listener.accept().await else {
             tokio::time::sleep(RETRY).await;
             continue;
         };
@@ -130,30 +146,33 @@ async fn accept(listener: TcpListener, app: &Arc<App>) -> ! {
         let Ok(place) = places.clone().try_acquire_owned() else {
             continue;
         };
+        let Some(visit) = visitors.enter(peer.ip()) else {
+            continue;
+        };
         let (app, router) = (app.clone(), router.clone());
         tokio::spawn(async move {
-            serve(stream, &app, &router).await;
+            let _ = socket.set_nodelay(true);
+            if let Ok(stream) = Stream::accept(socket, app.credentials.as_deref()).await {
+                serve(stream, Arc::new(visit), &app, &router).await;
+            }
             drop(place);
         });
     }
 }
 
-async fn serve(stream: TcpStream, app: &Arc<App>, router: &axum::Router) {
-    let _ = stream.set_nodelay(true);
+async fn serve(stream: Stream, visit: Arc<Visit>, app: &Arc<App>, router: &axum::Router) {
+    let visit = &visit;
     let service = service_fn(
-        |request: hyper::Request<hyper::body::Incoming>| async move {
-            let refusal = app.guard.refusal(&request);
-            let response = match refusal {
+        |mut request: hyper::Request<hyper::body::Incoming>| async move {
+            let is_named = app.guard.is_named(&request);
+            let response = match app.guard.refusal(&request, visit) {
                 Some(response) => response,
                 None => {
-                    let mut router = router.clone();
-                    match router.call(request.map(Body::new)).await {
-                        Ok(response) => response,
-                        Err(never) => match never {},
-                    }
+                    request.extensions_mut().insert(visit.clone());
+                    answer(request, visit, router.clone()).await
                 }
             };
-            Ok::<_, Infallible>(guard::with_headers(response))
+            Ok::<_, Infallible>(app.guard.with_headers(response, is_named))
         },
     );
     let served = http1::Builder::new()
@@ -164,4 +183,22 @@ async fn serve(stream: TcpStream, app: &Arc<App>, router: &axum::Router) {
         .serve_connection(TokioIo::new(stream), service);
     // A client that breaks off, or sends no valid request, is dropped silently.
     let _ = served.await;
+}
+
+/// Answers a request when it is its address's turn. The turn ends when the response begins.
+async fn answer(
+    request: hyper::Request<hyper::body::Incoming>,
+    visit: &Visit,
+    mut router: axum::Router,
+) -> axum::response::Response {
+    let Some(_turn) = visit.turn().await else {
+        return reply::text(
+            StatusCode::TOO_MANY_REQUESTS,
+            "too many requests of this address at a time\n",
+        );
+    };
+    match router.call(request.map(Body::new)).await {
+        Ok(response) => response,
+        Err(never) => match never {},
+    }
 }

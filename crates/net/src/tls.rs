@@ -27,6 +27,10 @@ pub use missing::MissingPart;
 #[cfg(feature = "tls")]
 pub use settings::{Authority, Settings};
 
+/// The accepting side of TLS, as [`Credentials::for_accepting`] gives it.
+#[cfg(feature = "tls")]
+pub use corvid_tls::ServerConfig;
+
 #[cfg(feature = "tls")]
 use crate::logging::RateLimit;
 

@@ -94,6 +94,12 @@ impl Config {
         })
     }
 
+    /// The accepting side, for a program that runs rustls over sockets of its own.
+    #[must_use]
+    pub fn for_accepting(&self) -> Arc<ServerConfig> {
+        self.server.clone()
+    }
+
     /// Whether the next server that we connect to provides the authority to trust.
     #[must_use]
     pub fn is_bootstrapping(&self) -> bool {

@@ -38,5 +38,8 @@ pub use session::Session;
 /// The source of the time that certificate dates are compared with.
 pub use rustls::time_provider::TimeProvider as Clock;
 
+/// The accepting side of a [`Config`].
+pub use rustls::ServerConfig;
+
 /// A certificate as it crosses the wire, and seconds since 1970 as a [`Clock`] gives them.
 pub use rustls::pki_types::{CertificateDer, UnixTime};

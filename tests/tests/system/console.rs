@@ -1,6 +1,7 @@
 //! The console: what its pages show is what the server has, and nobody reads or changes anything
 //! who may not. `browser` has the tests in a browser.
 
+mod beyond;
 mod browser;
 mod live;
 mod ovn;

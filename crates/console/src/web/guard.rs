@@ -7,19 +7,22 @@
 //! - A request that changes something is a POST with a token of its own in its form, which only
 //!   our pages have.
 //! - Responses allow no scripts and styles but our files, no frames and no foreign readers.
+//! - Under TLS the cookie is sent by TLS only, and browsers that reach the console by a name of
+//!   `--host` keep to TLS for that name.
 
 use std::net::{IpAddr, Ipv6Addr};
 
 use axum::response::Response;
 use hyper::header::{
     AUTHORIZATION, CACHE_CONTROL, CONTENT_SECURITY_POLICY, COOKIE, HOST, HeaderName, HeaderValue,
-    LOCATION, REFERRER_POLICY, X_CONTENT_TYPE_OPTIONS, X_FRAME_OPTIONS,
+    LOCATION, REFERRER_POLICY, STRICT_TRANSPORT_SECURITY, X_CONTENT_TYPE_OPTIONS, X_FRAME_OPTIONS,
 };
 use hyper::{Method, Request, StatusCode};
 use ring::hmac;
 use ring::rand::SystemRandom;
 
 use super::reply;
+use super::visitors::Visit;
 
 /// The longest address of a request.
 const URI_BYTES_MAX: usize = 8192;
@@ -37,23 +40,30 @@ pub(crate) struct Guard {
     key: hmac::Key,
     /// The signature of the token.
     token: Option<hmac::Tag>,
+    /// Whether connections are by TLS.
+    is_secure: bool,
 }
 
 impl Guard {
     /// # Errors
     /// The operating system provides no random bytes.
-    pub(crate) fn new(hosts: Vec<String>, token: Option<&str>) -> Result<Guard, String> {
+    pub(crate) fn new(
+        hosts: Vec<String>,
+        token: Option<&str>,
+        is_secure: bool,
+    ) -> Result<Guard, String> {
         let key = hmac::Key::generate(hmac::HMAC_SHA256, &SystemRandom::new());
         let key = key.map_err(|_| "no random bytes are available".to_owned())?;
         Ok(Guard {
             hosts,
             token: token.map(|token| hmac::sign(&key, token.as_bytes())),
             key,
+            is_secure,
         })
     }
 
     /// The refusal of a request that breaks a rule.
-    pub(crate) fn refusal<B>(&self, request: &Request<B>) -> Option<Response> {
+    pub(crate) fn refusal<B>(&self, request: &Request<B>, visit: &Visit) -> Option<Response> {
         if request.uri().to_string().len() > URI_BYTES_MAX {
             return Some(reply::text(
                 StatusCode::URI_TOO_LONG,
@@ -85,8 +95,13 @@ impl Guard {
         }
         let path = request.uri().path();
         let is_open = path == "/login" || path.starts_with("/static/");
-        if is_open || self.is_authorized(request) {
+        if is_open {
             return None;
+        }
+        match self.judge(request, visit) {
+            Judgement::Authorized => return None,
+            Judgement::TooManyGuesses => return Some(too_many_guesses()),
+            Judgement::Unknown => {}
         }
         let is_page = request.method() == Method::GET && mode.is_none_or(|mode| mode == "navigate");
         let mut response = reply::text(StatusCode::UNAUTHORIZED, "a token is needed: see /login\n");
@@ -111,27 +126,55 @@ impl Guard {
         name.parse::<IpAddr>().is_ok() || name == "localhost" || self.hosts.contains(&name)
     }
 
-    fn is_authorized<B>(&self, request: &Request<B>) -> bool {
+    /// Whether a browser has reached the console by a name of `--host`.
+    pub(crate) fn is_named<B>(&self, request: &Request<B>) -> bool {
+        let host = request.headers().get(HOST);
+        let host = host.and_then(|host| host.to_str().ok()).unwrap_or_default();
+        let name = host.split(':').next().unwrap_or_default();
+        let name = name.trim_end_matches('.').to_ascii_lowercase();
+        self.hosts.contains(&name)
+    }
+
+    fn judge<B>(&self, request: &Request<B>, visit: &Visit) -> Judgement {
         if self.token.is_none() {
-            return true;
+            return Judgement::Authorized;
         }
         let headers = request.headers();
         let bearer = headers
             .get(AUTHORIZATION)
             .and_then(|value| value.to_str().ok());
         if let Some(token) = bearer.and_then(|value| value.strip_prefix("Bearer ")) {
-            return self.is_token(token.trim());
+            return self.guess(token.trim(), visit);
         }
         let cookies = headers.get_all(COOKIE).iter();
         let cookies = cookies.filter_map(|value| value.to_str().ok());
-        cookies
+        let is_known = cookies
             .flat_map(|cookies| cookies.split(';'))
             .filter_map(|cookie| cookie.trim().split_once('='))
-            .any(|(name, value)| name == COOKIE_NAME && self.is_signed("viewer", value))
+            .any(|(name, value)| name == COOKIE_NAME && self.is_signed("viewer", value));
+        match is_known {
+            true => Judgement::Authorized,
+            false => Judgement::Unknown,
+        }
+    }
+
+    /// Judges what a viewer gives as the token. An address that has guessed too often is refused
+    /// even if it is right, because otherwise it could go on.
+    pub(crate) fn guess(&self, text: &str, visit: &Visit) -> Judgement {
+        if !visit.may_guess() {
+            return Judgement::TooManyGuesses;
+        }
+        match self.is_token(text) {
+            true => Judgement::Authorized,
+            false => {
+                visit.guessed_wrong();
+                Judgement::Unknown
+            }
+        }
     }
 
     /// Whether this is the token; takes the same time for every text of a length.
-    pub(crate) fn is_token(&self, text: &str) -> bool {
+    fn is_token(&self, text: &str) -> bool {
         let Some(token) = &self.token else {
             return true;
         };
@@ -141,7 +184,8 @@ impl Guard {
     /// The header that makes a viewer known who has told the token.
     pub(crate) fn cookie(&self) -> String {
         let value = self.signed("viewer");
-        format!("{COOKIE_NAME}={value}; Path=/; HttpOnly; SameSite=Strict; Max-Age=604800")
+        let secure = if self.is_secure { "; Secure" } else { "" };
+        format!("{COOKIE_NAME}={value}; Path=/; HttpOnly; SameSite=Strict; Max-Age=604800{secure}")
     }
 
     /// The token of forms that change something.
@@ -152,6 +196,36 @@ impl Guard {
     /// Whether a form has the token.
     pub(crate) fn is_form_token(&self, text: &str) -> bool {
         self.is_signed("form", text)
+    }
+
+    /// Adds the headers of every response.
+    pub(crate) fn with_headers(&self, mut response: Response, is_named: bool) -> Response {
+        let headers = response.headers_mut();
+        let mut set = |name: HeaderName, value: &'static str| {
+            headers.insert(name, HeaderValue::from_static(value));
+        };
+        set(CONTENT_SECURITY_POLICY, POLICY);
+        set(X_CONTENT_TYPE_OPTIONS, "nosniff");
+        set(X_FRAME_OPTIONS, "DENY");
+        set(REFERRER_POLICY, "no-referrer");
+        set(
+            HeaderName::from_static("cross-origin-opener-policy"),
+            "same-origin",
+        );
+        set(
+            HeaderName::from_static("cross-origin-resource-policy"),
+            "same-origin",
+        );
+        set(
+            HeaderName::from_static("permissions-policy"),
+            "camera=(), geolocation=(), microphone=()",
+        );
+        set(CACHE_CONTROL, "no-store");
+        // Not for addresses and `localhost`: it would hold for every other port of theirs, too.
+        if self.is_secure && is_named {
+            set(STRICT_TRANSPORT_SECURITY, "max-age=31536000");
+        }
+        response
     }
 
     fn signed(&self, purpose: &str) -> String {
@@ -171,48 +245,44 @@ impl Guard {
     }
 }
 
-/// Adds the headers of every response.
-pub(crate) fn with_headers(mut response: Response) -> Response {
-    let headers = response.headers_mut();
-    let mut set = |name: HeaderName, value: &'static str| {
-        headers.insert(name, HeaderValue::from_static(value));
-    };
-    set(CONTENT_SECURITY_POLICY, POLICY);
-    set(X_CONTENT_TYPE_OPTIONS, "nosniff");
-    set(X_FRAME_OPTIONS, "DENY");
-    set(REFERRER_POLICY, "no-referrer");
-    set(
-        HeaderName::from_static("cross-origin-opener-policy"),
-        "same-origin",
-    );
-    set(
-        HeaderName::from_static("cross-origin-resource-policy"),
-        "same-origin",
-    );
-    set(
-        HeaderName::from_static("permissions-policy"),
-        "camera=(), geolocation=(), microphone=()",
-    );
-    set(CACHE_CONTROL, "no-store");
-    response
+/// The outcome of a look at a viewer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Judgement {
+    Authorized,
+    Unknown,
+    TooManyGuesses,
+}
+
+/// The response to an address that has guessed the token too often.
+pub(crate) fn too_many_guesses() -> Response {
+    reply::text(
+        StatusCode::TOO_MANY_REQUESTS,
+        "too many wrong tokens from this address: wait a minute\n",
+    )
 }
 
 #[cfg(test)]
 mod tests {
+    use std::net::Ipv4Addr;
+    use std::sync::Arc;
+
     use super::*;
+    use crate::web::visitors::Visitors;
 
     fn status(guard: &Guard, headers: &[(&str, &str)]) -> u16 {
+        let visitors = Arc::<Visitors>::default();
+        let visit = visitors.enter(IpAddr::V4(Ipv4Addr::LOCALHOST)).unwrap();
         let mut request = Request::builder().uri("/db/nb");
         for (name, value) in headers {
             request = request.header(*name, *value);
         }
-        let refusal = guard.refusal(&request.body(()).unwrap());
+        let refusal = guard.refusal(&request.body(()).unwrap(), &visit);
         refusal.map_or(200, |response| response.status().as_u16())
     }
 
     #[test]
     fn foreign_host_names_are_refused() {
-        let guard = Guard::new(vec!["console.example".to_owned()], None).unwrap();
+        let guard = Guard::new(vec!["console.example".to_owned()], None, false).unwrap();
         for host in [
             "127.0.0.1:8640",
             "localhost",
@@ -231,7 +301,7 @@ mod tests {
 
     #[test]
     fn other_sites_read_nothing() {
-        let guard = Guard::new(Vec::new(), None).unwrap();
+        let guard = Guard::new(Vec::new(), None, false).unwrap();
         let from = |site, mode| {
             let headers = [
                 ("host", "localhost"),
@@ -248,7 +318,7 @@ mod tests {
 
     #[test]
     fn a_token_is_told_by_a_header_or_a_cookie() {
-        let guard = Guard::new(Vec::new(), Some("0123456789abcdef")).unwrap();
+        let guard = Guard::new(Vec::new(), Some("0123456789abcdef"), false).unwrap();
         let with = |name, value: &str| status(&guard, &[("host", "localhost"), (name, value)]);
         assert_eq!(with("accept", "*/*"), 401);
         assert_eq!(with("authorization", "Bearer 0123456789abcdef"), 200);
@@ -260,7 +330,7 @@ mod tests {
             with("cookie", &cookie.replace(char::is_alphanumeric, "0")),
             401
         );
-        let other = Guard::new(Vec::new(), Some("0123456789abcdef")).unwrap();
+        let other = Guard::new(Vec::new(), Some("0123456789abcdef"), false).unwrap();
         assert!(
             !other.is_form_token(&guard.form_token()),
             "keys are drawn at each start"

@@ -2,17 +2,19 @@
 
 use std::sync::Arc;
 
-use axum::Router;
 use axum::body::Body;
 use axum::extract::{Path, RawQuery, State};
 use axum::response::Response;
 use axum::routing::get;
+use axum::{Extension, Router};
 use corvid::data::{TableId, Uuid};
 use hyper::StatusCode;
 use hyper::header::{HeaderValue, LOCATION, SET_COOKIE};
 use tokio::time::timeout;
 
-use super::{App, TURN_TIMEOUT, events, reply};
+use super::guard::{self, Judgement};
+use super::visitors::Visit;
+use super::{App, FORM_TIMEOUT, TURN_TIMEOUT, events, reply};
 use crate::database::{self, Database, Open};
 use crate::pages::params::Params;
 use crate::pages::{changes, frame, network, overview, query, row, servers, table, tables};
@@ -202,11 +204,12 @@ async fn query_page(
 }
 
 async fn execute(State(app): Shared, Path(name): Path<String>, body: Body) -> Response {
-    let Ok(form) = axum::body::to_bytes(body, FORM_BYTES_MAX).await else {
-        return reply::text(StatusCode::PAYLOAD_TOO_LARGE, "the form is too long\n");
+    let form = match read_form(body).await {
+        Ok(form) => form,
+        Err(refusal) => return refusal,
     };
     of_database(app, name, move |app, database, open| {
-        query::execute(app, database, open, &Params::parse(&form))
+        query::execute(app, database, open, &form)
     })
     .await
 }
@@ -300,14 +303,23 @@ async fn login_page(State(app): Shared) -> Response {
     frame::login(&app, "")
 }
 
-async fn login(State(app): Shared, body: Body) -> Response {
-    let Ok(form) = axum::body::to_bytes(body, FORM_BYTES_MAX).await else {
-        return reply::text(StatusCode::PAYLOAD_TOO_LARGE, "the form is too long\n");
+async fn login(
+    State(app): Shared,
+    Extension(visit): Extension<Arc<Visit>>,
+    body: Body,
+) -> Response {
+    let form = match read_form(body).await {
+        Ok(form) => form,
+        Err(refusal) => return refusal,
     };
-    if !app.guard.is_token(Params::parse(&form).get("token").trim()) {
-        // A wrong guess costs its connection a second.
-        tokio::time::sleep(std::time::Duration::from_secs(1)).await;
-        return frame::login(&app, "This is not the token.");
+    match app.guard.guess(form.get("token").trim(), &visit) {
+        Judgement::Authorized => {}
+        Judgement::TooManyGuesses => return guard::too_many_guesses(),
+        Judgement::Unknown => {
+            // A wrong guess costs its connection a second.
+            tokio::time::sleep(std::time::Duration::from_secs(1)).await;
+            return frame::login(&app, "This is not the token.");
+        }
     }
     let mut response = reply::text(StatusCode::SEE_OTHER, "");
     response
@@ -317,4 +329,20 @@ async fn login(State(app): Shared, body: Body) -> Response {
         response.headers_mut().insert(SET_COOKIE, cookie);
     }
     response
+}
+
+/// Reads a form, which must arrive in time.
+async fn read_form(body: Body) -> Result<Params, Response> {
+    let read = axum::body::to_bytes(body, FORM_BYTES_MAX);
+    match timeout(FORM_TIMEOUT, read).await {
+        Ok(Ok(form)) => Ok(Params::parse(&form)),
+        Ok(Err(_)) => Err(reply::text(
+            StatusCode::PAYLOAD_TOO_LARGE,
+            "the form is too long\n",
+        )),
+        Err(_) => Err(reply::text(
+            StatusCode::REQUEST_TIMEOUT,
+            "the form takes too long\n",
+        )),
+    }
 }

@@ -13,8 +13,8 @@ use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use corvid_tls::{
-    Authorities, CipherChoice, Clock, Config, Error, Identity, Material, Protocols, Trust,
-    UnixTime, pem,
+    Authorities, CipherChoice, Clock, Config, Error, Identity, Material, Protocols, ServerConfig,
+    Trust, UnixTime, pem,
 };
 
 use super::PEER_LIMIT;
@@ -40,6 +40,8 @@ pub struct Credentials(Mutex<State>);
 #[derive(Debug, Default)]
 struct State {
     settings: Settings,
+    /// The credentials are those of [`Credentials::of_web_server`].
+    is_of_web_server: bool,
     key: WatchedFile,
     certificate: WatchedFile,
     authority: WatchedFile,
@@ -83,6 +85,17 @@ impl Credentials {
         credentials
     }
 
+    /// Credentials for connections of browsers. Every certificate in the file of the certificate is
+    /// sent, because browsers need the intermediate ones, and clients need a certificate only if
+    /// the settings have an authority.
+    #[must_use]
+    pub fn of_web_server(settings: &Settings) -> Arc<Credentials> {
+        let credentials = Arc::<Credentials>::default();
+        credentials.lock().is_of_web_server = true;
+        credentials.set(settings);
+        credentials
+    }
+
     /// Replaces the settings; equal settings change nothing. The previous value of a removed
     /// setting stays in use.
     pub fn set(&self, settings: &Settings) {
@@ -113,6 +126,15 @@ impl Credentials {
         let mut state = self.lock();
         state.refresh();
         state.config()
+    }
+
+    /// The configuration for the next connection that a web server accepts, in the form that other
+    /// users of rustls take. Reads changed files first.
+    ///
+    /// # Errors
+    /// As for a connection: something is missing, or the settings leave nothing to offer; logged.
+    pub fn for_accepting(&self) -> io::Result<Arc<ServerConfig>> {
+        Ok(self.config()?.for_accepting())
     }
 
     /// Checks whether connections can be made; missing settings are logged.
@@ -326,6 +348,10 @@ impl State {
             Ok(identity) => {
                 self.identity = Some(identity);
                 self.config = None;
+                if self.is_of_web_server {
+                    let mut chain = pem::certificates(certificate).unwrap_or_default();
+                    self.extra_chain = chain.split_off(chain.len().min(1));
+                }
             }
             // The other file has not been replaced yet.
             Err(Error::KeyMismatch) if self.identity.is_some() => logging::info(
@@ -400,10 +426,7 @@ impl State {
             let line = format_args!("{what} must be configured to use SSL");
             logging::err_limited(&PEER_LIMIT, Module::StreamSsl, line);
         }
-        let identity = self
-            .identity
-            .clone()
-            .filter(|_| self.settings.authority.is_some());
+        let identity = self.identity.clone().filter(|_| self.has_authority());
         let Some(identity) = identity else {
             return Err(errno::from_code(libc::ENOPROTOOPT));
         };
@@ -436,10 +459,15 @@ impl State {
                 CERTIFICATE,
                 self.certificate.content().is_none() || is_unusable(CERTIFICATE),
             ),
-            (AUTHORITY, self.settings.authority.is_none()),
+            (AUTHORITY, !self.has_authority()),
         ];
         let missing = parts.iter().filter(|(_, is_missing)| *is_missing);
         missing.map(|(what, _)| *what).collect()
+    }
+
+    /// Whether it is settled which peers are trusted.
+    fn has_authority(&self) -> bool {
+        self.settings.authority.is_some() || self.is_of_web_server
     }
 
     fn trust(&self) -> Trust {

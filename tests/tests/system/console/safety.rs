@@ -141,10 +141,10 @@ fn a_token_is_asked_for() {
 }
 
 #[test]
-fn only_loopback_addresses_are_listened_at() {
+fn other_machines_are_not_served_without_tls() {
     for (arguments, said) in [
-        (vec!["--listen=0.0.0.0:0"], "only loopback addresses"),
-        (vec!["--listen=[::]:0"], "only loopback addresses"),
+        (vec!["--listen=0.0.0.0:0"], "add --listen-private-key"),
+        (vec!["--listen=[::]:0"], "add --listen-private-key"),
         (vec!["--token-file=/nowhere"], "/nowhere"),
         (vec!["a=b=c", "a=d"], "twice"),
     ] {
