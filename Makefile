@@ -10,7 +10,7 @@ BUILD = cargo build --release $(PROGRAMS)
 # What has been built is run from here, never by `cargo run`, which would build it in its own way.
 RELEASE = $${CARGO_TARGET_DIR:-target}/release
 
-.PHONY: run cluster console screenshots test check lines reference check-deep check-deny check-advisories check-rust-version check-portable check-interleavings check-miri check-threads check-c-threads check-seeds setup python wheels c man docs book deb release container guard guard-accept bench bench-ovn bench-clients check-python check-wheels check-services check-reference-testsuite bench-python bench-c bench-allocators
+.PHONY: run cluster console screenshots test check lines reference check-deep check-deny check-advisories check-rust-version check-portable check-interleavings check-miri check-threads check-c-threads check-seeds setup python wheels c man docs book deb release container guard guard-accept bench bench-ovn bench-clients console-figures check-python check-wheels check-services check-reference-testsuite bench-python bench-c bench-allocators
 
 # In continuous integration every build is the first one. The files for incremental builds would
 # take an eighth more CPU time and four times the disk.
@@ -245,6 +245,13 @@ bench-ovn:
 	$(BUILD)
 	cargo build --release -p corvid-bench
 	$(RELEASE)/corvid-bench ovn --scale $(SCALE) --rounds $(ROUNDS)
+
+# The console, next to `ovsdb-client monitor` and a plain client of our library: the figures of
+# docs/internals/console.md. SCALE=full sorts a million rows.
+console-figures:
+	$(BUILD)
+	cargo build --release -p corvid-bench
+	$(RELEASE)/corvid-bench console $(RELEASE)/ovsdb-server --scale $(SCALE)
 
 # Our client library beside the reference's for C and for Python, over our server: the table of
 # docs/performance/results.md, "Client".

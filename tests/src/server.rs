@@ -298,6 +298,11 @@ impl Server {
         self.process.control(command, arguments)
     }
 
+    /// Kills the process.
+    pub fn kill(&mut self) {
+        self.process.kill();
+    }
+
     /// Kills the process and starts it again on the same files. The source of a relay is restarted,
     /// too.
     ///

@@ -11,11 +11,11 @@
 
 mod apply;
 mod index;
-mod process;
+pub(crate) mod process;
 mod replica;
 mod session;
 mod sync;
-mod topology;
+pub(crate) mod topology;
 
 use std::path::Path;
 use std::time::Instant;

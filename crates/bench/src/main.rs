@@ -12,6 +12,7 @@ mod clients;
 mod cloud;
 mod cluster;
 mod connection;
+mod console;
 mod cpu_interval;
 mod database_file;
 mod driver;
@@ -88,6 +89,7 @@ fn run(command: &Command) -> Result<(), Error> {
             measure(&[ours, ovn.reference.clone()], &measure_ovn)
         }
         Command::Clients(options) => clients::measure(options),
+        Command::Console(options) => console::measure(options),
         Command::Hold(hold) => clients::hold(&hold.remote, &hold.schema),
         Command::List => {
             for workload in workloads::ALL {

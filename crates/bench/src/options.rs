@@ -29,6 +29,8 @@ pub(crate) enum Command {
     Ovn(Ovn),
     /// Measure client libraries on one server: ours, and the reference's for C and for Python
     Clients(Clients),
+    /// Measure the console, next to `ovsdb-client monitor` and a plain client
+    Console(ConsoleOptions),
     /// Run as the client process that `clients` measures
     #[command(hide = true)]
     Hold(Hold),
@@ -128,6 +130,19 @@ pub(crate) struct Clients {
     /// The size of the databases
     #[arg(long, short, value_enum, default_value_t = Scale::Small)]
     pub(crate) scale: Scale,
+}
+
+#[derive(Args)]
+pub(crate) struct ConsoleOptions {
+    /// The server, a program with the command line of ovsdb-server; corvid-console and ovsdb-client
+    /// are in its folder
+    pub(crate) server: PathBuf,
+    /// The size of the tables
+    #[arg(long, short, value_enum, default_value_t = Scale::Small)]
+    pub(crate) scale: Scale,
+    /// Measure one part only: table, network, viewers, moments or server
+    #[arg(long)]
+    pub(crate) only: Option<String>,
 }
 
 #[derive(Args)]

@@ -11,8 +11,8 @@ function tell(text, isLost) {
 }
 
 // Replaces the part of the page that the server made with the same part made now. Requests do not
-// overlap; changes that come meanwhile lead to one more.
-function renewer(part, address) {
+// overlap; changes that come meanwhile lead to one more. Calls `done` when the part is there.
+function renewer(part, address, done) {
   let isBusy = false;
   let isWanted = false;
   return async function renew(mark) {
@@ -21,12 +21,14 @@ function renewer(part, address) {
       return;
     }
     isBusy = true;
+    let isThere = false;
     try {
       const known = new Set([...part.querySelectorAll("tr[data-uuid]")].map((row) => row.dataset.uuid));
       const reply = await fetch(address());
       if (reply.ok) {
         // The server has escaped every value.
         part.innerHTML = await reply.text();
+        isThere = true;
         for (const row of mark ? part.querySelectorAll("tr[data-uuid]") : []) {
           if (!known.has(row.dataset.uuid)) row.classList.add("added");
         }
@@ -38,6 +40,8 @@ function renewer(part, address) {
     if (isWanted) {
       isWanted = false;
       setTimeout(() => renew(true), 200);
+    } else if (isThere && done) {
+      done(renew);
     }
   };
 }
@@ -48,8 +52,9 @@ function glow(cell) {
   cell.classList.add("glow");
 }
 
-// Calls `handle` with each event; `resync` when events may have been missed.
-function listen(address, handle, resync) {
+// Calls `handle` with each event and its number; `resync` when events may have been missed; `begin`
+// with the number of the event before the first one.
+function listen(address, handle, resync, begin) {
   const source = new EventSource(address);
   let wasOpen = false;
   source.onopen = () => {
@@ -58,17 +63,26 @@ function listen(address, handle, resync) {
     wasOpen = true;
   };
   source.onerror = () => tell("disconnected", true);
-  source.onmessage = (event) => handle(JSON.parse(event.data));
+  source.onmessage = (event) => handle(JSON.parse(event.data), Number(event.lastEventId));
+  if (begin) source.addEventListener("at", (event) => begin(Number(event.lastEventId)));
 }
 
 function tableIsLive(part) {
   const query = new URLSearchParams(location.search);
   query.set("part", "rows");
-  const renew = renewer(part, () => `${location.pathname}?${query}`);
+  // The number of the last event that the rows show, and that of the last one that has come.
+  const shown = () => Number(part.querySelector("#rows")?.dataset.event);
+  let last = 0;
+  const renew = renewer(part, () => `${location.pathname}?${query}`, (renew) => {
+    if (shown() < last) renew(true);
+  });
   // Whether a changed row may have come, gone or moved.
   const isOrdered = () => query.has("where") || query.has("sort");
-  listen(part.dataset.events, (event) => {
-    if (!event.rows) return renew(true);
+  listen(part.dataset.events, (event, number) => {
+    last = number;
+    if (number <= shown()) return;
+    if (!event.rows || number !== shown() + 1) return renew(true);
+    part.querySelector("#rows").dataset.event = number;
     let isMoved = isOrdered();
     for (const [uuid, kind, cells] of event.rows) {
       if (kind !== "modify") {
@@ -84,7 +98,10 @@ function tableIsLive(part) {
       }
     }
     if (isMoved) renew(true);
-  }, () => renew(false));
+  }, () => renew(false), (number) => {
+    last = number;
+    if (number > shown()) renew(true);
+  });
 }
 
 function rowIsLive(table) {
@@ -206,7 +223,9 @@ if (timed) {
 // or by `+`, `-` and `0`.
 const drawn = document.querySelector("#part[data-picture]");
 if (drawn) {
-  const renew = renewer(drawn, () => drawn.dataset.address);
+  // The version that is shown, and the last one that an event has told of.
+  const shown = () => Number(drawn.querySelector("#drawn")?.dataset.version);
+  let last = 0;
   let zoom = 1;
   const apply = () => {
     const svg = drawn.querySelector("svg");
@@ -215,11 +234,37 @@ if (drawn) {
     svg.setAttribute("width", parseFloat(svg.dataset.width) * zoom);
     if (svg.dataset.width) svg.setAttribute("height", "auto");
   };
-  let pending = 0;
-  listen(drawn.dataset.picture, () => {
-    clearTimeout(pending);
-    pending = setTimeout(async () => { await renew(false); if (zoom !== 1) apply(); }, 100);
-  }, () => renew(false));
+  const renew = renewer(drawn, () => drawn.dataset.address, (renew) => {
+    if (zoom !== 1) apply();
+    if (shown() < last) renew(false);
+  });
+  // Replaces the parts of the picture that have changed.
+  const replace = (event, version) => {
+    const svg = drawn.querySelector("svg");
+    const find = (key) => svg.querySelector(`g[data-key="${CSS.escape(key)}"]`);
+    for (const key of event.gone) find(key)?.remove();
+    for (const [key, group, text] of event.parts) {
+      const holder = document.createElementNS("http://www.w3.org/2000/svg", "svg");
+      // The server has escaped every value.
+      holder.innerHTML = text;
+      const old = find(key);
+      if (old) old.replaceWith(holder.firstElementChild);
+      else svg.querySelector(`g.${group}`).append(holder.firstElementChild);
+    }
+    const summary = drawn.querySelector("#drawn");
+    summary.textContent = event.summary;
+    summary.dataset.version = version;
+    svg.querySelector("desc").textContent = event.summary;
+  };
+  listen(drawn.dataset.picture, (event, version) => {
+    last = version;
+    if (version === shown()) return;
+    if (event.parts && Number(event.before) === shown()) replace(event, version);
+    else renew(false);
+  }, () => renew(false), (version) => {
+    last = version;
+    if (version !== shown()) renew(false);
+  });
   const by = (factor) => { zoom = Math.min(4, Math.max(0.2, factor ? zoom * factor : 1)); apply(); };
   document.addEventListener("keydown", (event) => {
     if (event.target.closest("input, textarea, select, dialog") || event.ctrlKey || event.metaKey) return;

@@ -11,10 +11,12 @@ mod hub;
 pub(crate) mod looks;
 pub(crate) mod naming;
 pub(crate) mod orders;
+pub(crate) mod pictures;
 
 use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
-use std::time::{Duration, Instant};
+use std::time::{Duration, Instant, SystemTime};
 
 use corvid::data::{Schema, TableId};
 use corvid::json::Value;
@@ -32,6 +34,7 @@ use changes::Recent;
 use looks::Looks;
 use naming::Naming;
 use orders::Orders;
+use pictures::Pictures;
 
 /// How long a page waits for the server.
 pub(crate) const PAGE_TIMEOUT: Duration = Duration::from_secs(5);
@@ -84,7 +87,7 @@ pub(crate) struct Open {
     /// The tables that somebody looks at.
     pub(crate) looks: Looks,
     /// Events of each table, encoded.
-    events: Vec<broadcast::Sender<Event>>,
+    events: Vec<Events>,
     /// Events of all tables.
     all_events: broadcast::Sender<Event>,
     /// Held while changes are distributed, so that events leave in the order of changes.
@@ -93,6 +96,16 @@ pub(crate) struct Open {
     recent: Mutex<Recent>,
     /// Orders of tables.
     orders: Mutex<Orders>,
+    /// Pictures of the network.
+    pub(crate) pictures: Pictures,
+}
+
+/// The events of a table.
+struct Events {
+    sender: broadcast::Sender<Event>,
+    /// The number of the last event. Each encoding of a change has the next one, so a page notices
+    /// when it has missed one.
+    last: AtomicU64,
 }
 
 /// An event of a stream, encoded once for all viewers.
@@ -137,16 +150,25 @@ impl Open {
     fn new(name: &str, client: Client, schema: corvid::data::Arc<Schema>) -> Open {
         let channel = || broadcast::channel(EVENTS_MAX).0;
         let tables = schema.tables().len();
+        // Numbers of an earlier process or schema, which a page may still show, are smaller.
+        let since = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH);
+        let first = since.map_or(0, |since| u64::try_from(since.as_millis()).unwrap_or(0));
         Open {
             name: name.to_owned(),
             client,
             naming: Naming::new(&schema),
             looks: Looks::new(tables),
-            events: (0..tables).map(|_| channel()).collect(),
+            events: (0..tables)
+                .map(|_| Events {
+                    sender: channel(),
+                    last: AtomicU64::new(first),
+                })
+                .collect(),
             all_events: channel(),
             distributing: Mutex::default(),
             recent: Mutex::default(),
             orders: Mutex::default(),
+            pictures: Pictures::new(first),
             schema,
         }
     }
@@ -154,9 +176,20 @@ impl Open {
     /// The events of a table, or of all tables.
     pub(crate) fn subscribe(&self, table: Option<TableId>) -> broadcast::Receiver<Event> {
         match table {
-            Some(table) => self.events[usize::from(table.0)].subscribe(),
+            Some(table) => self.events[usize::from(table.0)].sender.subscribe(),
             None => self.all_events.subscribe(),
         }
+    }
+
+    /// The number of a table's last event. Read with the replica, it belongs to its contents.
+    pub(crate) fn last_event(&self, table: TableId) -> u64 {
+        let events = &self.events[usize::from(table.0)];
+        events.last.load(Ordering::Relaxed)
+    }
+
+    /// The name of the database in addresses.
+    pub(crate) fn name(&self) -> &str {
+        &self.name
     }
 
     /// The latest changes.

@@ -17,10 +17,30 @@ pub(crate) fn parse(
     table: TableId,
     text: &str,
 ) -> Result<Option<Where>, String> {
+    parse_named(idl, naming, table, text).map(|(filter, _)| filter)
+}
+
+/// Parses a filter. Also returns the tables whose rows it names: it may mean other rows once these
+/// tables have changed.
+///
+/// # Errors
+/// Those of [`parse`].
+pub(crate) fn parse_named(
+    idl: &Idl,
+    naming: &Naming,
+    table: TableId,
+    text: &str,
+) -> Result<(Option<Where>, Vec<TableId>), String> {
     if text.trim().is_empty() {
-        return Ok(None);
+        return Ok((None, Vec::new()));
     }
-    corvid_filter::parse(&mut OfReplica { idl, naming }, table, text).map(Some)
+    let mut names = OfReplica {
+        idl,
+        naming,
+        named: Vec::new(),
+    };
+    let filter = corvid_filter::parse(&mut names, table, text)?;
+    Ok((Some(filter), names.named))
 }
 
 /// Whether a filter holds for a row.
@@ -31,6 +51,8 @@ pub(crate) fn holds(filter: &Where, contents: Contents<'_>, uuid: Uuid) -> bool 
 struct OfReplica<'i> {
     idl: &'i Idl,
     naming: &'i Naming,
+    /// The tables whose rows were named.
+    named: Vec<TableId>,
 }
 
 impl Names for OfReplica<'_> {
@@ -53,6 +75,7 @@ impl Names for OfReplica<'_> {
         if let Some(uuid) = Uuid::parse(word.as_bytes()) {
             return Ok(uuid);
         }
+        self.named.push(table);
         let named = self.idl.rows(table).find(|row| {
             let name = self.naming.name(self.idl, table, row.uuid);
             name.as_deref() == Some(word)

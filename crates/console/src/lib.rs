@@ -15,13 +15,15 @@
 //! | a row page | one `select` for each column that refers to the row's table, skipped for tables that are known to have more than [`pages::REFERRERS_ROWS_MAX`] rows |
 //! | counts of rows | the status that the server publishes, at most once in two seconds; without it a count is read only when a viewer asks for it |
 //!
-//! Memory of the console: the replica of the tables that are looked at; 8 bytes a row of the
-//! library's change list while a table arrives; 16 bytes a row for each of the last eight orders of
-//! a table ([`database::orders`]); 256 KiB of recent changes. A page of a table reads the rows of
-//! that page. A filter or an order reads the table once and is kept until the table changes.
+//! Memory of the console: the replica of the tables that are looked at; 16 to 22 bytes a row for
+//! each of the last eight orders of a table, of 1.5 million rows in all ([`database::orders`]); the
+//! rows, the graph and sixteen pictures of a network ([`database::pictures`]); 256 KiB of recent
+//! changes. A page of a table reads the rows of that page. A filter or an order reads the table
+//! once and is kept; a change moves the changed rows in it.
 //!
-//! A change is encoded once for all viewers of its table. A viewer that falls behind by more than
-//! [`web::EVENTS_MAX`] events is disconnected; its browser connects again and reads the page anew.
+//! A change is encoded once for all viewers of its table, or of the same part of a network. A
+//! viewer that falls behind by more than [`web::EVENTS_MAX`] events is disconnected; its browser
+//! connects again and reads the page anew.
 
 mod database;
 mod filter;

@@ -343,6 +343,28 @@ impl Idl {
         }
     }
 
+    /// Pauses or resumes the tracking of a table's changes. Pausing it clears those that are
+    /// listed. Meanwhile rows that refer to the table's rows are not listed for changes of those.
+    /// Saves time and memory while rows arrive that are not to count as changes, such as those of a
+    /// new condition.
+    ///
+    /// ```
+    /// # use corvid_idl::{Column, Condition, Idl};
+    /// /// Monitors a table whose condition was false. Its rows do not count as inserted.
+    /// fn begin(idl: &mut Idl, now_ms: u64, name: Column) -> Result<u64, corvid_idl::Misuse> {
+    ///     idl.set_tracking(name.table, false);
+    ///     idl.set_condition(now_ms, name.table, Condition::all())
+    ///     // Later, once `condition_seqno` has reached the number: `set_tracking(.., true)`.
+    /// }
+    /// ```
+    pub fn set_tracking(&mut self, table: TableId, is_on: bool) {
+        let watch = &mut self.replica.watches[usize::from(table.0)];
+        watch.is_paused = !is_on;
+        if !is_on {
+            watch.track.clear();
+        }
+    }
+
     /// The changes of a row since [`Idl::clear_changes`].
     #[must_use]
     pub fn change_of(&self, table: TableId, uuid: Uuid) -> Option<&crate::track::Tracked> {

@@ -83,6 +83,8 @@ impl Layout {
 #[derive(Debug, Default)]
 pub(crate) struct Watch {
     pub(crate) track: TrackList,
+    /// Changes are not tracked for now, although the class tracks columns of the table.
+    pub(crate) is_paused: bool,
     /// The changes of the current update, if the table has handlers.
     pub(crate) latest: Option<TrackList>,
     /// The change numbers of the last insertion, modification and deletion.
@@ -170,7 +172,8 @@ impl Replica {
     }
 
     fn tracks(&self, table: TableId) -> bool {
-        self.class.tables[usize::from(table.0)].tracks()
+        let number = usize::from(table.0);
+        self.class.tables[number].tracks() && !self.watches[number].is_paused
     }
 
     /// The arcs, if changes are tracked.
@@ -365,14 +368,16 @@ impl Replica {
         let id = mapped.table;
         let (mut tracked, mut latest) = (Vec::new(), Vec::new());
         let is_heard = self.watches[usize::from(id.0)].latest.is_some();
+        let tracks = self.tracks(id);
         for (column, datum) in columns {
             let Some(column) = mapped.column(column) else {
                 continue;
             };
             let mode = self.mode(id, column.id);
             let is_heard = is_heard && mode.alerts;
-            if (mode.is_tracked || is_heard) && datum != row.columns[column.place] {
-                tracked.extend(mode.is_tracked.then_some(column.id));
+            let is_tracked = mode.is_tracked && tracks;
+            if (is_tracked || is_heard) && datum != row.columns[column.place] {
+                tracked.extend(is_tracked.then_some(column.id));
                 latest.extend(is_heard.then_some(column.id));
             }
             row.columns[column.place] = datum;
@@ -382,7 +387,7 @@ impl Replica {
         }
         self.table_mut(id).insert(row);
         self.seqno += 1;
-        let (seqno, tracks) = (self.seqno, self.tracks(id));
+        let seqno = self.seqno;
         let watch = &mut self.watches[usize::from(id.0)];
         watch.seqnos[Kind::Insert as usize] = seqno;
         self.changes[Kind::Insert as usize] += 1;
@@ -402,7 +407,9 @@ impl Replica {
         if let Some(referrers) = &mut self.referrers {
             referrers.deleted(id, &row, &self.layouts[usize::from(id.0)].references);
             // Rows that refer to this one are listed as changed even if this table is not tracked.
-            changed.push(uuid);
+            if !self.watches[usize::from(id.0)].is_paused {
+                changed.push(uuid);
+            }
         }
         self.seqno += 1;
         let (seqno, tracks) = (self.seqno, self.tracks(id));
@@ -440,6 +447,7 @@ impl Replica {
         let layout = &self.layouts[number];
         let references = &layout.references;
         let is_heard = self.watches[number].latest.is_some();
+        let is_paused = self.watches[number].is_paused;
         let is_followed = |place: usize| {
             self.referrers.is_some() && references.iter().any(|at| at.place == place)
         };
@@ -455,7 +463,8 @@ impl Replica {
                 // The old value is cloned only if someone needs it. Otherwise the datum is not
                 // shared, and changes in place.
                 let is_heard = is_heard && mode.alerts;
-                let is_kept = mode.is_tracked || is_heard || is_followed(place);
+                let is_tracked = mode.is_tracked && !is_paused;
+                let is_kept = is_tracked || is_heard || is_followed(place);
                 let old = is_kept.then(|| datum.clone());
                 if set(datum, cell) {
                     is_changed = true;
@@ -490,7 +499,7 @@ impl Replica {
         }
         let mut tracked = olds
             .into_iter()
-            .filter(|(_, _, mode, _)| mode.is_tracked)
+            .filter(|(_, _, mode, _)| mode.is_tracked && !is_paused)
             .map(|(_, column, _, old)| (column, old))
             .peekable();
         if tracked.peek().is_some() {
@@ -515,8 +524,8 @@ impl Replica {
                 let number = usize::from(table.0);
                 // A row with changes of its own is listed already and keeps its entry. The walk
                 // continues through untracked rows, because tracked ones may refer to them.
-                let is_listed = self.class.tables[number].tracks()
-                    && self.watches[number].track.get(uuid).is_none();
+                let is_listed =
+                    self.tracks(table) && self.watches[number].track.get(uuid).is_none();
                 if is_listed {
                     let watch = &mut self.watches[number];
                     (watch.track).modified(uuid, self.seqno, std::iter::empty());

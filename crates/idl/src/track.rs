@@ -42,6 +42,8 @@ pub struct Tracked {
     /// The change numbers of the row's last insertion, modification and deletion, in this order; 0
     /// if there was none.
     pub seqnos: [u64; 3],
+    /// The row was deleted and inserted again. Its values before that are not listed.
+    pub(crate) is_returned: bool,
     /// Tracked columns that changed, with their previous values. For a new row: the columns that
     /// differ from their defaults, without values.
     pub(crate) updated: BTreeMap<ColumnId, Option<Datum>>,
@@ -62,6 +64,12 @@ impl Tracked {
         self.updated.keys().copied()
     }
 
+    /// Whether the row was deleted and inserted again: its previous values are not listed then.
+    #[must_use]
+    pub fn is_returned(&self) -> bool {
+        self.is_returned
+    }
+
     /// The previous value of a changed column; `None` for a new row.
     #[must_use]
     pub fn old(&self, column: ColumnId) -> Option<&Datum> {
@@ -79,6 +87,9 @@ pub enum Kind {
     /// A row was deleted.
     Delete = 2,
 }
+
+/// The room for entries that a cleared list keeps.
+const ENTRIES_KEPT: usize = 1024;
 
 /// The changes of one table.
 #[derive(Debug, Default)]
@@ -98,6 +109,8 @@ impl TrackList {
 
     pub(crate) fn clear(&mut self) {
         self.entries.clear();
+        // The list of a million arrived rows would keep a hundred megabytes.
+        self.entries.shrink_to(ENTRIES_KEPT);
         self.by_uuid.clear();
     }
 
@@ -110,6 +123,7 @@ impl TrackList {
                 is_new: false,
                 is_deleted: false,
                 seqnos: [0; 3],
+                is_returned: false,
                 updated: BTreeMap::new(),
                 last: None,
             });
@@ -126,6 +140,7 @@ impl TrackList {
         columns: impl Iterator<Item = ColumnId>,
     ) {
         let entry = self.entry(uuid);
+        entry.is_returned |= entry.is_deleted;
         (entry.is_new, entry.is_deleted, entry.last) = (true, false, None);
         entry.seqnos[Kind::Insert as usize] = seqno;
         entry.seqnos[Kind::Delete as usize] = 0;

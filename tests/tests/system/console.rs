@@ -4,6 +4,8 @@
 mod beyond;
 mod browser;
 mod live;
+mod load;
+mod moments;
 mod ovn;
 mod pages;
 mod safety;

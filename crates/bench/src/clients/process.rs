@@ -16,7 +16,7 @@ use crate::usage::{self, Memory};
 
 /// The library that a client uses.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Kind {
+pub(crate) enum Kind {
     Ours,
     /// The C library, within `ovn-nbctl`.
     Packaged,
@@ -34,7 +34,7 @@ const QUIET: Duration = Duration::from_millis(100);
 const TIMEOUT: Duration = Duration::from_secs(120);
 
 impl Kind {
-    pub(super) fn name(self) -> &'static str {
+    pub(crate) fn name(self) -> &'static str {
         match self {
             Kind::Ours => "our client",
             Kind::Packaged => "the C library",
@@ -43,7 +43,7 @@ impl Kind {
     }
 
     /// Returns the reason why this client cannot be measured on this machine, if there is one.
-    pub(super) fn unavailable_reason(self) -> Option<&'static str> {
+    pub(crate) fn unavailable_reason(self) -> Option<&'static str> {
         let works = |command: &mut Command| {
             let output = command.stdin(Stdio::null()).output();
             output.is_ok_and(|output| output.status.success())
@@ -60,10 +60,10 @@ impl Kind {
 
 /// A running client. Dropping the value ends it.
 #[derive(Debug)]
-pub(super) struct Client {
+pub(crate) struct Client {
     pid: u32,
     /// The time from its start until it has the contents of the database.
-    pub(super) synced_in: Duration,
+    pub(crate) synced_in: Duration,
     end: End,
     /// The folder of its sockets and files.
     _directory: TempDir,
@@ -80,7 +80,7 @@ enum End {
 impl Client {
     /// Starts a client of the database whose schema is in the file `schema`, and waits until it has
     /// the contents.
-    pub(super) fn start(kind: Kind, server: &Address, schema: &Path) -> Result<Client, Error> {
+    pub(crate) fn start(kind: Kind, server: &Address, schema: &Path) -> Result<Client, Error> {
         let directory = tempfile::Builder::new().prefix("corvid-bench-").tempdir()?;
         let remote = server.to_string();
         let mut command = match kind {
@@ -124,12 +124,12 @@ impl Client {
     }
 
     /// Returns the CPU time so far, in microseconds.
-    pub(super) fn cpu_us(&self) -> Result<f64, Error> {
+    pub(crate) fn cpu_us(&self) -> Result<f64, Error> {
         Ok(usage::cpu_us(self.pid)?)
     }
 
     /// Waits until the client is idle. Returns its CPU time then, in microseconds.
-    pub(super) fn idle_cpu_us(&self) -> Result<f64, Error> {
+    pub(crate) fn idle_cpu_us(&self) -> Result<f64, Error> {
         let began = Instant::now();
         let mut before = self.cpu_us()?;
         while began.elapsed() < TIMEOUT {
@@ -143,7 +143,7 @@ impl Client {
         Err(Error::Silent(TIMEOUT.as_secs()))
     }
 
-    pub(super) fn memory(&self) -> Result<Memory, Error> {
+    pub(crate) fn memory(&self) -> Result<Memory, Error> {
         Ok(usage::memory(self.pid)?)
     }
 }

@@ -20,10 +20,16 @@ pub(super) const PORTS_EACH: u32 = 200;
 /// Writes a database of `ports` ports, with [`PORTS_EACH`] ports in each switch and a record for
 /// each switch.
 pub(super) fn write_ports(file: &Path, ports: u32) -> Result<(), Error> {
-    let switches = (0..ports).step_by(PORTS_EACH as usize);
+    write_ports_of(file, ports, PORTS_EACH)
+}
+
+/// Writes a database of `ports` ports, with `each` ports in each switch and a record for each
+/// switch.
+pub(crate) fn write_ports_of(file: &Path, ports: u32, each: u32) -> Result<(), Error> {
+    let switches = (0..ports).step_by(each as usize);
     write(
         file,
-        switches.map(|first| switch(first..ports.min(first + PORTS_EACH))),
+        switches.map(|first| switch(first..ports.min(first + each), first / each)),
     )
 }
 
@@ -56,8 +62,7 @@ pub(super) fn absent_address(number: u32) -> String {
     format!("10.000.{:03}.{:03}", number % 118, 256 + number % 700)
 }
 
-fn switch(ports: Range<u32>) -> String {
-    let number = ports.start / PORTS_EACH;
+fn switch(ports: Range<u32>, number: u32) -> String {
     // The UUIDs of ports and switches come from one sequence of numbers: ports use the beginning,
     // switches the second half.
     let mut text = format!(

@@ -25,6 +25,8 @@ pub(crate) struct Part {
     title: String,
     /// The kind of the value, a class of the style sheet.
     class: &'static str,
+    /// The text is only the beginning of the value.
+    is_cut: bool,
 }
 
 /// The value of a column.
@@ -34,7 +36,12 @@ pub(crate) struct Cell {
     parts: Vec<Part>,
     /// The number of elements that are not shown.
     more: usize,
+    /// An element is not shown, or not as a whole.
+    is_cut: bool,
 }
+
+/// The letters of a cell on the page of its row.
+const WHOLE_LETTERS_MAX: usize = 20_000;
 
 /// Where links of cells lead, and what names rows.
 #[derive(Clone, Copy)]
@@ -50,59 +57,77 @@ pub(crate) struct Context<'c> {
 impl Cell {
     /// The cell of a value in a table: few elements, long ones cut.
     pub(crate) fn new(context: Context<'_>, value: &Datum, column_type: &ColumnType) -> Cell {
-        Cell::with(context, value, column_type, ELEMENTS_MAX, LETTERS_MAX)
+        let letters_max = ELEMENTS_MAX * 2 * LETTERS_MAX;
+        Cell::with(
+            context,
+            value,
+            column_type,
+            ELEMENTS_MAX,
+            (LETTERS_MAX, letters_max),
+        )
     }
 
-    /// The cell of a value on the page of its row: whole elements, at most `elements_max`.
+    /// The cell of a value on the page of its row: at most `elements_max` elements, whole ones as
+    /// long as there is room.
     pub(crate) fn whole(
         context: Context<'_>,
         value: &Datum,
         column_type: &ColumnType,
         elements_max: usize,
     ) -> Cell {
-        Cell::with(context, value, column_type, elements_max, usize::MAX)
+        Cell::with(
+            context,
+            value,
+            column_type,
+            elements_max,
+            (WHOLE_LETTERS_MAX, WHOLE_LETTERS_MAX),
+        )
     }
 
+    /// `letters_max` are the letters of an element, and those of all of them.
     fn with(
         context: Context<'_>,
         value: &Datum,
         column_type: &ColumnType,
-        shown: usize,
-        letters_max: usize,
+        elements_max: usize,
+        letters_max: (usize, usize),
     ) -> Cell {
-        let parts = value.iter().take(shown).map(|(key, value)| match value {
-            None => part(
-                context,
-                key,
-                column_type.key.reference.as_ref(),
-                letters_max,
-            ),
-            Some(value) => {
-                let reference = column_type
-                    .value
-                    .as_ref()
-                    .and_then(|base| base.reference.as_ref());
-                let part = part(context, value, reference, letters_max);
-                Part {
-                    key: key_text(context, key, column_type.key.reference.as_ref()) + "=",
-                    ..part
-                }
+        let key_reference = column_type.key.reference.as_ref();
+        let value_type = column_type.value.as_ref();
+        let reference = value_type.map_or(key_reference, |base| base.reference.as_ref());
+        let mut room = letters_max.1;
+        let mut parts: Vec<Part> = Vec::new();
+        for (key, value) in value.iter().take(elements_max) {
+            if room == 0 {
+                break;
             }
-        });
-        Cell {
-            parts: parts.collect(),
-            more: value.len().saturating_sub(shown),
+            let letters_max = letters_max.0.min(room);
+            let mut part = part(context, value.unwrap_or(key), reference, letters_max);
+            if value.is_some() {
+                let key = self::part(context, key, key_reference, LETTERS_MAX);
+                part.is_cut |= key.is_cut;
+                part.key = key.text + "=";
+            }
+            room = room.saturating_sub((part.key.len() + part.text.len()).max(1));
+            parts.push(part);
         }
+        let more = value.len() - parts.len();
+        Cell {
+            is_cut: more > 0 || parts.iter().any(|part| part.is_cut),
+            parts,
+            more,
+        }
+    }
+
+    /// Whether an element is not shown, or not as a whole.
+    pub(crate) fn is_cut(&self) -> bool {
+        self.is_cut
     }
 
     /// The cell as HTML.
     pub(crate) fn html(&self) -> String {
         self.render().unwrap_or_default()
     }
-}
-
-fn key_text(context: Context<'_>, key: AtomRef<'_>, reference: Option<&Reference>) -> String {
-    part(context, key, reference, LETTERS_MAX).text
 }
 
 fn part(
@@ -117,6 +142,7 @@ fn part(
         href: None,
         title: String::new(),
         class: "",
+        is_cut: false,
     };
     match (atom, reference) {
         (AtomRef::Uuid(uuid), Some(reference)) => {
@@ -132,8 +158,8 @@ fn part(
         }
         (AtomRef::Uuid(uuid), None) => {
             part.text = match letters_max {
-                usize::MAX => uuid.to_string(),
-                _ => short(uuid),
+                ..=LETTERS_MAX => short(uuid),
+                _ => uuid.to_string(),
             };
             part.title = uuid.to_string();
             part.class = "uuid";
@@ -143,8 +169,9 @@ fn part(
             if text.is_empty() {
                 part.text = "\"\"".to_owned();
                 part.class = "none";
-            } else if part.text.len() < text.len() {
+            } else if text.chars().nth(letters_max).is_some() {
                 part.title = format!("{} bytes", text.len());
+                part.is_cut = true;
             }
         }
         (AtomRef::Boolean(is_true), _) => {

@@ -7,7 +7,7 @@
 use std::collections::VecDeque;
 use std::time::SystemTime;
 
-use corvid::data::{ColumnId, Datum, TableId, Uuid, text};
+use corvid::data::{AtomRef, ColumnId, Datum, TableId, Uuid, text};
 use corvid::json::write;
 use corvid::{Column, RowId, Tracked};
 
@@ -15,6 +15,9 @@ use super::cell::{Cell, Context, ELEMENTS_MAX, cut};
 
 /// The number of rows that an event describes. A page that is told of more reads itself anew.
 const ROWS_MAX: usize = 200;
+
+/// The longest event. A cell may show a dozen long texts.
+const EVENT_BYTES_MAX: usize = 256 * 1024;
 
 /// The number of updates that are kept.
 const RECENT_MAX: usize = 200;
@@ -122,11 +125,23 @@ pub(super) fn described(context: Context<'_>, table: TableId, changes: &[Tracked
     let shown = |id: ColumnId, value: &Datum| {
         let column_type = &context.idl.schema().table(table).column(id).column_type;
         let mut out = String::new();
-        // A set of a million elements is not printed to be cut.
-        let few = value.len() <= ELEMENTS_MAX;
-        match few {
-            true => text::write_datum(&mut out, value, column_type),
-            false => out = format!("{} elements", value.len()),
+        // A set of a million elements, or a text of a megabyte, is not printed to be cut.
+        let is_long = |atom: AtomRef<'_>| {
+            atom.as_string()
+                .is_some_and(|text| text.len() > LETTERS_MAX * 4)
+        };
+        let has_long = || {
+            let mut elements = value.iter();
+            elements.any(|(key, value)| is_long(key) || value.is_some_and(is_long))
+        };
+        if value.len() > ELEMENTS_MAX {
+            out = format!("{} elements", value.len());
+        } else if !has_long() {
+            text::write_datum(&mut out, value, column_type);
+        } else if let (1, Some(AtomRef::String(text))) = (value.len(), value.first()) {
+            out = cut(text, LETTERS_MAX);
+        } else {
+            out = format!("{} elements", value.len());
         }
         cut(&out, LETTERS_MAX)
     };
@@ -172,17 +187,23 @@ pub(super) fn described(context: Context<'_>, table: TableId, changes: &[Tracked
     }
 }
 
-/// The changes of a table as an event for its pages:
+/// The changes of a table as event `number` for its pages:
 /// `{"total":N,"rows":[["UUID","modify",{"COLUMN":"HTML"}]]}`; without `rows` if there are too
-/// many.
-pub(super) fn encoded(context: Context<'_>, table: TableId, changes: &[Tracked]) -> Vec<u8> {
+/// many, or if they are too long.
+pub(super) fn encoded(
+    context: Context<'_>,
+    table: TableId,
+    changes: &[Tracked],
+    number: u64,
+) -> Vec<u8> {
     let Context { idl, .. } = context;
     let schema = idl.schema().table(table);
-    let mut out = b"data: {\"total\":".to_vec();
+    let mut out = format!("id: {number}\ndata: {{\"total\":").into_bytes();
     write::integer(
         &mut out,
         i64::try_from(idl.row_count(table)).unwrap_or_default(),
     );
+    let total = out.len();
     if changes.len() <= ROWS_MAX {
         out.extend_from_slice(b",\"rows\":[");
         let mut is_first = true;
@@ -215,8 +236,14 @@ pub(super) fn encoded(context: Context<'_>, table: TableId, changes: &[Tracked])
                 write::string(&mut out, cell.html().as_bytes());
             }
             out.extend_from_slice(b"}]");
+            if out.len() > EVENT_BYTES_MAX {
+                break;
+            }
         }
         out.push(b']');
+    }
+    if out.len() > EVENT_BYTES_MAX {
+        out.truncate(total);
     }
     out.extend_from_slice(b"}\n\n");
     out

@@ -1,5 +1,6 @@
 //! The thread of a database: finds the schema, runs the client, distributes changes.
 
+use std::sync::atomic::Ordering;
 use std::sync::{Arc, PoisonError};
 use std::thread;
 use std::time::Duration;
@@ -14,7 +15,7 @@ use corvid_net::clock;
 use corvid_tools::session::Session;
 
 use super::cell::Context;
-use super::{Database, Open, State, changes};
+use super::{Database, Open, State, changes, pictures};
 use crate::pages::changes::Lines;
 
 /// The pause between attempts to find the schema.
@@ -47,7 +48,17 @@ fn run(database: &Database) {
             Ok(open) => {
                 let open = Arc::new(open);
                 database.set_state(State::Open(open.clone()));
-                serve(&open);
+                thread::scope(|scope| {
+                    let name = format!("picture:{}", open.name);
+                    let thread = thread::Builder::new().name(name);
+                    if let Err(error) = thread.spawn_scoped(scope, || pictures::run(&open)) {
+                        let error = format!("no thread is available: {error}");
+                        database.set_state(State::Unreached(error));
+                        return;
+                    }
+                    serve(&open);
+                    open.pictures.end();
+                });
             }
             Err(error) => database.set_state(State::Unreached(error)),
         }
@@ -74,6 +85,7 @@ fn open(database: &Database) -> Result<Open, String> {
         client
             .set_condition((table, Condition::none()))
             .map_err(|error| error.to_string())?;
+        client.idl_mut().set_tracking(table, false);
     }
     let client = Client::over(client).map_err(|error| error.to_string())?;
     Ok(Open::new(&database.source.name, client, schema))
@@ -153,25 +165,35 @@ pub(super) fn distribute(open: &Open) {
         .unwrap_or_else(PoisonError::into_inner);
     let reported = open.client.with(|idl| {
         let mut reported = Vec::new();
+        open.orders().catch_up(idl);
+        open.pictures.catch_up(idl);
         for table in (0..).map(TableId).take(open.schema.tables().len()) {
-            let tracked = idl.changes(table);
-            if !open.looks.reports(idl, table) || tracked.is_empty() {
+            if !open.looks.reports(idl, table) || idl.changes(table).is_empty() {
                 continue;
             }
+            let idl = &*idl;
+            let tracked = idl.changes(table);
             let context = Context {
                 database: &open.name,
                 idl,
                 naming: &open.naming,
             };
-            let event = changes::encoded(context, table, tracked);
+            let events = &open.events[usize::from(table.0)];
+            let number = events.last.fetch_add(1, Ordering::Relaxed) + 1;
+            let event = (events.sender.receiver_count() > 0)
+                .then(|| changes::encoded(context, table, tracked, number));
             reported.push((event, changes::described(context, table, tracked)));
         }
         idl.clear_changes();
         reported
     });
     for (event, change) in reported {
-        // Without viewers there is nobody to tell.
-        let _ = open.events[usize::from(change.table.0)].send(event.into());
+        if let Some(event) = event {
+            // The last viewer may have left.
+            let _ = open.events[usize::from(change.table.0)]
+                .sender
+                .send(event.into());
+        }
         if open.all_events.receiver_count() > 0 {
             let _ = open.all_events.send(lines(open, &change).into());
         }

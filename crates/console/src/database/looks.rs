@@ -56,7 +56,7 @@ impl Looks {
 
     /// Whether changes of the table are changes, and not the arrival of its rows. Called with the
     /// replica after each update.
-    pub(crate) fn reports(&self, idl: &Idl, table: TableId) -> bool {
+    pub(crate) fn reports(&self, idl: &mut Idl, table: TableId) -> bool {
         let look = &mut self.lock()[usize::from(table.0)];
         match look.phase {
             Phase::Idle => false,
@@ -64,10 +64,16 @@ impl Looks {
             Phase::Arriving(promise) => {
                 if idl.condition_seqno() >= promise {
                     look.phase = Phase::Watched;
+                    idl.set_tracking(table, true);
                 }
                 false
             }
         }
+    }
+
+    /// Whether all changes of the table from now on will be tracked.
+    pub(crate) fn is_tracked(&self, table: TableId) -> bool {
+        self.lock()[usize::from(table.0)].phase == Phase::Watched
     }
 
     /// Whether the table's rows are in the replica.
@@ -97,7 +103,9 @@ impl Open {
         self.client.with(|idl| {
             let look = &mut self.looks.lock()[place];
             if look.phase == Phase::Idle {
-                // The condition has no clauses that could be refused.
+                // Rows that arrive are not listed as changes, which would cost a few times the
+                // rows. The condition has no clauses that could be refused.
+                idl.set_tracking(table, false);
                 let set = idl.set_condition(clock::mono_ms(), table, Condition::all());
                 look.phase = Phase::Arriving(set.unwrap_or(u64::MAX));
             }
@@ -177,7 +185,9 @@ impl Open {
                 let none = Condition::none();
                 if is_idle(look) && idl.set_condition(clock::mono_ms(), table, none).is_ok() {
                     look.phase = Phase::Idle;
+                    idl.set_tracking(table, false);
                     self.orders().forget(table);
+                    self.pictures.forget(table);
                 }
             }
         });

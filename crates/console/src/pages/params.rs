@@ -1,7 +1,7 @@
 //! The query of an address: names and values, decoded.
 
 /// The names and values of a query or a form, in order.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Params(Vec<(String, String)>);
 
 impl Params {
@@ -22,6 +22,17 @@ impl Params {
         named
             .map(|(_, value)| value.as_str())
             .filter(|value| !value.is_empty())
+    }
+
+    /// The first values of these names that are not empty, in the order of `names`.
+    pub(crate) fn only(&self, names: &[&str]) -> Params {
+        let values = names.iter().map(|name| (*name, self.get(name).trim()));
+        let values = values.filter(|(_, value)| !value.is_empty());
+        Params(
+            values
+                .map(|(name, value)| (name.to_owned(), value.to_owned()))
+                .collect(),
+        )
     }
 
     /// The same query with another value of a name; an empty one removes it.

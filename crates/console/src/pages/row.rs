@@ -5,6 +5,7 @@ use axum::response::Response;
 use corvid::data::{ColumnId, ColumnType, TableId, Uuid};
 use corvid::json::{Object, Value};
 use corvid::{Column, RowId};
+use hyper::StatusCode;
 
 use crate::database::cell::{Cell, Context};
 use crate::database::naming::short;
@@ -15,6 +16,9 @@ use crate::web::{App, reply};
 
 /// The number of elements of a column that the page shows.
 const ELEMENTS_MAX: usize = 2000;
+
+/// The bytes of the row as JSON, and as a command, that the page shows.
+const TEXT_BYTES_MAX: usize = 256 * 1024;
 
 /// The number of rows that refer to this one through a column that the page names.
 const REFERRERS_MAX: usize = 100;
@@ -40,6 +44,8 @@ struct Line {
     kind: String,
     cell: String,
     is_default: bool,
+    /// The address of the whole value, if the cell is cut.
+    whole: Option<String>,
 }
 
 /// A column that may refer to the row.
@@ -82,10 +88,13 @@ pub(crate) fn page(
         let columns = schema.iter().map(|(id, column)| {
             let value = idl.read(row, Column { table, id }).unwrap_or_default();
             let column_type = &column.column_type;
+            let cell = Cell::whole(context, &value, column_type, ELEMENTS_MAX);
+            let address = format!("/db/{name}/table/{}/row/{uuid}", schema.name);
             Line {
+                whole: cell.is_cut().then(|| format!("{address}/{}", column.name)),
                 name: column.name.to_string(),
                 kind: column_type.english(),
-                cell: Cell::whole(context, &value, column_type, ELEMENTS_MAX).html(),
+                cell: cell.html(),
                 is_default: value.is_default(column_type),
             }
         });
@@ -115,10 +124,50 @@ pub(crate) fn page(
         columns,
         referrers,
         trouble,
-        json,
-        command,
+        json: bounded(json),
+        command: bounded(command),
         events: format!("/db/{name}/table/{}/events", schema.name),
     })
+}
+
+/// A text, unless it is too long for the page.
+fn bounded(text: String) -> String {
+    match text.len() {
+        ..=TEXT_BYTES_MAX => text,
+        bytes => format!("{bytes} bytes: too long for this page"),
+    }
+}
+
+/// The whole value of a column as a file.
+pub(crate) fn value(app: &App, open: &Open, table: TableId, uuid: Uuid, column: &str) -> Response {
+    let schema = open.schema.table(table);
+    let has_arrived = open.look(table);
+    let text = schema.column_id(column).and_then(|id| {
+        let column_type = &schema.column(id).column_type;
+        open.client.read(|idl| {
+            let value = idl.read(idl.row(table, uuid)?, Column { table, id })?;
+            let mut text = String::new();
+            corvid::data::text::write_datum_bare(&mut text, &value, column_type);
+            Some(text)
+        })
+    });
+    match text {
+        Some(text) => {
+            let name = format!("{column}.txt");
+            reply::file(&name, "text/plain; charset=utf-8", text.into_bytes())
+        }
+        None if has_arrived => {
+            let text = format!(
+                "{} has no row {uuid} with a column \"{column}\".",
+                schema.name
+            );
+            frame::missing(app, &text)
+        }
+        None => reply::text(
+            StatusCode::SERVICE_UNAVAILABLE,
+            "the rows have not arrived\n",
+        ),
+    }
 }
 
 /// The columns that may refer to rows of a table.

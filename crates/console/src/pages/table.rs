@@ -1,6 +1,8 @@
 //! The rows of a table: a filter, an order, chosen columns, pages; as a page, as its rows alone for
 //! a script, and as a file.
 
+use std::ops::Range;
+
 use askama::Template;
 use axum::response::Response;
 use corvid::data::{ColumnId, ColumnType, TableId, TableSchema, Uuid};
@@ -10,7 +12,7 @@ use hyper::StatusCode;
 
 use crate::database::cell::{Cell, Context};
 use crate::database::contents::{Contents, Past};
-use crate::database::orders::{self, Key, SORTED_ROWS_MAX, Sort};
+use crate::database::orders::{self, Key, Page, SORTED_ROWS_MAX, Sort};
 use crate::database::{Database, Open};
 use crate::filter;
 use crate::pages::frame::Frame;
@@ -28,6 +30,9 @@ const COLUMNS_MAX: usize = 10;
 
 /// The number of rows in a file.
 const FILE_ROWS_MAX: usize = 100_000;
+
+/// The bytes of a file after which no row is added.
+const FILE_BYTES_MAX: usize = 64 * 1024 * 1024;
 
 /// The page.
 #[derive(Template)]
@@ -78,6 +83,8 @@ struct Rows {
     last: usize,
     /// The rows are not sorted.
     is_unsorted: bool,
+    /// The number of the last event that the rows show.
+    event: u64,
 }
 
 /// The head of a column.
@@ -290,9 +297,9 @@ impl View<'_> {
                 (rows.collect(), total)
             }
             _ => {
-                let all = self.ordered(idl, &choices.filter, sort)?;
-                let rows = all.iter().skip(skipped).take(choices.rows);
-                (rows.copied().collect(), all.len())
+                let places = skipped..skipped.saturating_add(choices.rows);
+                let page = self.ordered(idl, &choices.filter, sort, places)?;
+                (page.uuids, page.selected)
             }
         };
         let columns = match choices.columns.is_empty() {
@@ -337,6 +344,7 @@ impl View<'_> {
             },
             lines,
             is_unsorted: sort.is_none(),
+            event: self.open.last_event(self.table),
         })
     }
 
@@ -371,31 +379,25 @@ impl View<'_> {
         })
     }
 
-    /// The rows that the filter selects, in order; kept until the table changes.
+    /// The rows at these places of those that the filter selects, in order.
     fn ordered(
         &self,
         idl: &Idl,
         filter: &str,
         sort: Option<Sort>,
-    ) -> Result<std::sync::Arc<[Uuid]>, String> {
+        places: Range<usize>,
+    ) -> Result<Page, String> {
         let contents = self.contents(idl);
         if let Contents::Then(_) = contents {
             let parsed = filter::parse(idl, &self.open.naming, self.table, filter)?;
-            return Ok(orders::rows(contents, parsed.as_ref(), sort));
+            return Ok(orders::of_past(contents, parsed, sort, places));
         }
         let key = Key {
             table: self.table,
             filter: filter.to_owned(),
             sort,
-            seqnos: idl.table_seqnos(self.table),
         };
-        if let Some(rows) = self.open.orders().get(&key) {
-            return Ok(rows);
-        }
-        let parsed = filter::parse(idl, &self.open.naming, self.table, filter)?;
-        let rows = orders::rows(contents, parsed.as_ref(), sort);
-        self.open.orders().keep(key, rows.clone());
-        Ok(rows)
+        self.open.ordered(idl, &key, places)
     }
 
     /// The columns of a page whose viewer chooses none: the one that names rows, then those that
@@ -466,8 +468,8 @@ pub(crate) fn file(
             let sort = choices
                 .sort
                 .or_else(|| view.natural_order(idl.row_count(table)));
-            let rows = view.ordered(idl, &choices.filter, sort)?;
-            let rows = &rows[..rows.len().min(FILE_ROWS_MAX)];
+            let page = view.ordered(idl, &choices.filter, sort, 0..FILE_ROWS_MAX)?;
+            let rows = &page.uuids[..];
             let columns: Vec<ColumnId> = match choices.columns.is_empty() {
                 true => schema.iter().map(|(id, _)| id).collect(),
                 false => choices.columns.clone(),
@@ -509,6 +511,9 @@ fn csv(
         field(&mut out, &schema.column(*id).name);
     }
     for uuid in rows {
+        if out.len() > FILE_BYTES_MAX {
+            break;
+        }
         let row = RowId { table, uuid: *uuid };
         out.push_str("\r\n");
         out.push_str(&uuid.to_string());
@@ -550,6 +555,9 @@ fn json(
 ) -> Vec<u8> {
     let mut out = b"[".to_vec();
     for (index, uuid) in rows.iter().enumerate() {
+        if out.len() > FILE_BYTES_MAX {
+            break;
+        }
         out.extend_from_slice(if index == 0 { b"\n" } else { b",\n" });
         row_json(idl, schema, RowId { table, uuid: *uuid }, columns).write(&mut out);
     }

@@ -29,10 +29,20 @@ const HEARTBEAT: Duration = Duration::from_secs(15);
 /// How long a viewer may not read.
 const STALLED: Duration = Duration::from_secs(10);
 
-/// The response that streams events while `leases` keep tables monitored.
-pub(crate) fn stream(events: broadcast::Receiver<Event>, leases: Vec<Lease>) -> Response {
+/// The response that streams events while `leases` keep tables monitored. `last` is the number of
+/// the event before them: a page that shows something older has missed one.
+pub(crate) fn stream(
+    events: broadcast::Receiver<Event>,
+    last: Option<u64>,
+    leases: Vec<Lease>,
+) -> Response {
     let (sender, receiver) = mpsc::channel(QUEUE);
-    tokio::spawn(forward(events, sender));
+    // A browser that was disconnected comes back after a second.
+    let first = match last {
+        Some(last) => format!("retry: 1000\nevent: at\nid: {last}\ndata:\n\n").into(),
+        None => Bytes::from_static(b"retry: 1000\n\n"),
+    };
+    tokio::spawn(forward(events, first, sender));
     let body = Body::new(Stream {
         receiver,
         _leases: leases,
@@ -40,9 +50,12 @@ pub(crate) fn stream(events: broadcast::Receiver<Event>, leases: Vec<Lease>) -> 
     reply::of(StatusCode::OK, "text/event-stream", body)
 }
 
-async fn forward(mut events: broadcast::Receiver<Event>, sender: mpsc::Sender<Bytes>) {
-    // A browser that was disconnected comes back after a second.
-    let mut next = Bytes::from_static(b"retry: 1000\n\n");
+async fn forward(
+    mut events: broadcast::Receiver<Event>,
+    first: Bytes,
+    sender: mpsc::Sender<Bytes>,
+) {
+    let mut next = first;
     loop {
         if !matches!(timeout(STALLED, sender.send(next)).await, Ok(Ok(()))) {
             return;

@@ -47,6 +47,10 @@ pub(crate) fn router(app: Arc<App>) -> Router {
         .route("/db/{database}/table/{table}", get(table_page))
         .route("/db/{database}/table/{table}/events", get(table_events))
         .route("/db/{database}/table/{table}/row/{uuid}", get(row_page))
+        .route(
+            "/db/{database}/table/{table}/row/{uuid}/{column}",
+            get(value_file),
+        )
         .fallback(unknown)
         .with_state(app)
 }
@@ -128,7 +132,7 @@ async fn changes_page(
 async fn all_events(State(app): Shared, Path(name): Path<String>) -> Response {
     of_database(app, name, |_, database, open| {
         let leases = open.leases(&changes::watched(database, open));
-        events::stream(open.subscribe(None), leases)
+        events::stream(open.subscribe(None), None, leases)
     })
     .await
 }
@@ -144,10 +148,14 @@ async fn network_page(
     .await
 }
 
-async fn network_events(State(app): Shared, Path(name): Path<String>) -> Response {
-    of_database(app, name, |_, database, open| {
-        let leases = open.leases(&network::watched(database, open));
-        events::stream(open.subscribe(None), leases)
+async fn network_events(
+    State(app): Shared,
+    Path(name): Path<String>,
+    RawQuery(query): RawQuery,
+) -> Response {
+    of_database(app, name, move |_, database, open| {
+        let (receiver, last, leases) = network::subscribe(database, open, &params(query));
+        events::stream(receiver, Some(last), leases)
     })
     .await
 }
@@ -267,7 +275,10 @@ async fn table_events(State(app): Shared, Path(place): Path<(String, String)>) -
     of_table(app, place, |_, _, open, id| {
         let lease = open.lease(id);
         open.look(id);
-        events::stream(open.subscribe(Some(id)), vec![lease])
+        let receiver = open.subscribe(Some(id));
+        // Read after the subscription: an event between the two is one that a page shows already.
+        let last = open.client.read(|_| open.last_event(id));
+        events::stream(receiver, Some(last), vec![lease])
     })
     .await
 }
@@ -281,6 +292,21 @@ async fn row_page(
         (database, name),
         move |app, database, open, id| match Uuid::parse(uuid.as_bytes()) {
             Some(uuid) => row::page(app, database, open, id, uuid),
+            None => frame::missing(app, &format!("\"{uuid}\" is not a UUID.")),
+        },
+    )
+    .await
+}
+
+async fn value_file(
+    State(app): Shared,
+    Path((database, name, uuid, column)): Path<(String, String, String, String)>,
+) -> Response {
+    of_table(
+        app,
+        (database, name),
+        move |app, _, open, id| match Uuid::parse(uuid.as_bytes()) {
+            Some(uuid) => row::value(app, open, id, uuid, &column),
             None => frame::missing(app, &format!("\"{uuid}\" is not a UUID.")),
         },
     )

@@ -183,3 +183,26 @@ fn writing_here_is_no_change_until_the_server_tells() {
     fixture.idl().abort(txn);
     assert!(fixture.idl().changes(simple).is_empty());
 }
+
+#[test]
+fn a_table_whose_tracking_is_paused_lists_nothing() {
+    let mut fixture = tracking(&["i", "one", "many"]);
+    let (simple, i) = (fixture.table("simple"), fixture.column("simple", "i"));
+    let mut row = None;
+    fixture.succeed(|fixture| row = Some(fixture.insert("simple", &[])));
+    let row = row.unwrap();
+    fixture.idl().set_tracking(simple, false);
+    assert_eq!(fixture.idl().changes(simple).len(), 0, "pausing clears");
+    let before = fixture.idl().table_seqnos(simple);
+    fixture.succeed(|fixture| fixture.idl().write(row, i, integer(1)).unwrap());
+    fixture.succeed(|fixture| {
+        fixture.insert("simple", &[]);
+    });
+    assert_eq!(fixture.idl().changes(simple).len(), 0);
+    assert_ne!(fixture.idl().table_seqnos(simple), before, "they are seen");
+    fixture.idl().set_tracking(simple, true);
+    fixture.succeed(|fixture| fixture.idl().write(row, i, integer(2)).unwrap());
+    let found = changes(&mut fixture, simple);
+    let old = found[0].old(i.id).and_then(corvid_data::Datum::as_integer);
+    assert_eq!((found.len(), old), (1, Some(1)));
+}

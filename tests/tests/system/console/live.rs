@@ -4,19 +4,23 @@ use std::io::{BufRead, BufReader};
 use std::net::TcpStream;
 use std::time::{Duration, Instant};
 
+use corvid_tests::console::Console;
 use serde_json::{Value, json};
 
 use super::Shown;
 
 /// A viewer's stream of events.
-struct Viewer(BufReader<TcpStream>);
+pub(super) struct Viewer(BufReader<TcpStream>);
 
 impl Viewer {
-    fn of(shown: &Shown, table: &str) -> Viewer {
-        let path = format!("/db/net/table/{table}/events");
-        let stream = shown
-            .console
-            .open("GET", &path, &[("Host", "localhost")], "");
+    /// A viewer of a table.
+    pub(super) fn of(shown: &Shown, table: &str) -> Viewer {
+        Viewer::at(&shown.console, &format!("/db/net/table/{table}/events"))
+    }
+
+    /// A viewer of the stream at an address.
+    pub(super) fn at(console: &Console, path: &str) -> Viewer {
+        let stream = console.open("GET", path, &[("Host", "localhost")], "");
         let mut viewer = Viewer(BufReader::new(stream.expect("a stream")));
         // The stream begins with the time after which a browser connects again.
         let line = viewer.line("retry:");
@@ -25,7 +29,7 @@ impl Viewer {
     }
 
     /// The next line that begins so.
-    fn line(&mut self, begin: &str) -> String {
+    pub(super) fn line(&mut self, begin: &str) -> String {
         loop {
             let mut line = String::new();
             let length = self.0.read_line(&mut line).expect("a line");
@@ -36,7 +40,7 @@ impl Viewer {
         }
     }
 
-    fn event(&mut self) -> Value {
+    pub(super) fn event(&mut self) -> Value {
         let line = self.line("data: ");
         serde_json::from_str(&line["data: ".len()..]).expect("JSON")
     }
