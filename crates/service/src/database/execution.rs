@@ -68,9 +68,10 @@ impl Execution<'_> {
         let mut outcome = self
             .database
             .execute_within(request.params(), &mut context, budget)?;
-        if self.has_records() && !self.model.is_follower() && !read_only {
+        let once = request.once.filter(|once| once.is_repeated);
+        if once.is_some() && self.has_records() && !self.model.is_follower() && !read_only {
             let may_change = || TransactionKind::of(request.params()).may_change;
-            record_end(&mut outcome, request.once, may_change);
+            record_end(&mut outcome, once, may_change);
         }
         // Before its length is judged.
         if self.has_records() {
