@@ -55,7 +55,7 @@ pub(crate) struct Database {
     state: RwLock<State>,
 }
 
-/// What the sources of a relay have told, as every client sees it.
+/// The answer of a relay's sources, as every client gets it.
 pub(crate) struct SourceAnswer {
     /// When they were asked.
     pub(crate) at: Instant,

@@ -48,7 +48,7 @@ const WORDS: &[(&str, &str)] = &[
     ),
     (
         "NAME.status=ADDRESS",
-        "read the server's status at http://HOST:PORT/status.json, or from the control socket at this path",
+        "read the server's status at http://HOST:PORT/status.json, or from the control socket at this path; those of several members are separated by commas",
     ),
 ];
 

@@ -2,7 +2,7 @@
 //! `/status.json`, or from its control socket, which is found by itself for a local server. Of a
 //! server of the reference, its control socket tells a part.
 //!
-//! A cluster has a place for each member. A place is read at most once in [`FRESH`], whatever the
+//! A cluster has a slot for each member. A slot is read at most once in [`FRESH`], whatever the
 //! number of viewers, and one that does not answer is left alone for [`RETRY`]. Reading blocks, so
 //! it is done on threads for blocking work. [`samples`] keeps the last hour.
 
@@ -26,23 +26,23 @@ use crate::settings::Source;
 /// How long a status is shown before it is read again.
 const FRESH: Duration = Duration::from_secs(2);
 
-/// How long a place that has not answered is left alone.
+/// How long a slot that has not answered is left alone.
 const RETRY: Duration = Duration::from_secs(10);
 
-/// The number of places of a database.
-const PLACES_MAX: usize = 16;
+/// The number of slots of a database.
+const SLOTS_MAX: usize = 16;
 
 /// The number of control sockets of a folder that are tried.
 const SOCKETS_MAX: usize = 64;
 
 /// Where the statuses of a database's servers are.
 pub(crate) struct StatusSource {
-    places: Vec<Place>,
-    /// The place of the server that the console is connected to, as far as that is known.
+    slots: Vec<Slot>,
+    /// The slot of the server that the console is connected to, as far as that is known.
     preferred: AtomicUsize,
 }
 
-struct Place {
+struct Slot {
     location: Location,
     last: Mutex<Last>,
 }
@@ -54,7 +54,7 @@ enum Location {
     Beside(PathBuf),
 }
 
-/// The last reading of a place.
+/// The last reading of a slot.
 #[derive(Default)]
 struct Last {
     at: Option<Instant>,
@@ -68,7 +68,7 @@ struct Last {
 pub(crate) struct Status {
     /// The document.
     pub(crate) document: Arc<Value>,
-    /// Its place.
+    /// The place where it is told.
     pub(crate) source: Told,
 }
 
@@ -107,25 +107,25 @@ impl StatusSource {
                     .collect()
             }
         };
-        locations.truncate(PLACES_MAX);
+        locations.truncate(SLOTS_MAX);
         StatusSource::at(locations)
     }
 
     /// The server that listens at one of these sockets of this machine.
     pub(crate) fn beside(addresses: &[String]) -> StatusSource {
-        let sockets = addresses.iter().take(PLACES_MAX);
+        let sockets = addresses.iter().take(SLOTS_MAX);
         let sockets = sockets.filter_map(|address| address.strip_prefix("unix:"));
         let socket = |path| Location::Beside(dirs::absolute_under(&dirs::run(), path));
         StatusSource::at(sockets.map(socket).collect())
     }
 
     fn at(locations: Vec<Location>) -> StatusSource {
-        let place = |location| Place {
+        let slot = |location| Slot {
             location,
             last: Mutex::default(),
         };
         StatusSource {
-            places: locations.into_iter().map(place).collect(),
+            slots: locations.into_iter().map(slot).collect(),
             preferred: AtomicUsize::new(0),
         }
     }
@@ -140,11 +140,11 @@ impl StatusSource {
     /// As [`StatusSource::read`], also the part that the reference tells.
     pub(crate) fn main(&self) -> Option<Arc<Status>> {
         let preferred = self.preferred.load(Ordering::Relaxed);
-        let first = self.places.get(preferred).and_then(Place::read);
-        let others = || self.places.iter().enumerate();
+        let first = self.slots.get(preferred).and_then(Slot::read);
+        let others = || self.slots.iter().enumerate();
         first.or_else(|| {
             let mut others = others().filter(|(at, _)| *at != preferred);
-            others.find_map(|(_, place)| place.read())
+            others.find_map(|(_, slot)| slot.read())
         })
     }
 
@@ -152,21 +152,21 @@ impl StatusSource {
     pub(crate) fn all(&self) -> Vec<Arc<Status>> {
         let runtime = Handle::try_current().ok();
         thread::scope(|scope| {
-            let read = |place: &Place| {
+            let read = |slot: &Slot| {
                 let _within = runtime.as_ref().map(Handle::enter);
-                place.read()
+                slot.read()
             };
-            let readers: Vec<_> = (self.places.iter())
-                .map(|place| scope.spawn(move || read(place)))
+            let readers: Vec<_> = (self.slots.iter())
+                .map(|slot| scope.spawn(move || read(slot)))
                 .collect();
             let statuses = readers.into_iter().filter_map(|reader| reader.join().ok()?);
             statuses.collect()
         })
     }
 
-    /// Prefers the place of the server at this address.
+    /// Prefers the slot of the server at this address.
     pub(crate) fn prefer(&self, remote: &str) {
-        let found = self.places.iter().position(|place| place.is_of(remote));
+        let found = self.slots.iter().position(|slot| slot.is_of(remote));
         if let Some(found) = found {
             self.preferred.store(found, Ordering::Relaxed);
         }
@@ -181,7 +181,7 @@ fn given(text: &str) -> Location {
     })
 }
 
-impl Place {
+impl Slot {
     fn read(&self) -> Option<Arc<Status>> {
         let mut last = self.last.lock().unwrap_or_else(PoisonError::into_inner);
         let pause = if last.status.is_some() { FRESH } else { RETRY };
@@ -202,7 +202,7 @@ impl Place {
         last.status.clone()
     }
 
-    /// Whether it is the place of the server at this address, by the last reading.
+    /// Whether it is the slot of the server at this address, by the last reading.
     fn is_of(&self, remote: &str) -> bool {
         match &self.location {
             Location::Beside(socket) => {
@@ -306,13 +306,13 @@ mod tests {
     #[test]
     fn the_status_of_the_connected_server_is_preferred() {
         let local = source(None, "unix:/a.sock,tcp:192.0.2.1:6641,unix:/b.sock");
-        assert_eq!(local.places.len(), 2);
+        assert_eq!(local.slots.len(), 2);
         let chosen = |source: &StatusSource, remote: &str| {
             source.prefer(remote);
             source.preferred.load(Ordering::Relaxed)
         };
         assert_eq!(chosen(&local, "unix:/b.sock"), 1);
-        // A server without a place changes nothing.
+        // A server without a slot changes nothing.
         assert_eq!(chosen(&local, "tcp:192.0.2.1:6641"), 1);
         let pages = "http://192.0.2.1:9641/status.json,http://192.0.2.2:9641";
         let pages = source(Some(pages), "tcp:192.0.2.1:6641,tcp:192.0.2.2:6641");

@@ -1,5 +1,5 @@
-//! A database as a standalone file (docs/spec/storage.md 14): read from a server by one transaction,
-//! and written piece by piece.
+//! A database as a standalone file (docs/spec/storage.md 14): read from a server by one
+//! transaction, and written piece by piece.
 //!
 //! `ovsdb-client backup` and `corvid-console` make backups of it. It does not know where the bytes
 //! go.

@@ -4,8 +4,8 @@
 //! allocator. At the root are the parts that the programs share: the table of commands, the type of
 //! a fatal error, common options, random UUIDs, schema files, suggestions, printed tables, the
 //! connection to a server, what is said of a database's history and how a server reads it, the
-//! status of a server ([`status`]), and a database as a file ([`backup`]). The public ones serve the
-//! programs `corvid` (`crates/cli`) and `corvid-console` (`crates/console`) too:
+//! status of a server ([`status`]), and a database as a file ([`backup`]). The public ones serve
+//! the programs `corvid` (`crates/cli`) and `corvid-console` (`crates/console`) too:
 //! [`client::run_history`] runs a command for `corvid`. No other program uses another program's
 //! module.
 

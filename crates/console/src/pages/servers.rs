@@ -1,6 +1,6 @@
-//! The server of a database: what it is and how it is, the last hour, its cluster, relays, sessions,
-//! slow transactions, locks and jobs. A server of Corvid tells them by its status; of others only
-//! `_Server` is shown, and what their control socket tells of a cluster.
+//! The server of a database: what it is and how it is, the last hour, its cluster, relays,
+//! sessions, slow transactions, locks and jobs. A server of Corvid tells them by its status; of
+//! others only `_Server` is shown, and what their control socket tells of a cluster.
 
 pub(crate) mod actions;
 mod facts;

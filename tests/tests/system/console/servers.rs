@@ -208,7 +208,7 @@ fn figures_lead_to_metrics_that_exist() {
         let is_there = metrics.contains(&family) || name == "corvid_build_info";
         assert!(is_there, "{name}");
     }
-    // What needs the control socket cannot be pressed, and says why.
+    // A button that needs the control socket cannot be pressed, and says why.
     let buttons = between(&page, "class=\"bar buttons\"", "</div>");
     assert!(buttons.contains("<button>Backup…"), "{buttons}");
     let compact = between(buttons, "value=\"compact\"", "</form>");

@@ -1,5 +1,5 @@
-//! What a viewer may do to a server when the console is writable: close a session, compact the
-//! file, transfer the leadership, make a backup.
+//! The actions on a server that a writable console offers: close a session, compact the file,
+//! transfer the leadership, make a backup.
 //!
 //! Each is a page that asks, then a POST with the token of its form, and works without scripts. The
 //! first three go to the control socket of the server; the backup is a request that every client
@@ -41,14 +41,14 @@ pub(super) struct Button {
 /// A page that asks, or that tells what has happened.
 #[derive(Template)]
 #[template(path = "server_act.html")]
-struct Asked {
+struct Action {
     frame: Frame,
     form_token: String,
     /// The page about the server.
     back: String,
     /// The title.
     title: &'static str,
-    /// What will be done, or what was.
+    /// The effect, or the outcome.
     words: String,
     is_failure: bool,
     /// The names and values that the form sends; empty: nothing is asked.
@@ -155,11 +155,11 @@ fn refusal(app: &App) -> Option<Response> {
     (!app.is_writable).then(|| reply::text(StatusCode::FORBIDDEN, words))
 }
 
-fn asked(app: &App, database: &Database, open: &Open, params: &Params) -> Result<Asked, String> {
+fn asked(app: &App, database: &Database, open: &Open, params: &Params) -> Result<Action, String> {
     let name = open.schema.name.as_str();
     let all = database.status.all();
     let main = database.status.main();
-    let mut page = Asked {
+    let mut page = Action {
         frame: Frame::of(app, database, "servers", "Servers"),
         form_token: app.guard.form_token(),
         back: format!("/db/{}/servers", database.source.name),
@@ -265,7 +265,7 @@ fn told(
     outcome: Result<String, String>,
 ) -> Response {
     let is_failure = outcome.is_err();
-    let page = Asked {
+    let page = Action {
         frame: Frame::of(app, database, "servers", "Servers"),
         form_token: String::new(),
         back: format!("/db/{}/servers", database.source.name),

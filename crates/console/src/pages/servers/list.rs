@@ -53,7 +53,7 @@ pub(super) struct Cell {
     pub(super) more: String,
     /// Words that are set off, as `leader`.
     pub(super) marks: Vec<&'static str>,
-    /// What is done, of how much.
+    /// The amount that is done, and the whole.
     pub(super) progress: Option<(i64, i64)>,
     /// Where a link with the text leads.
     pub(super) href: String,
@@ -99,7 +99,7 @@ impl Cell {
         }
     }
 
-    /// What is not known.
+    /// The cell of an unknown value.
     pub(super) fn unknown() -> Cell {
         Cell {
             text: "–".to_owned(),

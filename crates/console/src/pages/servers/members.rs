@@ -12,7 +12,7 @@ use super::list::{Cell, Head, List, Row, text};
 use crate::pages::grid::duration;
 use crate::status::Status;
 
-/// What is known of a cluster.
+/// A cluster, as far as it is known.
 pub(super) struct Cluster<'s> {
     /// The statuses of the database by its members.
     told: Vec<&'s Value>,

@@ -1,5 +1,5 @@
-//! The metric behind a figure (docs/reference/metrics.md): its name, and a link to the server's page
-//! of metrics if its address is known.
+//! The metric behind a figure (docs/reference/metrics.md): its name, and a link to the server's
+//! page of metrics if its address is known.
 
 /// A metric.
 #[derive(Clone, Debug, Default)]

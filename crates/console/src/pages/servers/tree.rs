@@ -51,7 +51,7 @@ pub(super) struct Node {
     is_this: bool,
     state: String,
     class: &'static str,
-    /// What it has not applied yet, what waits.
+    /// The changes that it has not applied yet, the requests that wait.
     lag: String,
     children: Vec<Node>,
 }
@@ -90,7 +90,7 @@ impl Known {
     }
 }
 
-/// The tree around a database; `None` if it is no relay and has none.
+/// The tree around a database; `None` if it neither is a relay nor has any.
 pub(super) fn tree(
     app: &App,
     database: &Database,
