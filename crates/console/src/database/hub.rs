@@ -51,13 +51,18 @@ fn run(database: &Database) {
                 thread::scope(|scope| {
                     let name = format!("picture:{}", open.name);
                     let thread = thread::Builder::new().name(name);
-                    if let Err(error) = thread.spawn_scoped(scope, || pictures::run(&open)) {
-                        let error = format!("no thread is available: {error}");
-                        database.set_state(State::Unreached(error));
-                        return;
-                    }
+                    let drawing = match thread.spawn_scoped(scope, || pictures::run(&open)) {
+                        Ok(drawing) => drawing,
+                        Err(error) => {
+                            let error = format!("no thread is available: {error}");
+                            database.set_state(State::Unreached(error));
+                            return;
+                        }
+                    };
                     serve(&open);
                     open.pictures.end();
+                    // A picture that cannot be drawn does not end this thread.
+                    let _ = drawing.join();
                 });
             }
             Err(error) => database.set_state(State::Unreached(error)),

@@ -4,6 +4,8 @@
 use corvid::data::{AtomRef, AtomType, ColumnId, Schema, TableId, TableSchema, Uuid};
 use corvid::{Column, Idl, RowId};
 
+use super::cell::cut;
+
 /// Columns that name rows although the schema does not say so.
 const KNOWN: [(&str, &str); 8] = [
     ("Chassis", "hostname"),
@@ -23,6 +25,9 @@ const KEYS: [&str; 4] = [
     "neutron:network_name",
     "neutron:router_name",
 ];
+
+/// The number of letters of a name that are shown where a page refers to the row.
+pub(crate) const NAME_LETTERS_MAX: usize = 80;
 
 /// The number of letters of a UUID that stand for a row without a name.
 const UUID_LETTERS: usize = 8;
@@ -79,9 +84,10 @@ impl Naming {
         Some(name).filter(|name| !name.is_empty())
     }
 
-    /// The name of a row, or the beginning of its UUID.
+    /// The name of a row, or the beginning of its UUID. A long name is cut.
     pub(crate) fn label(&self, idl: &Idl, table: TableId, uuid: Uuid) -> String {
-        self.name(idl, table, uuid).unwrap_or_else(|| short(uuid))
+        let name = self.name(idl, table, uuid);
+        name.map_or_else(|| short(uuid), |name| cut(&name, NAME_LETTERS_MAX))
     }
 }
 

@@ -156,6 +156,18 @@ impl Pictures {
         }
     }
 
+    /// Drops the pictures without viewers, which hold graphs of earlier versions.
+    fn drop_unseen(&self) {
+        for view in locked(&self.views).iter() {
+            // A view that is locked is being drawn.
+            if let Ok(mut state) = view.state.try_lock()
+                && !view.has_viewers()
+            {
+                *state = ViewState::default();
+            }
+        }
+    }
+
     /// Ends the thread.
     pub(super) fn end(&self) {
         self.is_over.store(true, Ordering::Relaxed);
@@ -271,6 +283,8 @@ impl Open {
             _ => {
                 let graph = Arc::new((known.read)(&tables));
                 *kept = Some((version, graph.clone()));
+                drop(kept);
+                pictures.drop_unseen();
                 (version, graph)
             }
         }

@@ -11,7 +11,9 @@ use corvid::data::TableId;
 use corvid::json::Value;
 use corvid_shell::date::utc_text;
 
+use crate::database::cell::cut;
 use crate::database::changes::TableChange;
+use crate::database::naming::NAME_LETTERS_MAX;
 use crate::database::{Database, Open};
 use crate::pages::frame::Frame;
 use crate::pages::grid::shown;
@@ -27,6 +29,9 @@ const COMMITS: usize = 50;
 
 /// The number of rows of a commit that are shown.
 const CHANGES_MAX: usize = 50;
+
+/// The number of letters of a comment, or of what a client is.
+const COMMENT_LETTERS_MAX: usize = 1000;
 
 /// How long the server may read its history for one page.
 const HISTORY_TIMEOUT: Duration = Duration::from_secs(5);
@@ -272,8 +277,8 @@ fn commit(event: &Value) -> Commit {
             "commit" => text(event, "id"),
             _ => kind,
         },
-        client: client.unwrap_or_default(),
-        comment: text(event, "comment"),
+        client: cut(&client.unwrap_or_default(), COMMENT_LETTERS_MAX),
+        comment: cut(&text(event, "comment"), COMMENT_LETTERS_MAX),
         changes: Vec::new(),
         more: 0,
     };
@@ -306,7 +311,7 @@ fn change(change: &Value) -> Change {
         table: text(change, "table"),
         label: match name.is_empty() {
             true => uuid.chars().take(8).collect(),
-            false => name,
+            false => cut(&name, NAME_LETTERS_MAX),
         },
         uuid,
         columns: columns.collect(),

@@ -20,6 +20,7 @@ use tokio::sync::broadcast;
 
 use crate::database::contents::Contents;
 use crate::database::looks::Lease;
+use crate::database::naming::NAME_LETTERS_MAX;
 use crate::database::{Database, Event, Open};
 use crate::pages::frame::Frame;
 use crate::pages::params::Params;
@@ -145,6 +146,8 @@ pub(crate) fn page(app: &App, database: &Database, open: &Open, params: &Params)
         );
     }
     let labels = drawn.graph.nodes.iter().map(|node| node.label.as_str());
+    // A longer one is found by its beginning.
+    let labels = labels.filter(|label| label.len() <= NAME_LETTERS_MAX);
     let names: BTreeSet<&str> = labels.collect();
     let name = &database.source.name;
     let query = viewed(params).with("part", "");

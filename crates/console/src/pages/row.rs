@@ -7,8 +7,8 @@ use corvid::json::{Object, Value};
 use corvid::{Column, RowId};
 use hyper::StatusCode;
 
-use crate::database::cell::{Cell, Context};
-use crate::database::naming::short;
+use crate::database::cell::{Cell, Context, cut};
+use crate::database::naming::{NAME_LETTERS_MAX, short};
 use crate::database::{Database, Open};
 use crate::pages::frame::{self, Frame};
 use crate::pages::{REFERRERS_ROWS_MAX, command, table, tables};
@@ -252,8 +252,9 @@ fn referrers(
                     let uuid = row.get("_uuid")?.as_array()?.get(1)?.as_str()?;
                     let uuid = Uuid::parse(uuid.as_bytes())?;
                     let text = name.and_then(|name| row.get(name)?.as_str());
-                    let label = text.filter(|text| !text.is_empty()).map(str::to_owned);
-                    let label = label.unwrap_or_else(|| short(uuid));
+                    let name = text.filter(|text| !text.is_empty());
+                    let label =
+                        name.map_or_else(|| short(uuid), |name| cut(name, NAME_LETTERS_MAX));
                     Some((format!("{address}/row/{uuid}"), label))
                 });
                 referrer.rows = named.collect();

@@ -1,8 +1,10 @@
 //! The past of a database with many commits, and the network: as it was, how it has changed, and
 //! its changes as they arrive.
 
+use std::io::Write;
 use std::time::{Duration, Instant};
 
+use corvid_tests::browser::Browser;
 use corvid_tests::client::Client;
 use corvid_tests::console::Console;
 use corvid_tests::server::{Implementation, Server, Setup};
@@ -163,7 +165,8 @@ fn moments_before_many_commits_are_shown() {
         assert!(card(&both, "second").contains("added"), "{both}");
         assert!(card(&both, "doomed").contains("removed"), "{both}");
     }
-    // Between two moments before the switch came there is nothing but the number, which is not drawn.
+    // Between two moments before the switch came nothing but the number differs, which is not
+    // drawn.
     let (summary, _) = picture(&format!("before={early}&at={}", ago(5000)), "doomed");
     assert!(
         summary.contains("0 added, 0 removed, 0 changed"),
@@ -247,4 +250,48 @@ fn viewers_of_a_picture_share_what_has_changed() {
     {
         assert!(begin.elapsed() < LIMIT, "the picture is old");
     }
+}
+
+#[test]
+fn a_browser_replaces_the_changed_part_of_a_picture() {
+    if !Browser::is_installed() {
+        // Past the test runner, which captures the output of tests.
+        let _ = writeln!(
+            std::io::stderr(),
+            "SKIPPED: a picture in a browser: chromium is not installed"
+        );
+        return;
+    }
+    let browser = Browser::start().expect("a browser");
+    let mut network = Network::start(&[]);
+    network.add_switch("first", &["p0", "p1"]);
+    network.page("/db/nb/network", ">first<");
+    let address = format!("http://127.0.0.1:{}/db/nb/network", network.console.port());
+    browser.open(&address).unwrap();
+    browser
+        .wait_for("return document.querySelector('#live').textContent == 'live'")
+        .unwrap();
+    let svg = "document.querySelector('#part svg')";
+    browser.run(&format!("{svg}.isTheSame = true")).unwrap();
+    network.transact(&[set_up("p1", false)]);
+    browser
+        .wait_for(&format!("return {svg}.textContent.includes('1 down')"))
+        .unwrap();
+    let is_same = browser.run(&format!("return {svg}.isTheSame === true"));
+    assert_eq!(
+        is_same.unwrap(),
+        json!(true),
+        "the whole picture was replaced"
+    );
+    // The part is still a part of the picture, and changes again.
+    network.transact(&[set_up("p1", true)]);
+    browser
+        .wait_for(&format!("return !{svg}.textContent.includes('1 down')"))
+        .unwrap();
+    network.add_switch("second", &[]);
+    browser
+        .wait_for(&format!("return {svg}.textContent.includes('second')"))
+        .unwrap();
+    let cards = browser.run("return document.querySelectorAll('#part svg g.cards > g').length");
+    assert_eq!(cards.unwrap(), json!(2));
 }
