@@ -9,6 +9,7 @@ sh "$here/compiler.sh"
 sh "$here/packages.sh"
 sh "$here/venv.sh" &
 sh "$here/promtool.sh"
+sh "$here/axe.sh"
 sh "$here/vtep.sh"
 wait
 exit 0

@@ -144,6 +144,17 @@ impl Browser {
         self.command("/goog/cdp/execute", &command).map(drop)
     }
 
+    /// Shows pages in a colour scheme: `light` or `dark`.
+    ///
+    /// # Errors
+    /// The driver reports one.
+    pub fn prefer(&self, scheme: &str) -> io::Result<()> {
+        let feature = json!({"name": "prefers-color-scheme", "value": scheme});
+        let command =
+            json!({"cmd": "Emulation.setEmulatedMedia", "params": {"features": [feature]}});
+        self.command("/goog/cdp/execute", &command).map(drop)
+    }
+
     /// Presses keys, one after another.
     ///
     /// # Errors

@@ -303,3 +303,120 @@ if (recent) {
     while (body.children.length > 500) body.lastElementChild.remove();
   }, () => {});
 }
+
+// Candidates while somebody types, from the server: arrows choose, Tab or Enter takes, Escape closes.
+function completes(field) {
+  const list = document.createElement("ul");
+  list.id = `${field.id}-candidates`;
+  list.className = "candidates";
+  list.hidden = true;
+  list.setAttribute("role", "listbox");
+  list.setAttribute("aria-label", "Candidates");
+  const around = document.createElement("span");
+  around.className = "completed";
+  field.replaceWith(around);
+  around.append(field, list);
+  // The list of the page is for browsers without scripts.
+  field.removeAttribute("list");
+  // A box of several lines stays what it is: only a field of one line may be a combobox.
+  const isBox = field.tagName === "TEXTAREA";
+  const expand = (isOpen) => isBox || field.setAttribute("aria-expanded", String(isOpen));
+  if (!isBox) field.setAttribute("role", "combobox");
+  field.setAttribute("aria-autocomplete", "list");
+  field.setAttribute("aria-controls", list.id);
+  expand(false);
+  field.setAttribute("aria-label", around.closest("label")?.firstChild.textContent.trim() || "Text");
+  let from = 0;
+  let chosen = -1;
+  let last = null;
+  let timer = 0;
+  function close() {
+    clearTimeout(timer);
+    last?.abort();
+    list.hidden = true;
+    chosen = -1;
+    expand(false);
+    field.removeAttribute("aria-activedescendant");
+  }
+  function choose(index) {
+    chosen = index;
+    [...list.children].forEach((item, at) => item.setAttribute("aria-selected", String(at === index)));
+    const item = list.children[index];
+    if (!item) return;
+    field.setAttribute("aria-activedescendant", item.id);
+    item.scrollIntoView({ block: "nearest" });
+  }
+  function take(index) {
+    const text = list.children[index].dataset.text;
+    const end = field.selectionStart;
+    const rest = field.value.slice(end);
+    const between = !isBox ? (rest.startsWith(" ") ? "" : " ") : (rest.startsWith('"') ? "" : '"');
+    field.setRangeText(text + between, from, end, "end");
+    close();
+    ask();
+  }
+  async function ask() {
+    const text = field.value.slice(0, field.selectionStart);
+    if (text.length > 2000) return close();
+    last?.abort();
+    last = new AbortController();
+    try {
+      const query = new URLSearchParams({ text });
+      const reply = await fetch(`${field.dataset.complete}?${query}`, { signal: last.signal });
+      if (!reply.ok) return close();
+      const found = await reply.json();
+      from = found.from;
+      // Alone and typed already, or nothing.
+      const typed = text.slice(from);
+      const isDone = found.candidates.length === 1 && found.candidates[0][0] === typed;
+      if (!found.candidates.length || isDone || document.activeElement !== field) return close();
+      list.replaceChildren(...found.candidates.map(([candidate, note], index) => {
+        const item = document.createElement("li");
+        item.id = `${list.id}-${index}`;
+        item.setAttribute("role", "option");
+        item.setAttribute("aria-selected", "false");
+        item.dataset.text = candidate;
+        item.append(candidate);
+        if (note) {
+          const more = document.createElement("span");
+          more.className = "quiet";
+          more.textContent = note;
+          item.append(more);
+        }
+        item.onmousedown = (event) => { event.preventDefault(); take(index); };
+        return item;
+      }));
+      list.hidden = false;
+      chosen = -1;
+      field.removeAttribute("aria-activedescendant");
+      expand(true);
+      list.dataset.typed = typed;
+    } catch { /* A later request took its place, or the server is gone. */ }
+  }
+  const soon = () => { clearTimeout(timer); timer = setTimeout(ask, 60); };
+  field.addEventListener("input", soon);
+  field.addEventListener("blur", close);
+  field.addEventListener("keydown", (event) => {
+    if (list.hidden) {
+      if (event.key === "ArrowDown" && event.altKey) { event.preventDefault(); ask(); }
+      return;
+    }
+    const count = list.children.length;
+    const step = { ArrowDown: 1, ArrowUp: -1 }[event.key];
+    if (step) {
+      event.preventDefault();
+      choose(chosen < 0 ? (step > 0 ? 0 : count - 1) : (chosen + step + count) % count);
+    } else if (event.key === "Escape") {
+      event.preventDefault();
+      close();
+    } else if (event.key === "Enter" && chosen >= 0) {
+      event.preventDefault();
+      take(chosen);
+    } else if (event.key === "Tab" && !event.shiftKey && (chosen >= 0 || list.dataset.typed)) {
+      // Without a choice and without a letter, Tab leaves the field.
+      event.preventDefault();
+      take(Math.max(chosen, 0));
+    }
+  });
+}
+document.querySelectorAll("[data-complete]").forEach(completes);

@@ -10,6 +10,7 @@ pub(crate) mod contents;
 mod hub;
 pub(crate) mod looks;
 pub(crate) mod naming;
+mod natural;
 pub(crate) mod orders;
 pub(crate) mod pictures;
 

@@ -5,6 +5,8 @@
 
 pub(crate) mod changes;
 mod command;
+pub(crate) mod complete;
+mod form;
 pub(crate) mod frame;
 mod grid;
 pub(crate) mod model;
@@ -16,6 +18,7 @@ pub(crate) mod row;
 pub(crate) mod servers;
 pub(crate) mod table;
 pub(crate) mod tables;
+pub(crate) mod values;
 
 /// A row page does not ask the server for the rows of a table with more rows than this.
 pub(crate) const REFERRERS_ROWS_MAX: u64 = 100_000;

@@ -1,8 +1,10 @@
 //! The console: what its pages show is what the server has, and nobody reads or changes anything
 //! who may not. `browser` has the tests in a browser.
 
+mod accessible;
 mod beyond;
 mod browser;
+mod helps;
 mod live;
 mod load;
 mod moments;

@@ -1,5 +1,6 @@
-//! The rows of a table that a filter selects, in the order of a column. Orders are kept, and each
-//! change of a row moves that row alone, so paging through a table sorts it once.
+//! The rows of a table that a filter selects, in the order of a column: texts in their natural
+//! order, so that `net2` comes before `net10`. Orders are kept, and each change of a row moves that
+//! row alone, so paging through a table sorts it once.
 //!
 //! An order is brought up to date from the changes that the client has tracked: by a page that is
 //! read, and before these changes are cleared ([`Orders::catch_up`]). A changed row is found by the
@@ -20,6 +21,7 @@ use corvid_filter::Where;
 
 use super::Open;
 use super::contents::Contents;
+use super::natural;
 use crate::filter;
 use runs::Runs;
 
@@ -360,7 +362,18 @@ impl Sort {
 /// Compares values; an empty one comes last.
 fn compare(one: &Datum, other: &Datum) -> Ordering {
     match (one.is_empty(), other.is_empty()) {
-        (false, false) => one.iter().cmp(other.iter()),
+        (false, false) => {
+            let mut pairs = one.iter().zip(other.iter());
+            let order = pairs.find_map(|((key, value), (other_key, other_value))| {
+                let by_value = || match (value, other_value) {
+                    (Some(value), Some(other)) => natural::atoms(value, other),
+                    _ => Ordering::Equal,
+                };
+                let order = natural::atoms(key, other_key).then_with(by_value);
+                (order != Ordering::Equal).then_some(order)
+            });
+            order.unwrap_or_else(|| one.len().cmp(&other.len()))
+        }
         (is_empty, other_is_empty) => is_empty.cmp(&other_is_empty),
     }
 }

@@ -11,6 +11,7 @@ use corvid::json::{Object, Value};
 use hyper::StatusCode;
 
 use crate::database::{Database, Open};
+use crate::pages::form::{self, Form};
 use crate::pages::frame::Frame;
 use crate::pages::grid::{Grid, duration};
 use crate::pages::params::Params;
@@ -33,7 +34,9 @@ struct Query {
     trouble: String,
     took: String,
     results: Vec<Shown>,
-    tables: Vec<String>,
+    form: Form,
+    is_form_open: bool,
+    completions: String,
 }
 
 /// The result of an operation.
@@ -45,14 +48,25 @@ struct Shown {
 
 /// The page before anything is executed.
 pub(crate) fn page(app: &App, database: &Database, open: &Open, params: &Params) -> Response {
-    let operations = match params.get("operations") {
-        "" => example(open),
-        given => given.to_owned(),
+    let (written, trouble) = match form::operation(&open.schema, params) {
+        Ok(written) => (written, String::new()),
+        Err(error) => (None, error),
     };
-    reply::page(&Query {
+    let operations = match (written, params.get("operations")) {
+        (Some(written), _) => written,
+        (None, "") => example(open),
+        (None, given) => given.to_owned(),
+    };
+    let status = match trouble.is_empty() {
+        true => StatusCode::OK,
+        false => StatusCode::BAD_REQUEST,
+    };
+    let page = Query {
         operations,
-        ..Query::new(app, database, open)
-    })
+        trouble,
+        ..Query::new(app, database, open, params)
+    };
+    reply::page_with(status, &page)
 }
 
 /// An operation that any database can execute.
@@ -67,7 +81,7 @@ fn example(open: &Open) -> String {
 }
 
 impl Query {
-    fn new(app: &App, database: &Database, open: &Open) -> Query {
+    fn new(app: &App, database: &Database, open: &Open, params: &Params) -> Query {
         Query {
             frame: Frame::of(app, database, "query", "Query"),
             form_token: app.guard.form_token(),
@@ -77,11 +91,9 @@ impl Query {
             trouble: String::new(),
             took: String::new(),
             results: Vec::new(),
-            tables: open
-                .schema
-                .iter()
-                .map(|(_, table)| table.name.to_string())
-                .collect(),
+            form: Form::new(&open.schema, params),
+            is_form_open: !params.get("op").is_empty(),
+            completions: format!("/db/{}/query/complete", database.source.name),
         }
     }
 }
@@ -98,7 +110,7 @@ pub(crate) fn execute(app: &App, database: &Database, open: &Open, form: &Params
     let mut page = Query {
         operations: form.get("operations").to_owned(),
         is_dry,
-        ..Query::new(app, database, open)
+        ..Query::new(app, database, open, &Params::default())
     };
     let begin = Instant::now();
     let outcome = params(open, &page.operations, is_dry, app.is_writable)

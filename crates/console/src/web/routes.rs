@@ -17,7 +17,9 @@ use super::visitors::Visit;
 use super::{App, FORM_TIMEOUT, TURN_TIMEOUT, events, reply};
 use crate::database::{self, Database, Open};
 use crate::pages::params::Params;
-use crate::pages::{changes, frame, network, overview, query, row, servers, table, tables};
+use crate::pages::{
+    changes, complete, frame, network, overview, query, row, servers, table, tables, values,
+};
 
 /// The longest form.
 const FORM_BYTES_MAX: usize = 256 * 1024;
@@ -51,6 +53,15 @@ pub(crate) fn router(app: Arc<App>) -> Router {
             "/db/{database}/table/{table}/row/{uuid}/{column}",
             get(value_file),
         )
+        .route(
+            "/db/{database}/table/{table}/values/{column}",
+            get(values_page),
+        )
+        .route(
+            "/db/{database}/table/{table}/complete",
+            get(complete_filter),
+        )
+        .route("/db/{database}/query/complete", get(complete_operations))
         .fallback(unknown)
         .with_state(app)
 }
@@ -311,6 +322,47 @@ async fn value_file(
         },
     )
     .await
+}
+
+async fn values_page(
+    State(app): Shared,
+    Path((database, name, column)): Path<(String, String, String)>,
+) -> Response {
+    of_table(app, (database, name), move |app, database, open, id| {
+        values::page(app, database, open, id, &column)
+    })
+    .await
+}
+
+/// The candidates after the text before the cursor of a filter.
+async fn complete_filter(
+    State(app): Shared,
+    Path(place): Path<(String, String)>,
+    RawQuery(query): RawQuery,
+) -> Response {
+    of_table(app, place, move |_, _, open, id| {
+        let params = params(query);
+        let text = params.get("text");
+        candidates(&complete::filter(open, id, text), text)
+    })
+    .await
+}
+
+async fn complete_operations(
+    State(app): Shared,
+    Path(name): Path<String>,
+    RawQuery(query): RawQuery,
+) -> Response {
+    of_database(app, name, move |_, _, open| {
+        let params = params(query);
+        let text = params.get("text");
+        candidates(&complete::operations(&open.schema, text), text)
+    })
+    .await
+}
+
+fn candidates(found: &complete::Completion, text: &str) -> Response {
+    reply::of(StatusCode::OK, "application/json", found.to_json(text))
 }
 
 async fn unknown(State(app): Shared) -> Response {

@@ -9,7 +9,7 @@ use serde_json::json;
 use super::{HOSTILE, Shown};
 
 /// A browser, if this machine has one.
-fn browser() -> Option<Browser> {
+pub(super) fn browser() -> Option<Browser> {
     if !Browser::is_installed() {
         // Past the test runner, which captures the output of tests.
         let _ = writeln!(
@@ -21,7 +21,7 @@ fn browser() -> Option<Browser> {
     Some(Browser::start().expect("a browser"))
 }
 
-fn address(shown: &Shown, path: &str) -> String {
+pub(super) fn address(shown: &Shown, path: &str) -> String {
     format!("http://127.0.0.1:{}{path}", shown.console.port())
 }
 
