@@ -10,6 +10,7 @@ mod load;
 mod moments;
 mod ovn;
 mod pages;
+mod pictures;
 mod safety;
 mod servers;
 

@@ -522,8 +522,10 @@ mod tests {
         let found = Completion::of(3, "NAM", words);
         let texts: Vec<&str> = found.candidates.iter().map(|one| &*one.text).collect();
         assert_eq!(texts, ["name", "\"name of\"", "other_name"]);
-        let json = found.to_json("äöüx");
-        assert!(String::from_utf8(json).is_ok());
+        // Positions are in units of UTF-16: three letters of two bytes, and a blank.
+        let after = Completion { from: 7, ..found };
+        let json = Value::parse(&after.to_json("äöü n")).unwrap();
+        assert_eq!(json.get("from").and_then(Value::as_integer), Some(4));
     }
 
     #[test]

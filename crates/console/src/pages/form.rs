@@ -85,7 +85,8 @@ impl Form {
             fields: fields
                 .map(|(_, column)| {
                     let value = params.get(&format!("c.{}", column.name));
-                    let fixed = match column.column_type.is_scalar() {
+                    let has_one = column.column_type.max == 1 && !column.column_type.is_map();
+                    let fixed = match has_one {
                         true => complete::fixed(&column.column_type),
                         false => Vec::new(),
                     };

@@ -83,6 +83,7 @@ impl Stream {
             self.deadline.as_mut().reset(Instant::now() + self.limit);
         }
         let elapsed = self.deadline.as_mut().poll(context);
+        self.is_stalled = elapsed.is_pending();
         elapsed.map(|()| Err(io::ErrorKind::TimedOut.into()))
     }
 }

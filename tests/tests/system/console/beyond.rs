@@ -433,7 +433,9 @@ fn a_role_limits_a_console_that_may_write() {
     arguments.push(format!("net=ssl:127.0.0.1:{port}/Net"));
     arguments.push("--writable".to_owned());
     let console = Console::start(&arguments).expect("a console");
-    let page = console.get_until("/db/net/query", |answer| answer.status == 200);
+    let page = console.get_until("/db/net/query", |answer| {
+        answer.status == 200 && !answer.body.contains("Not current: ")
+    });
     let page = page.expect("the page").body;
     let form = between(&page, "name=\"form_token\" value=\"", "\"").to_owned();
     let execute = |table: &str| {

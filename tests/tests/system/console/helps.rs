@@ -87,6 +87,8 @@ fn a_form_writes_operations() {
     for name in ["c.name", "c.up", "c.tag"] {
         assert!(fields.contains(&format!("name=\"{name}\"")), "{name}");
     }
+    let up = between(&fields, "<select name=\"c.up\">", "</select>");
+    assert_eq!(text_of(up), "true false");
     let filled = shown.page("/db/net/query?op=insert&table=Switch&c.name=two+words&c.labels=a%3Db");
     let written = text_of(between(&filled, "id=\"operations\"", "</textarea>"));
     let (_, written) = written.split_once('>').expect("the box");
