@@ -31,6 +31,9 @@ use crate::workload::Scale;
 
 use program::Console;
 
+/// One of the measurements.
+type Part = fn(&Setup) -> Result<Vec<Figure>, Error>;
+
 /// The input of all measurements.
 struct Setup {
     program: Program,
@@ -64,7 +67,7 @@ pub(crate) fn measure(options: &ConsoleOptions) -> Result<(), Error> {
         "server: {}; scale {scale}\n",
         options.server.display()
     ));
-    let parts: [(&str, fn(&Setup) -> Result<Vec<Figure>, Error>); 5] = [
+    let parts: [(&str, Part); 5] = [
         ("table", table::measure),
         ("network", network::measure),
         ("viewers", viewers::measure),

@@ -23,7 +23,7 @@ pub(super) fn measure(setup: &Setup) -> Result<Vec<Figure>, Error> {
         let uuid = database_file::uuid(number % PORTS);
         let row = format!(
             r#"{{"op":"update","table":"Logical_Switch_Port","where":[["_uuid","==",["uuid","{uuid}"]]],"row":{{"up":{}}}}}"#,
-            number / PORTS % 2 == 0
+            (number / PORTS).is_multiple_of(2)
         );
         transact(server.address(), "OVN_Northbound", &row)?;
     }

@@ -53,7 +53,7 @@ fn orders_follow_changes() {
     type Sort = fn(&mut Vec<Port>);
     let views: [(&str, Sort); 5] = [
         ("sort=tag", |ports| {
-            ports.sort_by_key(|port| (port.2, port.0.clone()))
+            ports.sort_by_key(|port| (port.2, port.0.clone()));
         }),
         ("sort=-tag", |ports| {
             ports.sort_by_key(|port| (std::cmp::Reverse(port.2), port.0.clone()));
@@ -81,8 +81,7 @@ fn orders_follow_changes() {
         let known = ports(&mut shown);
         // One change, several of one row, a few rows, or most of them.
         for _ in 0..[1, 5, 1][usize::try_from(round % 3).unwrap_or(0)] {
-            let limit =
-                i64::try_from([2, 20, 300][usize::try_from(random(3)).unwrap_or(0)]).unwrap_or(2);
+            let limit = [2, 20, 300_i64][usize::try_from(random(3)).unwrap_or(0)];
             let tag = i64::try_from(random(300)).unwrap_or(0);
             let first = i64::try_from(random(300)).unwrap_or(0);
             let mut operations = vec![
@@ -228,7 +227,7 @@ fn a_large_table_is_paged_sorted_and_filtered() {
         "the last page has a next one"
     );
     let beyond = console
-        .get(&format!("/db/big/table/Item?page={}", ROWS))
+        .get(&format!("/db/big/table/Item?page={ROWS}"))
         .unwrap();
     assert!(
         text_of(&beyond.body).contains("No rows"),
