@@ -93,7 +93,7 @@ fn orders_follow_changes() {
                 operations.push(json!({"op": "mutate", "table": "Switch", "where": [],
                     "mutations": [["ports", "delete", ["uuid", gone]]]}));
                 operations.push(json!({"op": "insert", "table": "Port", "uuid-name": "new",
-                    "row": {"name": format!("n{round}-{tag}"), "tag": tag}}));
+                    "row": {"name": format!("n{round:03}-{tag:03}"), "tag": tag}}));
                 operations.push(json!({"op": "mutate", "table": "Switch", "where": [],
                     "mutations": [["ports", "insert", ["set", [["named-uuid", "new"]]]]]}));
             }

@@ -157,7 +157,7 @@ fn wait_until(what: &str, is_so: impl Fn() -> bool) {
     }
 }
 
-/// What is true of the page at this moment.
+/// Whether this is true of the page at this moment.
 fn holds(browser: &Browser, script: &str) -> bool {
     browser.run(script).expect("a value") == json!(true)
 }
