@@ -10,6 +10,12 @@ function tell(text, isLost) {
   live.classList.toggle("lost", isLost);
 }
 
+// Tells a link or a button of a part from the others, so that the focus stays where it is when the
+// part is made anew.
+function focusKey(part, one) {
+  return one && part.contains(one) ? one.href || one.form?.elements.do?.value : undefined;
+}
+
 // Replaces the part of the page that the server made with the same part made now. Requests do not
 // overlap; changes that come meanwhile lead to one more. Calls `done` when the part is there.
 function renewer(part, address, done) {
@@ -26,8 +32,11 @@ function renewer(part, address, done) {
       const known = new Set([...part.querySelectorAll("tr[data-uuid]")].map((row) => row.dataset.uuid));
       const reply = await fetch(address());
       if (reply.ok) {
+        const html = await reply.text();
+        const focus = focusKey(part, document.activeElement);
         // The server has escaped every value.
-        part.innerHTML = await reply.text();
+        part.innerHTML = html;
+        if (focus) [...part.querySelectorAll("a, button")].find((one) => focusKey(part, one) === focus)?.focus({ preventScroll: true });
         isThere = true;
         for (const row of mark ? part.querySelectorAll("tr[data-uuid]") : []) {
           if (!known.has(row.dataset.uuid)) row.classList.add("added");
@@ -202,21 +211,12 @@ if (part) tableIsLive(part);
 const row = document.querySelector("#row[data-row-events]");
 if (row) rowIsLive(row);
 
-// A part that the server makes anew now and then: not while text of it is marked, and the focus stays
-// where it is.
+// A part that the server makes anew now and then, except while text of it is marked.
 const timed = document.querySelector("#part[data-every]");
 if (timed) {
   const renew = renewer(timed, () => timed.dataset.address);
-  const key = (one) => one && timed.contains(one) ? one.href || one.form?.elements.do?.value : undefined;
   const isMarked = () => !getSelection().isCollapsed && timed.contains(getSelection().anchorNode);
-  setInterval(async () => {
-    if (document.hidden || isMarked()) return;
-    const focus = key(document.activeElement);
-    await renew(false);
-    if (focus && document.activeElement === document.body) {
-      [...timed.querySelectorAll("a, button")].find((one) => key(one) === focus)?.focus({ preventScroll: true });
-    }
-  }, Number(timed.dataset.every));
+  setInterval(() => document.hidden || isMarked() || renew(false), Number(timed.dataset.every));
 }
 
 // A picture is drawn anew after changes. It is panned by dragging and zoomed by the wheel with Ctrl,

@@ -129,12 +129,13 @@ fn leader_control<'s>(
         let id = status
             .of_database(name)
             .and_then(|it| text(it, "cluster.server_id"));
-        status.is_own() && id == Some(leader)
+        id == Some(leader)
     };
-    let found = all
-        .iter()
-        .find(is_leader)
-        .and_then(|status| control(status));
+    let found = all.iter().find(is_leader);
+    if found.is_some_and(|status| !status.is_own()) {
+        return Err("the leader is not a server of Corvid".to_owned());
+    }
+    let found = found.and_then(|status| control(status));
     found.ok_or_else(|| format!("needs the control socket of the leader, {}", short(leader)))
 }
 

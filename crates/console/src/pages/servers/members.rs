@@ -70,13 +70,16 @@ impl<'s> Cluster<'s> {
     /// The members as a table.
     pub(super) fn list(&self, metrics: Option<&str>) -> List {
         let term = document::number(self.leader().unwrap_or(self.main), "cluster.term");
-        let count = self.members().count();
+        let count = match self.members().count() {
+            1 => "1 member".to_owned(),
+            count => format!("{count} members"),
+        };
         let summary = match (self.leader_id(), term) {
             (Some(leader), Some(term)) => {
-                format!("{count} members in term {term}, led by {}", short(leader))
+                format!("{count} in term {term}, led by {}", short(leader))
             }
-            (None, Some(term)) => format!("{count} members in term {term}, without a leader"),
-            _ => format!("{count} members"),
+            (None, Some(term)) => format!("{count} in term {term}, without a leader"),
+            _ => count,
         };
         let told = document::list(self.leader().unwrap_or(self.main), "cluster.servers");
         let rows = told.unwrap_or_default().iter();

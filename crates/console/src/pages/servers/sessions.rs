@@ -23,7 +23,7 @@ pub(super) fn sessions(status: &Value, metrics: Option<&str>, closing: Option<&s
             id: "sessions",
             title: "Sessions",
             summary: match count {
-                Some(count) => format!("{count} sessions; the server tells no more about them"),
+                Some(count) => format!("Sessions: {count}. The server tells no more about them"),
                 None => "The server has not told its sessions".to_owned(),
             },
             ..List::default()
