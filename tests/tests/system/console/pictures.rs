@@ -15,7 +15,8 @@ use serde_json::json;
 
 use super::browser::browser;
 
-/// The share of the points with contents that may differ, per cent. An empty page differs in two thirds.
+/// The share of the points with contents that may differ, per cent. An empty page differs in two
+/// thirds.
 const DIFFERENT_MAX: f64 = 10.0;
 
 /// The width of a text in the font of the pages, as it was when the pictures were taken.
