@@ -3,8 +3,8 @@
 //!
 //! Both pictures are made smaller by eight, so that letters blur into grey and other UUIDs, times
 //! and a port that goes down count little. A point differs if a colour differs by an eighth of its
-//! range; few of those that are not empty in both may. Other fonts than those of the pictures move everything: then the test is
-//! skipped loudly.
+//! range; few of those that are not empty in both may. Other fonts than those of the pictures move
+//! everything: then the test is skipped loudly.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
