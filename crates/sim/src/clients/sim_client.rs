@@ -277,6 +277,9 @@ impl SimClient {
                 }
                 continue;
             }
+            // An operation has failed, so the transaction was not canceled.
+            let error = self.idl.txn_error(*id);
+            let is_judged = error.is_some_and(|error| error.starts_with('{'));
             let end = match status {
                 Status::Incomplete => continue,
                 Status::Success => {
@@ -300,7 +303,9 @@ impl SimClient {
                     End::Committed
                 }
                 Status::TryAgain if session_seqno != sent.session_seqno => End::Unknown,
-                Status::TryAgain | Status::Error if self.may_be_canceled => End::Unknown,
+                Status::TryAgain | Status::Error if self.may_be_canceled && !is_judged => {
+                    End::Unknown
+                }
                 Status::TryAgain | Status::NotLocked | Status::Error => End::Refused,
                 other => return Err(format!("transaction {} is {other:?}", sent.number)),
             };

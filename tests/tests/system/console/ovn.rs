@@ -189,45 +189,61 @@ fn look_at_ovn(implementation: Implementation) {
     let browser = Browser::start().expect("a browser");
 
     // The logical network, with all its switches at once.
-    browser.open(&ovn.address("/db/nb/network")).unwrap();
+    browser
+        .open(&ovn.address("/db/nb/network"))
+        .expect("the browser answers");
     let all_switches = format!(
         "const cards = [...document.querySelectorAll('#part svg g.card')].map(card => card.textContent);
          return [...Array({SWITCHES}).keys()].every(n => cards.some(text => text.includes('sw' + n)))"
     );
-    browser.wait_for(&all_switches).unwrap();
+    browser
+        .wait_for(&all_switches)
+        .expect("the browser answers");
     assert!(holds(&browser, &shows_text("router")));
     browser
         .wait_for("return document.querySelector('#live').textContent == 'live'")
-        .unwrap();
-    browser.run("window.isTheSame = true").unwrap();
+        .expect("the browser answers");
+    browser
+        .run("window.isTheSame = true")
+        .expect("the browser answers");
     for number in 0..5 {
         ovn.nbctl(&format!("ls-add late{number}"));
         browser
             .wait_for(&shows_text(&format!("late{number}")))
-            .unwrap();
+            .expect("the browser answers");
     }
     ovn.nbctl("ls-del late0");
     browser
         .wait_for("return !document.querySelector('#part').textContent.includes('late0')")
-        .unwrap();
+        .expect("the browser answers");
     assert!(holds(&browser, "return window.isTheSame"), "reloaded");
 
     // A path through switches and the router.
     browser
         .open(&ovn.address("/db/nb/network?from=p0-0&to=p59-39"))
-        .unwrap();
+        .expect("the browser answers");
     for part in ["sw0", "router", "sw59"] {
-        browser.wait_for(&shows_text(part)).unwrap();
+        browser
+            .wait_for(&shows_text(part))
+            .expect("the browser answers");
     }
     assert!(!holds(&browser, &shows_text("sw30")), "not on the path");
 
     // Where ports are bound.
     ovn.sbctl("chassis-add hv1 geneve 10.9.0.1 -- chassis-add hv2 geneve 10.9.0.2");
     ovn.sbctl("lsp-bind p0-0 hv1");
-    browser.open(&ovn.address("/db/sb/network")).unwrap();
-    browser.wait_for(&shows_text("hv1")).unwrap();
-    browser.wait_for(&shows_text("hv2")).unwrap();
-    browser.wait_for(&shows_text("p0-0")).unwrap();
+    browser
+        .open(&ovn.address("/db/sb/network"))
+        .expect("the browser answers");
+    browser
+        .wait_for(&shows_text("hv1"))
+        .expect("the browser answers");
+    browser
+        .wait_for(&shows_text("hv2"))
+        .expect("the browser answers");
+    browser
+        .wait_for(&shows_text("p0-0"))
+        .expect("the browser answers");
 
     // A table says what the database has.
     for (database, name, table) in [
@@ -237,11 +253,11 @@ fn look_at_ovn(implementation: Implementation) {
         let count = ovn.count(name, table);
         browser
             .open(&ovn.address(&format!("/db/{database}/table/{table}")))
-            .unwrap();
+            .expect("the browser answers");
         let count = format!("return document.querySelector('#selected').textContent == '{count}'");
-        browser.wait_for(&count).unwrap();
+        browser.wait_for(&count).expect("the browser answers");
     }
-    assert_eq!(browser.errors().unwrap(), [""; 0]);
+    assert_eq!(browser.errors().expect("the browser answers"), [""; 0]);
 }
 
 #[test]

@@ -48,7 +48,7 @@ pub(super) fn sessions(status: &Value, metrics: Option<&str>, closing: Option<&s
         Head::number("Open for"),
     ];
     if closing.is_some() {
-        heads.push(Head::text(""));
+        heads.push(Head::text("Action"));
     }
     List {
         id: "sessions",
