@@ -184,8 +184,9 @@ class Blocking(HistoryTest):
         self.insert_pages(db)
         reading = db.read_history(history.log(), timeout=PATIENCE)
         next(reading)
+        connects = db.metrics()["connects"]
         db.reconnect()
-        db.wait_until(lambda: not db.session.is_synced, PATIENCE)
+        db.wait_until(lambda: db.metrics()["connects"] > connects, PATIENCE)
         with self.assertRaises(corvid.HistoryLost):
             list(reading)
         self.assertEqual(list(reading), [])
