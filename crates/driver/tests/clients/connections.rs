@@ -1,6 +1,6 @@
 //! Kinds of connections, and what happens to a client when its connection is lost or refused.
 
-use std::net::TcpListener;
+use std::net::{TcpListener, TcpStream};
 use std::path::Path;
 use std::time::{Duration, Instant};
 
@@ -22,10 +22,21 @@ fn port(server: &Server) -> u16 {
         .unwrap_or_else(|_| panic!("no port in {log}"))
 }
 
-/// A port without a listener.
-fn closed_port() -> u16 {
+/// A port without a listener. The near end of a connection has it, so that no other process gets it
+/// and listens.
+struct ClosedPort {
+    number: u16,
+    _connection: (TcpListener, TcpStream),
+}
+
+fn closed_port() -> ClosedPort {
     let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
-    listener.local_addr().expect("its own").port()
+    let address = listener.local_addr().expect("its own");
+    let stream = TcpStream::connect(address).expect("a connection");
+    ClosedPort {
+        number: stream.local_addr().expect("its own").port(),
+        _connection: (listener, stream),
+    }
 }
 
 #[test]
@@ -48,9 +59,10 @@ fn of_several_remotes_one_that_answers_is_found() {
     on_each(|implementation| {
         for host in ["127.0.0.1", "[::1]"] {
             let server = server(implementation, &[&format!("--remote=ptcp:0:{host}")]);
+            let closed = closed_port();
             let remotes = format!(
                 "tcp:127.0.0.1:{},unix:/nowhere/at/all,tcp:{host}:{}",
-                closed_port(),
+                closed.number,
                 port(&server)
             );
             let mut client = Client::connect(class(), &remotes).expect("a client");
@@ -69,7 +81,8 @@ fn of_several_remotes_one_that_answers_is_found() {
 #[test]
 fn a_refused_connection_is_told_to_who_wants_one_attempt() {
     logs::collect();
-    let remote = format!("tcp:127.0.0.1:{}", closed_port());
+    let closed = closed_port();
+    let remote = format!("tcp:127.0.0.1:{}", closed.number);
     let setup = Setup {
         is_persistent: false,
         ..Setup::default()
