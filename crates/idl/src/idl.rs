@@ -349,9 +349,9 @@ impl Idl {
     /// new condition.
     ///
     /// ```
-    /// # use corvid_idl::{Column, Condition, Idl};
     /// # use corvid_idl::{Column, Idl};
     /// # use corvid_session::Condition;
+    /// /// Monitors a table whose condition was false. Its rows do not count as inserted.
     /// fn begin(idl: &mut Idl, now_ms: u64, name: Column) -> Result<u64, corvid_idl::Misuse> {
     ///     idl.set_tracking(name.table, false);
     ///     idl.set_condition(now_ms, name.table, Condition::all())
