@@ -201,7 +201,8 @@ struct Remembered {
     outcome: OnceOutcome,
     /// A hash of the transaction's text; `None` if another server executed it.
     text: Option<u64>,
-    /// Every server that may get a copy knows the outcome, or will: a commit has recorded it.
+    /// A commit has recorded the outcome, so every server that may get a copy knows it, or will. Or
+    /// this server has told it to a repeated copy.
     is_lasting: bool,
 }
 
@@ -527,7 +528,7 @@ impl OnceTable {
     }
 
     /// Remembers the outcome of a transaction; evicts the oldest outcomes beyond the limits.
-    /// `is_lasting`: a commit has recorded it.
+    /// `is_lasting`: a commit has recorded it, or a repeated copy was told of it.
     pub(crate) fn remember(&mut self, key: Key, outcome: OnceOutcome, is_lasting: bool) {
         let outcome = match outcome {
             OnceOutcome::Result(Some(text)) | OnceOutcome::Error(text)

@@ -172,17 +172,14 @@ impl Execution<'_> {
         origin: Origin,
     ) -> Option<Arc<Delta>> {
         if delta.is_none()
-            && let Some(id) = origin.once_id()
+            && let Origin::Client(request) = &origin
+            && let Some(once) = request.once
         {
-            let text = match &origin {
-                Origin::Client(request) => Some(request.params()),
-                _ => None,
-            };
-            let may_change = text.is_none_or(|text| TransactionKind::of(text).may_change);
-            self.executor.once.came_to_nothing(id, may_change, &answer);
-            if let Some(text) = text {
-                self.executor.once.bind(id, text);
-            }
+            let text = request.params();
+            let may_change = TransactionKind::of(text).may_change;
+            let once_state = &mut self.executor.once;
+            once_state.came_to_nothing(once, may_change, &answer);
+            once_state.bind(once.id, text);
         }
         let commit = delta.map(|mut delta| {
             // Readers of the history would be told of a change, and find none.

@@ -147,9 +147,10 @@ impl OnceState {
 
     /// A transaction that its client may send again has been executed without a commit. One that
     /// cannot change anything is not remembered: it may be executed as often as its client likes,
-    /// and must not push out outcomes that others need. Only a first copy comes here with a change
-    /// in mind: the end of a repeated one is recorded ([`record_end`]).
-    pub(crate) fn came_to_nothing(&mut self, id: Uuid, may_write: bool, result: &Answer) {
+    /// and must not push out outcomes that others need. Of repeated ones only those come here whose
+    /// end is not recorded ([`record_end`]), because their sessions may not write: this server has
+    /// told their clients the outcome, so it stays with it.
+    pub(crate) fn came_to_nothing(&mut self, once: Once, may_write: bool, result: &Answer) {
         if !may_write {
             return;
         }
@@ -159,9 +160,12 @@ impl OnceState {
         };
         let is_short = result.len() <= RESULT_BYTES_MAX;
         let result = is_short.then(|| Bytes::copy_from_slice(result));
-        self.table
-            .remember(Key::of(id), OnceOutcome::Result(result), false);
-        self.tentative.insert(id);
+        self.table.remember(
+            Key::of(once.id),
+            OnceOutcome::Result(result),
+            once.is_repeated,
+        );
+        self.tentative.insert(once.id);
     }
 
     /// An outcome that is remembered is that of this text.
@@ -319,15 +323,13 @@ impl OnceState {
         self.table
             .remember(Key::of(once.id), outcome.clone(), is_lasting);
         self.bind(once.id, request.params());
-        let waiting = self.forwarded.get_mut(&once.id).into_iter();
-        let waiting = waiting.flat_map(std::mem::take);
+        let waiting = self.forwarded.remove(&once.id).into_iter().flatten();
         let asked_for = waiting.filter(|request| !request.info.is_closed());
         let is_answered =
             |copy: &Request| is_lasting || copy.once.is_none_or(|copy| !copy.is_repeated);
         let (answered, left): (Vec<_>, Vec<_>) = asked_for.partition(is_answered);
-        match left.is_empty() {
-            true => drop(self.forwarded.remove(&once.id)),
-            false => drop(self.forwarded.insert(once.id, left)),
+        if !left.is_empty() {
+            self.forwarded.insert(once.id, left);
         }
         let answers = answered.into_iter();
         let answers = answers.map(|copy| (Box::new(copy), answer_of(&outcome)));
@@ -419,11 +421,24 @@ mod tests {
     fn a_refused_transaction_stays_refused_after_the_database_was_a_backup() {
         let mut once = OnceState::new(Uuid([1; 16]));
         let refused = br#"[{"error":"not owner"}]"#;
-        once.came_to_nothing(ONCE.id, true, &Answer::Result(refused.to_vec()));
+        once.came_to_nothing(ONCE, true, &Answer::Result(refused.to_vec()));
         once.begin_backup();
         once.check();
         let late = once.resolve(request(1, b"[]"), ONCE, false);
         assert!(matches!(late, Resolved::Answered(_, Answer::Result(text)) if text == refused));
+    }
+
+    /// Of a backup, which records nothing of its own, and may be active when a late copy comes.
+    #[test]
+    fn what_a_repeated_copy_was_told_holds_for_the_next_one() {
+        let again = Once::sent(ONCE.id, Some(Uuid([1; 16])));
+        let refused = Answer::Result(br#"[{"error":"not allowed"}]"#.to_vec());
+        for (told, is_told_again) in [(ONCE, false), (again, true)] {
+            let mut once = OnceState::new(Uuid([1; 16]));
+            once.came_to_nothing(told, true, &refused);
+            let copy = once.resolve(request(1, b"[]"), again, false);
+            assert_eq!(matches!(copy, Resolved::Answered(..)), is_told_again);
+        }
     }
 
     #[test]

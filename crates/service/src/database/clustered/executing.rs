@@ -119,7 +119,7 @@ pub(super) fn execute(
         Outcome::Done { result, tally, .. } => {
             let answer = Answer::Result(result);
             if let Some(once) = once {
-                parts.once.came_to_nothing(once.id, true, &answer);
+                parts.once.came_to_nothing(once, true, &answer);
             }
             Executed::without_commit(answer, Some(tally))
         }
