@@ -10,6 +10,7 @@
 mod c_library;
 mod completion;
 mod deb;
+mod failed_test;
 mod lines;
 mod mutants;
 mod page;

@@ -4,8 +4,9 @@
 //! Many tests wait for processes, so tests run while Cargo is still compiling the other test
 //! programs. The output of a program is printed as a whole when the program ends. The run fails if
 //! the build, a program, the documentation's tests or the command given by `--beside` fails. The
-//! failure of a job is shown in full when it happens, and the job is named again at the end. A job
-//! that takes longer than [`LIMIT`] is ended and counts as failed (`timed_process`).
+//! failure of a job is shown in full when it happens. At the end the last words of each failed test
+//! are repeated (`failed_test`), and every failure is named. A job that takes longer than [`LIMIT`]
+//! is ended and counts as failed (`timed_process`).
 //!
 //! This file knows how Cargo reports what it has built, and how Rust's test harness reports
 //! results. It does not know any particular test.
@@ -23,6 +24,7 @@ use corvid_json::Value;
 use corvid_shell::{output, signals};
 
 use crate::Outcome;
+use crate::failed_test::last_words;
 use crate::timed_process::{End, Limits, TimedProcess};
 
 /// The number of jobs that run at the same time.
@@ -497,6 +499,12 @@ fn conclude(reports: Vec<Report>, took: Duration) -> Outcome {
             failures.push(format!("{}: {reason}", report.name));
         } else if !report.is_success && report.tally.failed.is_empty() {
             failures.push(report.name.clone());
+        }
+        for test in &report.tally.failed {
+            output::report(format_args!("{}: {test}:", report.name));
+            for line in last_words(&report.output, test) {
+                output::report(format_args!("    {line}"));
+            }
         }
         let names = report.tally.failed.iter();
         failures.extend(names.map(|test| format!("{}: {test}", report.name)));

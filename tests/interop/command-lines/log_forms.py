@@ -2,6 +2,7 @@
 
 from differences import Known
 from files import SETUP
+from side import NO_TIMED_MODULES, TIMED_MODULES
 
 ASK = "ovs-appctl -t ovsdb-server"
 # Modules of the switch are in every program of the reference; these are the ones that both have.
@@ -14,7 +15,7 @@ def set_to(*words):
 
 LINES = [
     SETUP,
-    "ovsdb-server good.db --no-chdir --detach --pidfile --log-file -vconsole:off -vsyslog:off",
+    f"ovsdb-server good.db --no-chdir --detach --pidfile --log-file -vconsole:off -vsyslog:off {NO_TIMED_MODULES}",
     f"{ASK} vlog/list | head -2",
     f"{ASK} vlog/list | tail -n +3 | sort -c",
     LIST,
@@ -31,6 +32,7 @@ LINES = [
     LIST,
     set_to("ANY:any:INFO"),
     LIST,
+    set_to(*(f"{module}:off" for module in TIMED_MODULES)),
     f"{ASK} vlog/list-pattern",
     set_to("PATTERN:file:%p:%m", "PATTERN:syslog:"),
     f"{ASK} vlog/list-pattern",

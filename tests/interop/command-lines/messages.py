@@ -1,9 +1,10 @@
 """What the log tells of commands and of clients that come, go and say nonsense (docs/spec/cli.md 2.1, 7.7), and what such clients are answered."""
 
 from files import SETUP
+from side import NO_TIMED_MODULES
 
 ASK = "ovs-appctl -t ovsdb-server"
-LOG = "cut -d'|' -f3- ovsdb-server.log | tail -n +$(($(cat seen) + 1)) | grep -v 'memory|'; wc -l < ovsdb-server.log > seen"
+LOG = "cut -d'|' -f3- ovsdb-server.log | tail -n +$(($(cat seen) + 1)); wc -l < ovsdb-server.log > seen"
 # A client that does not want to know of databases that come and go, so its session ends.
 WATCHED = "rm -f mon.out; ovsdb-client --no-db-change-aware monitor mydb T > mon.out 2>&1 & p=$!; until_said mon.out row"
 ENDED = "wait $p; echo $?; cat mon.out"
@@ -48,7 +49,7 @@ LINES = [
     SAY,
     PEER,
     'ovsdb-tool transact good.db \'["mydb",{"op":"insert","table":"T","row":{"name":"a"}}]\'',
-    "echo 0 > seen; ovsdb-server good.db --no-chdir --detach --pidfile --remote=punix:db.sock --log-file -vconsole:off -vsyslog:off",
+    f"echo 0 > seen; ovsdb-server good.db --no-chdir --detach --pidfile --remote=punix:db.sock --log-file -vconsole:off -vsyslog:off {NO_TIMED_MODULES}",
     f"{ASK} vlog/disable-rate-limit",
     LOG,
     f"{ASK} ovsdb-server/compact; {ASK} ovsdb-server/compact mydb",
