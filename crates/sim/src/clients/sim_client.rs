@@ -48,7 +48,8 @@ pub(super) struct SimClient {
     /// A conversion closes sessions that are not change-aware. Such a session may get the reply to
     /// a transaction before it is closed.
     is_change_aware: bool,
-    /// The server has canceled a transaction over this connection: it may have been executed.
+    /// The server has canceled a transaction over this connection: it may have been executed. Without
+    /// a connection nothing is canceled, so a transaction that is tried then was not executed.
     pub(super) may_be_canceled: bool,
     sent: BTreeMap<TxnId, Sent>,
     fetches: Vec<FetchId>,
@@ -195,6 +196,7 @@ impl SimClient {
             Parcel::End => {
                 network.vanish(conn, To::Caller);
                 self.conn = None;
+                self.may_be_canceled = false;
                 let end = if std::mem::take(&mut self.is_open) {
                     LinkEnd::Closed
                 } else {
@@ -240,10 +242,10 @@ impl SimClient {
                         self.number
                     ));
                     self.conn = Some(conn);
-                    self.may_be_canceled = false;
                 }
                 Output::Disconnect => {
                     self.is_open = false;
+                    self.may_be_canceled = false;
                     if let Some(conn) = self.conn.take() {
                         network.close(now_ms, conn, To::Caller);
                     }
