@@ -15,7 +15,7 @@ use corvid_tests::numbered_rows::{self, DATABASE, insert, schema};
 use corvid_tests::one_file;
 use corvid_tests::process::Process;
 use corvid_tests::server::Implementation::Corvid;
-use corvid_tests::{binary, limited};
+use corvid_tests::{binary, limited, troubled_disk};
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
@@ -572,6 +572,39 @@ fn members_tell_what_is_committed() {
         logs.push(ids);
     }
     assert!(logs.iter().all(|ids| *ids == logs[0]), "{logs:?}");
+}
+
+/// Commits that are answered are in the history of the member that answered, also where the disk
+/// of that member is slow and the others have stored the commit long before.
+#[test]
+fn a_member_shows_each_commit_as_soon_as_it_has_answered_it() {
+    let mut cluster = Cluster::of(3, &schema()).unwrap();
+    cluster.swap(Corvid, &[]).unwrap();
+    let (mut cluster, leader) = numbered_rows::started(cluster);
+    let file = cluster.file(leader);
+    let folder = file.parent().unwrap();
+    let (library, during) = (troubled_disk::library(folder), folder.join("trouble"));
+    let slow = cluster.member(leader);
+    slow.kill();
+    slow.set_variable("LD_PRELOAD", library);
+    slow.set_variable(troubled_disk::FILE, &file);
+    slow.set_variable(troubled_disk::WHILE, &during);
+    slow.set_variable(troubled_disk::SYNC_US, "100000");
+    slow.set_variable(troubled_disk::WRITE_US, "100000");
+    slow.start().unwrap();
+    cluster.move_leadership(leader).unwrap();
+    std::fs::write(&during, "").unwrap();
+    let mut number = 0;
+    for member in [leader, (leader + 1) % 3] {
+        let mut writer = cluster.connect(member).unwrap();
+        let mut reader = cluster.connect(member).unwrap();
+        for _ in 0..10 {
+            number += 1;
+            numbered_rows::add(&mut writer, number).unwrap();
+            assert_eq!(commits(&mut reader).len(), number as usize);
+            assert_eq!(rows_at(&mut reader, "HEAD"), number as usize);
+        }
+    }
 }
 
 #[test]
