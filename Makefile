@@ -10,7 +10,7 @@ BUILD = cargo build --release $(PROGRAMS)
 # What has been built is run from here, never by `cargo run`, which would build it in its own way.
 RELEASE = $${CARGO_TARGET_DIR:-target}/release
 
-.PHONY: run cluster console screenshots test check lines reference check-deep check-deny check-advisories check-rust-version check-portable check-interleavings check-miri check-threads check-c-threads check-seeds setup python wheels c man docs book deb release container guard guard-accept bench bench-ovn bench-clients console-figures check-python check-wheels check-services check-reference-testsuite bench-python bench-c bench-allocators
+.PHONY: run cluster console screenshots test check lines reference check-deep check-deny check-advisories check-rust-version check-portable check-interleavings check-miri check-threads check-c-threads check-seeds setup python wheels c man docs book deb release container guard guard-accept bench bench-ovn bench-clients console-figures history-figures check-python check-wheels check-services check-reference-testsuite bench-python bench-c bench-allocators
 
 # In continuous integration every build is the first one. The files for incremental builds would
 # take an eighth more CPU time and four times the disk.
@@ -252,6 +252,13 @@ console-figures:
 	$(BUILD)
 	cargo build --release -p corvid-bench
 	$(RELEASE)/corvid-bench console $(RELEASE)/ovsdb-server --scale $(SCALE)
+
+# The history of a database, kept and read: the figures of docs/operate/keeping-history.md.
+# SCALE=full makes a million commits and a thousand segments.
+history-figures:
+	$(BUILD)
+	cargo build --release -p corvid-bench
+	$(RELEASE)/corvid-bench history $(RELEASE)/ovsdb-server --scale $(SCALE)
 
 # Our client library beside the reference's for C and for Python, over our server: the table of
 # docs/performance/results.md, "Client".

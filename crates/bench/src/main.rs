@@ -19,6 +19,7 @@ mod driver;
 mod error;
 mod figure;
 mod harness;
+mod history;
 mod latency_probe;
 mod limit;
 mod load;
@@ -90,6 +91,7 @@ fn run(command: &Command) -> Result<(), Error> {
         }
         Command::Clients(options) => clients::measure(options),
         Command::Console(options) => console::measure(options),
+        Command::History(options) => history::measure(options),
         Command::Hold(hold) => clients::hold(&hold.remote, &hold.schema),
         Command::List => {
             for workload in workloads::ALL {

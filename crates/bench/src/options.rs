@@ -31,6 +31,8 @@ pub(crate) enum Command {
     Clients(Clients),
     /// Measure the console, next to `ovsdb-client monitor` and a plain client
     Console(ConsoleOptions),
+    /// Measure the history of a database: keeping it and reading it
+    History(HistoryOptions),
     /// Run as the client process that `clients` measures
     #[command(hide = true)]
     Hold(Hold),
@@ -141,6 +143,18 @@ pub(crate) struct ConsoleOptions {
     #[arg(long, short, value_enum, default_value_t = Scale::Small)]
     pub(crate) scale: Scale,
     /// Measure one part only: table, network, viewers, moments or server
+    #[arg(long)]
+    pub(crate) only: Option<String>,
+}
+
+#[derive(Args)]
+pub(crate) struct HistoryOptions {
+    /// The server, a program with the command line of ovsdb-server; ovsdb-tool is in its folder
+    pub(crate) server: PathBuf,
+    /// The number of commits and segments
+    #[arg(long, short, value_enum, default_value_t = Scale::Small)]
+    pub(crate) scale: Scale,
+    /// Measure one part only: keeping, reading or segments
     #[arg(long)]
     pub(crate) only: Option<String>,
 }

@@ -256,6 +256,12 @@ impl Server {
         }
     }
 
+    /// The database file; `None` for a server at an address.
+    pub(crate) fn file(&self) -> Option<PathBuf> {
+        let process = self.process.as_ref()?;
+        Some(file_in(&process.directory))
+    }
+
     /// Returns the size of the database file in MiB; NaN for a server at an address.
     pub(crate) fn file_mib(&self) -> Result<f64, Error> {
         match &self.process {

@@ -1,5 +1,6 @@
-//! The time and memory that `ovsdb-tool` needs to compact a file.
+//! The time and memory that a command of `ovsdb-tool` needs.
 
+use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::thread;
@@ -11,7 +12,7 @@ use crate::usage;
 /// The interval at which the memory of the tool is read.
 const WATCH_EVERY: Duration = Duration::from_millis(5);
 
-/// The cost of a compaction.
+/// The cost of a command.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Offline {
     pub(crate) took: Duration,
@@ -38,11 +39,22 @@ pub(crate) fn beside(server: &Path, name: &str) -> Result<PathBuf, Error> {
 /// Compacts `file` into another file.
 pub(crate) fn compact(tool: &Path, file: &Path) -> Result<Offline, Error> {
     let directory = tempfile::Builder::new().prefix("corvid-bench-").tempdir()?;
+    let compacted = directory.path().join("compacted.db");
+    run(
+        tool,
+        ["compact".as_ref(), file.as_os_str(), compacted.as_os_str()],
+    )
+}
+
+/// Runs a command to its end. Its output is not read.
+pub(crate) fn run<'a>(
+    tool: &Path,
+    arguments: impl IntoIterator<Item = &'a OsStr>,
+) -> Result<Offline, Error> {
+    let mut command = Command::new(tool);
+    command.args(arguments);
     let began = Instant::now();
-    let mut child = Command::new(tool)
-        .arg("compact")
-        .arg(file)
-        .arg(directory.path().join("compacted.db"))
+    let mut child = command
         .stdin(Stdio::null())
         .stdout(Stdio::null())
         .spawn()
@@ -61,10 +73,7 @@ pub(crate) fn compact(tool: &Path, file: &Path) -> Result<Offline, Error> {
     };
     let took = began.elapsed();
     if !status.success() {
-        return Err(Error::Refused(format!(
-            "{} compact: {status}",
-            tool.display()
-        )));
+        return Err(Error::Refused(format!("{}: {status}", tool.display())));
     }
     Ok(Offline {
         took,

@@ -48,8 +48,8 @@ pub(super) struct SimClient {
     /// A conversion closes sessions that are not change-aware. Such a session may get the reply to
     /// a transaction before it is closed.
     is_change_aware: bool,
-    /// The server has canceled a transaction over this connection: it may have been executed. Without
-    /// a connection nothing is canceled, so a transaction that is tried then was not executed.
+    /// The server has canceled a transaction over this connection: it may have been executed.
+    /// Without a connection nothing is canceled, so what is tried then was not executed.
     pub(super) may_be_canceled: bool,
     sent: BTreeMap<TxnId, Sent>,
     fetches: Vec<FetchId>,
