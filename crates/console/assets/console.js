@@ -82,9 +82,13 @@ function tableIsLive(part) {
   // The number of the last event that the rows show, and that of the last one that has come.
   const shown = () => Number(part.querySelector("#rows")?.dataset.event);
   let last = 0;
+  // An order or a number that is not there yet is asked for again.
+  const isUnready = () => part.querySelector("#unready");
   const renew = renewer(part, () => `${location.pathname}?${query}`, (renew) => {
     if (shown() < last) renew(true);
+    else if (isUnready()) setTimeout(() => renew(false), 500);
   });
+  if (isUnready()) setTimeout(() => renew(false), 500);
   // Whether a changed row may have come, gone or moved.
   const isOrdered = () => query.has("where") || query.has("sort");
   listen(part.dataset.events, (event, number) => {

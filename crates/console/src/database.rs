@@ -34,7 +34,7 @@ use crate::web::EVENTS_MAX;
 use changes::Recent;
 use looks::Looks;
 use naming::Naming;
-use orders::Orders;
+use orders::{OrderBook, Orders};
 use pictures::Pictures;
 
 /// How long a page waits for the server.
@@ -96,7 +96,7 @@ pub(crate) struct Open {
     /// The latest changes.
     recent: Mutex<Recent>,
     /// Orders of tables.
-    orders: Mutex<Orders>,
+    order_book: OrderBook,
     /// Pictures of the network.
     pub(crate) pictures: Pictures,
 }
@@ -168,7 +168,7 @@ impl Open {
             all_events: channel(),
             distributing: Mutex::default(),
             recent: Mutex::default(),
-            orders: Mutex::default(),
+            order_book: OrderBook::default(),
             pictures: Pictures::new(first),
             schema,
         }
@@ -200,7 +200,7 @@ impl Open {
 
     /// The orders of tables that are kept.
     pub(crate) fn orders(&self) -> MutexGuard<'_, Orders> {
-        self.orders.lock().unwrap_or_else(PoisonError::into_inner)
+        self.order_book.lock()
     }
 
     /// Sends a request and waits for its result.

@@ -1,7 +1,7 @@
 //! Filters of tables: the expressions of [`corvid_filter`], with names of rows from the replica.
 
-use corvid::Idl;
 use corvid::data::{ColumnId, Schema, TableId, Uuid};
+use corvid::{Column, Idl, RowView};
 use corvid_filter::{Fault, Names, Where};
 
 use crate::database::contents::Contents;
@@ -46,6 +46,13 @@ pub(crate) fn parse_named(
 /// Whether a filter holds for a row.
 pub(crate) fn holds(filter: &Where, contents: Contents<'_>, uuid: Uuid) -> bool {
     filter.holds(&mut |id| Ok::<_, ()>(contents.value(uuid, id))) == Ok(true)
+}
+
+/// Whether a filter holds for a row of the replica. Costs no look-up of the row.
+pub(crate) fn holds_for(filter: &Where, view: RowView<'_>) -> bool {
+    let table = view.id().table;
+    let mut read = |id| Ok::<_, ()>(view.get(Column { table, id }).cloned().unwrap_or_default());
+    filter.holds(&mut read) == Ok(true)
 }
 
 struct OfReplica<'i> {

@@ -452,6 +452,14 @@ impl Client {
     pub fn wants_input(&self) -> bool {
         self.link.wants_input()
     }
+
+    /// Whether the session waits for the server: for a connection, for the reply to a request, or
+    /// for the lock.
+    #[must_use]
+    pub fn is_waiting(&self) -> bool {
+        let wants_lock = self.lock_name().is_some() && !self.has_lock();
+        !self.is_monitoring() || !self.pending.is_empty() || wants_lock
+    }
 }
 
 /// Conditions and the lock.

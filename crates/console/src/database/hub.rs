@@ -15,7 +15,7 @@ use corvid_net::clock;
 use corvid_tools::session::Session;
 
 use super::cell::Context;
-use super::{Database, Open, State, changes, pictures};
+use super::{Database, Open, State, changes, orders, pictures};
 use crate::pages::changes::Lines;
 
 /// The pause between attempts to find the schema.
@@ -29,6 +29,9 @@ const TICK: Duration = Duration::from_secs(2);
 
 /// The shortest time between two events of a table.
 const PACE: Duration = Duration::from_millis(30);
+
+/// The pause between two readings of a busy server, which then wakes the client less often.
+const READING_PAUSE: Duration = Duration::from_millis(10);
 
 /// Starts the thread.
 ///
@@ -59,10 +62,21 @@ fn run(database: &Database) {
                             return;
                         }
                     };
-                    serve(&open);
+                    let name = format!("orders:{}", open.name);
+                    let thread = thread::Builder::new().name(name);
+                    let sorting = thread.spawn_scoped(scope, || orders::run(&open));
+                    match &sorting {
+                        Ok(_) => serve(&open),
+                        Err(error) => {
+                            let error = format!("no thread is available: {error}");
+                            database.set_state(State::Unreached(error));
+                        }
+                    }
                     open.pictures.end();
-                    // A picture that cannot be drawn does not end this thread.
+                    open.order_book.end();
+                    // A picture or an order that cannot be made does not end this thread.
                     let _ = drawing.join();
+                    let _ = sorting.map(thread::ScopedJoinHandle::join);
                 });
             }
             Err(error) => database.set_state(State::Unreached(error)),
@@ -93,6 +107,7 @@ fn open(database: &Database) -> Result<Open, String> {
         client.idl_mut().set_tracking(table, false);
     }
     let client = Client::over(client).map_err(|error| error.to_string())?;
+    client.set_reading_pause(READING_PAUSE);
     Ok(Open::new(&database.source.name, client, schema))
 }
 

@@ -1,8 +1,6 @@
 //! The rows of a table: a filter, an order, chosen columns, pages; as a page, as its rows alone for
 //! a script, and as a file.
 
-use std::ops::Range;
-
 use askama::Template;
 use axum::response::Response;
 use corvid::data::{ColumnId, ColumnType, TableId, TableSchema, Uuid};
@@ -83,6 +81,10 @@ struct Rows {
     last: usize,
     /// The rows are not sorted.
     is_unsorted: bool,
+    /// The number of selected rows is exact, as opposed to one that it is not below.
+    is_counted: bool,
+    /// The rows are known. If not, the order is being made.
+    is_ready: bool,
     /// The number of the last event that the rows show.
     event: u64,
 }
@@ -191,15 +193,14 @@ pub(crate) fn page(
         past: past.as_ref(),
         ..view
     };
-    let shown = open.client.read(|idl| view.rows(idl, &choices));
-    let (rows, wrong) = match shown {
+    let (rows, wrong) = match view.rows(&choices) {
         Ok(rows) => (rows, wrong),
         Err(error) => {
             let all = Choices {
                 filter: String::new(),
                 ..choices
             };
-            match open.client.read(|idl| view.rows(idl, &all)) {
+            match view.rows(&all) {
                 Ok(rows) => (rows, Some(error)),
                 Err(error) => return reply::text(StatusCode::BAD_REQUEST, &error),
             }
@@ -238,7 +239,7 @@ pub(crate) fn page(
         hidden: names.iter().filter(|one| !one.is_shown).count(),
         names,
         previous: (rows.first > 1).then(|| page_at(page.saturating_sub(1).max(1))),
-        next: (rows.last < rows.selected).then(|| page_at(page + 1)),
+        next: rows.has_next().then(|| page_at(page + 1)),
         sizes: CHOICES
             .into_iter()
             .map(|size| {
@@ -275,6 +276,14 @@ struct View<'v> {
     past: Option<&'v Past>,
 }
 
+impl Rows {
+    /// Whether there is a next page.
+    fn has_next(&self) -> bool {
+        let may_go_on = !self.is_counted && !self.lines.is_empty();
+        self.last < self.selected || may_go_on
+    }
+}
+
 impl View<'_> {
     fn contents<'c>(&'c self, idl: &'c Idl) -> Contents<'c> {
         match self.past {
@@ -284,26 +293,56 @@ impl View<'_> {
     }
 
     /// The rows of the page.
-    fn rows(&self, idl: &Idl, choices: &Choices) -> Result<Rows, String> {
+    fn rows(&self, choices: &Choices) -> Result<Rows, String> {
+        let client = &self.open.client;
+        let total = client.read(|idl| self.contents(idl).len());
+        let sort = choices.sort.or_else(|| self.natural_order(total));
+        let skipped = (choices.page - 1).saturating_mul(choices.rows);
+        let places = skipped..skipped.saturating_add(choices.rows);
+        if let Some(past) = self.past {
+            let parse =
+                |idl: &Idl| filter::parse(idl, &self.open.naming, self.table, &choices.filter);
+            let filter = client.read(parse)?;
+            let contents = Contents::Then(past);
+            let page = orders::of_past(contents, filter.as_ref(), sort, places);
+            return Ok(client.read(|idl| self.shown(idl, choices, sort, &page)));
+        }
+        // The order of the replica costs nothing: the page is cut out of it.
+        if sort.is_none() && choices.filter.is_empty() {
+            return Ok(client.read(|idl| {
+                let contents = self.contents(idl);
+                let page = Page {
+                    uuids: contents.uuids().skip(skipped).take(choices.rows).collect(),
+                    selected: contents.len(),
+                    is_counted: true,
+                    is_ready: true,
+                };
+                self.shown(idl, choices, sort, &page)
+            }));
+        }
+        let key = self.key(&choices.filter, sort);
+        self.open.with_order(&key, &places, |idl, page| {
+            self.shown(idl, choices, sort, page)
+        })
+    }
+
+    fn key(&self, filter: &str, sort: Option<Sort>) -> Key {
+        Key {
+            table: self.table,
+            filter: filter.to_owned(),
+            sort,
+        }
+    }
+
+    /// The rows of a page, as they are shown.
+    fn shown(&self, idl: &Idl, choices: &Choices, sort: Option<Sort>, page: &Page) -> Rows {
         let schema = self.open.schema.table(self.table);
         let contents = self.contents(idl);
         let total = contents.len();
-        let sort = choices.sort.or_else(|| self.natural_order(total));
         let skipped = (choices.page - 1).saturating_mul(choices.rows);
-        // The order of the replica costs nothing: the page is cut out of it.
-        let (uuids, selected): (Vec<Uuid>, usize) = match (sort, choices.filter.as_str()) {
-            (None, "") => {
-                let rows = contents.uuids().skip(skipped).take(choices.rows);
-                (rows.collect(), total)
-            }
-            _ => {
-                let places = skipped..skipped.saturating_add(choices.rows);
-                let page = self.ordered(idl, &choices.filter, sort, places)?;
-                (page.uuids, page.selected)
-            }
-        };
+        let uuids = &page.uuids;
         let columns = match choices.columns.is_empty() {
-            true => self.columns(contents, &uuids),
+            true => self.columns(contents, uuids),
             false => choices.columns.clone(),
         };
         let context = Context {
@@ -327,7 +366,7 @@ impl View<'_> {
                 .collect(),
         });
         let lines: Vec<Line> = lines.collect();
-        Ok(Rows {
+        Rows {
             address: format!("/db/{}/table/{}", self.name, schema.name),
             heads: columns
                 .iter()
@@ -335,7 +374,9 @@ impl View<'_> {
                 .map(|id| self.head(schema, *id, sort))
                 .collect(),
             total,
-            selected,
+            selected: page.selected,
+            is_counted: page.is_counted,
+            is_ready: page.is_ready,
             first: if lines.is_empty() { 0 } else { skipped + 1 },
             last: if lines.is_empty() {
                 0
@@ -345,7 +386,7 @@ impl View<'_> {
             lines,
             is_unsorted: sort.is_none(),
             event: self.open.last_event(self.table),
-        })
+        }
     }
 
     fn head(&self, schema: &TableSchema, id: ColumnId, sort: Option<Sort>) -> Head {
@@ -377,27 +418,6 @@ impl View<'_> {
                 .unwrap_or(ColumnId::UUID),
             is_descending: false,
         })
-    }
-
-    /// The rows at these places of those that the filter selects, in order.
-    fn ordered(
-        &self,
-        idl: &Idl,
-        filter: &str,
-        sort: Option<Sort>,
-        places: Range<usize>,
-    ) -> Result<Page, String> {
-        let contents = self.contents(idl);
-        if let Contents::Then(_) = contents {
-            let parsed = filter::parse(idl, &self.open.naming, self.table, filter)?;
-            return Ok(orders::of_past(contents, parsed, sort, places));
-        }
-        let key = Key {
-            table: self.table,
-            filter: filter.to_owned(),
-            sort,
-        };
-        self.open.ordered(idl, &key, places)
     }
 
     /// The columns of a page whose viewer chooses none: the one that names rows, then those that
@@ -464,17 +484,19 @@ pub(crate) fn file(
         past: None,
     };
     let made = Choices::of(schema, params).and_then(|choices| {
-        open.client.read(|idl| {
-            let sort = choices
-                .sort
-                .or_else(|| view.natural_order(idl.row_count(table)));
-            let page = view.ordered(idl, &choices.filter, sort, 0..FILE_ROWS_MAX)?;
+        let rows = open.client.read(|idl| idl.row_count(table));
+        let sort = choices.sort.or_else(|| view.natural_order(rows));
+        let key = view.key(&choices.filter, sort);
+        open.with_order(&key, &(0..FILE_ROWS_MAX), |idl, page| {
+            if !page.is_ready {
+                return None;
+            }
             let rows = &page.uuids[..];
             let columns: Vec<ColumnId> = match choices.columns.is_empty() {
                 true => schema.iter().map(|(id, _)| id).collect(),
                 false => choices.columns.clone(),
             };
-            Ok(match form {
+            Some(match form {
                 Form::Csv => csv(idl, schema, table, rows, &columns),
                 Form::Json => json(idl, schema, table, rows, &columns),
             })
@@ -482,12 +504,16 @@ pub(crate) fn file(
     });
     match (made, form) {
         (Err(error), _) => reply::text(StatusCode::BAD_REQUEST, &format!("{error}\n")),
-        (Ok(bytes), Form::Csv) => reply::file(
+        (Ok(None), _) => reply::text(
+            StatusCode::SERVICE_UNAVAILABLE,
+            "the rows are being put in order: ask again in a moment\n",
+        ),
+        (Ok(Some(bytes)), Form::Csv) => reply::file(
             &format!("{}.csv", schema.name),
             "text/csv; charset=utf-8",
             bytes,
         ),
-        (Ok(bytes), Form::Json) => {
+        (Ok(Some(bytes)), Form::Json) => {
             reply::file(&format!("{}.json", schema.name), "application/json", bytes)
         }
     }

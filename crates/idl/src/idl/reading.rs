@@ -1,5 +1,7 @@
 //! Reads the replica: rows, values, indexes. While a transaction is open, reads see its changes.
 
+use std::ops::Range;
+
 use corvid_data::{Arc, ColumnId, ColumnSchema, Datum, Schema, TableId, Uuid};
 
 use super::Idl;
@@ -25,6 +27,27 @@ impl Idl {
     pub fn views(&self, table: TableId) -> impl Iterator<Item = RowView<'_>> + '_ {
         let rows = self.replica.table(table).iter();
         rows.map(move |row| self.view_of(table, row))
+    }
+
+    /// Views of the rows in these slots ([`Idl::slot`]), for callers that read a large table in
+    /// pieces. A row keeps its slot until it
+    /// is deleted.
+    pub fn views_in(
+        &self,
+        table: TableId,
+        slots: Range<usize>,
+    ) -> impl Iterator<Item = RowView<'_>> + '_ {
+        let all = self.replica.table(table).slots();
+        let end = slots.end.min(all.len());
+        let rows = all.get(slots.start..end).unwrap_or_default();
+        let rows = rows.iter().flatten();
+        rows.map(move |row| self.view_of(table, row))
+    }
+
+    /// The number of slots of a table: every row's slot is below it.
+    #[must_use]
+    pub fn slot_count(&self, table: TableId) -> usize {
+        self.replica.table(table).slots().len()
     }
 
     /// A view of a row, to read several columns with one look-up.
