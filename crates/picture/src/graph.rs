@@ -12,6 +12,7 @@ use std::fmt;
 use corvid_data::Uuid;
 
 use crate::interpretations;
+use crate::natural;
 
 /// The identity of a node over time: the same row has the same id in every graph of a database.
 ///
@@ -456,7 +457,7 @@ impl Graph {
                 let (a, b) = (&self.nodes[a], &self.nodes[b]);
                 a.kind
                     .cmp(&b.kind)
-                    .then_with(|| natural(&a.label, &b.label))
+                    .then_with(|| natural::compare(&a.label, &b.label))
                     .then_with(|| a.id.cmp(&b.id))
             });
         }
@@ -467,50 +468,5 @@ impl Graph {
     #[must_use]
     pub fn count_of(&self, state: State) -> usize {
         self.nodes.iter().filter(|node| node.state == state).count()
-    }
-}
-
-/// Compares names as people do: runs of digits by their value, so `port9` comes before `port10`.
-#[must_use]
-pub fn natural(a: &str, b: &str) -> Ordering {
-    let (mut left, mut right) = (a.as_bytes(), b.as_bytes());
-    while let (Some(&x), Some(&y)) = (left.first(), right.first()) {
-        if x.is_ascii_digit() && y.is_ascii_digit() {
-            let (x, left_rest) = number(left);
-            let (y, right_rest) = number(right);
-            let order = x.len().cmp(&y.len()).then_with(|| x.cmp(y));
-            if order != Ordering::Equal {
-                return order;
-            }
-            (left, right) = (left_rest, right_rest);
-        } else if x != y {
-            return x.cmp(&y);
-        } else {
-            (left, right) = (&left[1..], &right[1..]);
-        }
-    }
-    left.len().cmp(&right.len()).then_with(|| a.cmp(b))
-}
-
-/// The digits at the start of a text without leading zeros, and what follows them.
-fn number(text: &[u8]) -> (&[u8], &[u8]) {
-    let end = text
-        .iter()
-        .position(|byte| !byte.is_ascii_digit())
-        .unwrap_or(text.len());
-    let (digits, rest) = text.split_at(end);
-    let zeros = digits.iter().take_while(|&&byte| byte == b'0').count();
-    (&digits[zeros.min(digits.len() - 1)..], rest)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn names_sort_as_people_count() {
-        let mut names = vec!["p10", "p9", "p", "q1", "p010", "p09"];
-        names.sort_by(|a, b| natural(a, b));
-        assert_eq!(names, ["p", "p09", "p9", "p010", "p10", "q1"]);
     }
 }

@@ -10,6 +10,7 @@
 //! graph             cards, ports inside of them, edges, states
 //! difference        two graphs to one that shows what changed
 //! search, path      nodes by name; the way between two ports
+//! natural           the order of names
 //! picture           which cards are drawn, and how large
 //! layout            where: blocks of rows, layers, links
 //! svg               the text, whose colours are in `picture.css`
@@ -38,6 +39,7 @@ pub mod difference;
 pub mod graph;
 pub mod interpretations;
 pub mod layout;
+pub mod natural;
 pub mod path;
 pub mod picture;
 pub mod search;

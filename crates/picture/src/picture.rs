@@ -7,8 +7,9 @@
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
-use crate::graph::{Change, EdgeKind, Graph, Id, Kind, State, natural};
+use crate::graph::{Change, EdgeKind, Graph, Id, Kind, State};
 use crate::layout::{Layout, Point, Problem, Size, lay_out};
+use crate::natural;
 
 /// The part of a graph that is drawn.
 #[derive(Clone, Debug)]
@@ -350,7 +351,7 @@ impl<'g> Net<'g> {
         let (a, b) = (&self.graph.nodes[a], &self.graph.nodes[b]);
         a.kind
             .cmp(&b.kind)
-            .then_with(|| natural(&a.label, &b.label))
+            .then_with(|| natural::compare(&a.label, &b.label))
             .then_with(|| a.id.cmp(&b.id))
     }
 

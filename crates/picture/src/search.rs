@@ -2,7 +2,8 @@
 
 use std::cmp::Reverse;
 
-use crate::graph::{Graph, State, natural};
+use crate::graph::{Graph, State};
+use crate::natural;
 
 /// Finds nodes that have a text in their name, detail or facts, the closest first. Case does not
 /// matter.
@@ -36,7 +37,7 @@ pub fn search(graph: &Graph, text: &str, most: usize) -> Vec<usize> {
         // Of equals, cards before ports.
         (a.0, x.kind)
             .cmp(&(b.0, y.kind))
-            .then_with(|| natural(&x.label, &y.label))
+            .then_with(|| natural::compare(&x.label, &y.label))
             .then(a.1.cmp(&b.1))
     });
     found.truncate(most);
@@ -54,7 +55,7 @@ pub fn troubled(graph: &Graph, least: State, most: usize) -> Vec<usize> {
         let (x, y) = (&graph.nodes[a], &graph.nodes[b]);
         Reverse(x.state)
             .cmp(&Reverse(y.state))
-            .then_with(|| natural(&x.label, &y.label))
+            .then_with(|| natural::compare(&x.label, &y.label))
             .then(a.cmp(&b))
     });
     found.truncate(most);

@@ -9,9 +9,10 @@ use std::collections::BTreeMap;
 use corvid_data::Uuid;
 
 use crate::graph::{Edge, EdgeKind, Graph, Id, Kind, Node, State};
+use crate::natural;
 use crate::tables::{Cells, Tables, shown};
 
-use super::{counted, enough, listed};
+use super::{counted, enough, listed, sorted};
 
 /// The tables and columns that are read.
 pub const TABLES: &[(&str, &[&str])] = &[
@@ -222,7 +223,7 @@ impl<'a> Reading<'a> {
             node.detail = listed(row.texts("vips"));
             node.fact(
                 "addresses",
-                enough(vips.map(|(vip, to)| format!("{} to {}", shown(vip), shown(to)))),
+                sorted(vips.map(|(vip, to)| format!("{} to {}", shown(vip), shown(to)))),
             );
             if row.pairs("vips").any(|(_, to)| to.as_string() == Some("")) {
                 node.mark(State::Warn, "an address without a backend");
@@ -326,10 +327,9 @@ impl<'a> Reading<'a> {
 
     fn addresses(&self, node: &mut Node, row: &Cells<'_>) {
         // "MAC IP IP …", or words like "dynamic", "router", "unknown".
-        let addresses: Vec<&str> = row
-            .texts("dynamic_addresses")
-            .chain(row.texts("addresses"))
-            .collect();
+        let mut own: Vec<&str> = row.texts("addresses").collect();
+        own.sort_unstable_by(|a, b| natural::compare(a, b));
+        let addresses: Vec<&str> = row.texts("dynamic_addresses").chain(own).collect();
         node.detail = addresses
             .iter()
             .flat_map(|address| address.split_whitespace())
@@ -341,7 +341,7 @@ impl<'a> Reading<'a> {
             enough(addresses.iter().map(|&text| text.to_owned())),
         );
         let security = row.texts("port_security").map(str::to_owned);
-        node.fact("port security", enough(security));
+        node.fact("port security", sorted(security));
     }
 
     /// Names the port groups of a port and counts the ACLs that these bring.
@@ -351,7 +351,7 @@ impl<'a> Reading<'a> {
         };
         node.fact(
             "port groups",
-            enough(groups.iter().map(|group| group.text("name").to_owned())),
+            sorted(groups.iter().map(|group| group.text("name").to_owned())),
         );
         let rules = || groups.iter().flat_map(|group| group.references("acls"));
         node.count("ACLs of its groups", rules().count());

@@ -13,7 +13,7 @@ use corvid_data::Uuid;
 use crate::graph::{Change, Edge, EdgeKind, Graph, Id, Kind, Node, State};
 use crate::tables::{Cells, Tables};
 
-use super::{counted, enough};
+use super::{counted, enough, sorted};
 
 /// The tables and columns that are read.
 pub const TABLES: &[(&str, &[&str])] = &[
@@ -113,7 +113,7 @@ impl Reading<'_> {
             node.fact("chassis", row.text("name"));
             node.fact(
                 "transport zones",
-                enough(row.texts("transport_zones").map(str::to_owned)),
+                sorted(row.texts("transport_zones").map(str::to_owned)),
             );
             let reached = private
                 .get(row.text("name"))
@@ -166,14 +166,14 @@ impl Reading<'_> {
             }
         }
         node.fact("type", row.text("type"));
-        node.fact("addresses", enough(row.texts("mac").map(str::to_owned)));
+        node.fact("addresses", sorted(row.texts("mac").map(str::to_owned)));
         node.fact("inside of", row.text("parent_port"));
         node.fact(
             "requested on",
             row.entry("options", "requested-chassis").unwrap_or(""),
         );
         let more = row.references("additional_chassis");
-        node.fact("also on", enough(more.map(|chassis| self.name_of(chassis))));
+        node.fact("also on", sorted(more.map(|chassis| self.name_of(chassis))));
         node
     }
 

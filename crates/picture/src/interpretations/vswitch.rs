@@ -9,7 +9,7 @@ use std::collections::BTreeMap;
 use crate::graph::{Change, Edge, EdgeKind, Graph, Id, Kind, Node, State};
 use crate::tables::{Cells, Tables};
 
-use super::{counted, enough};
+use super::{counted, enough, sorted};
 
 /// The tables and columns that are read.
 pub const TABLES: &[(&str, &[&str])] = &[
@@ -111,7 +111,7 @@ impl<'a> Reading<'a> {
             .references("controller")
             .filter_map(|id| self.tables.row("Controller", id))
             .collect();
-        node.fact("controllers", enough(controllers.iter().map(connection)));
+        node.fact("controllers", sorted(controllers.iter().map(connection)));
         let is_lost = |row: &Cells<'_>| row.boolean("is_connected") == Some(false);
         if !controllers.is_empty() && controllers.iter().all(is_lost) {
             node.mark(State::Warn, "no controller is connected");

@@ -10,7 +10,7 @@ use corvid_data::Uuid;
 use crate::graph::{Change, Edge, EdgeKind, Graph, Id, Kind, Node, State};
 use crate::tables::{Cells, Tables, shown};
 
-use super::{counted, enough};
+use super::{counted, enough, sorted};
 
 /// The tables and columns that are read.
 pub const TABLES: &[(&str, &[&str])] = &[
@@ -85,7 +85,7 @@ impl<'a> Reading<'a> {
             ("management", "management_ips"),
             ("tunnels from", "tunnel_ips"),
         ] {
-            node.fact(name, enough(row.texts(column).map(str::to_owned)));
+            node.fact(name, sorted(row.texts(column).map(str::to_owned)));
         }
         faults(&mut node, row, "switch_fault_status");
         let card = self.graph.add(node);
@@ -208,7 +208,7 @@ impl<'a> Reading<'a> {
 
 /// Marks a node whose column of faults has one.
 fn faults(node: &mut Node, row: &Cells<'_>, column: &str) {
-    let faults = enough(row.texts(column).map(str::to_owned));
+    let faults = sorted(row.texts(column).map(str::to_owned));
     if !faults.is_empty() {
         node.mark(State::Down, faults);
     }
