@@ -70,8 +70,9 @@ pub enum RefType {
     Weak,
 }
 
-/// A uuid base type's `refTable` and `refType`.
-#[derive(Clone, Debug, PartialEq, Eq)]
+/// A uuid base type's `refTable` and `refType`. Two are equal if they name the same table: its id
+/// may be another in another schema, for example after a conversion that adds a table.
+#[derive(Clone, Debug)]
 pub struct Reference {
     /// Name of the referenced table.
     pub table_name: Str,
@@ -80,6 +81,14 @@ pub struct Reference {
     /// Strong or weak.
     pub ref_type: RefType,
 }
+
+impl PartialEq for Reference {
+    fn eq(&self, other: &Reference) -> bool {
+        (&self.table_name, self.ref_type) == (&other.table_name, other.ref_type)
+    }
+}
+
+impl Eq for Reference {}
 
 /// The type of keys or values.
 #[derive(Clone, Debug, PartialEq)]

@@ -1,15 +1,15 @@
 //! The difference between two states, which may have different schemas.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
-use corvid_data::{Arc, TableId, Uuid};
+use corvid_data::{Arc, ColumnType, TableId, Uuid};
 use corvid_engine::Database;
 
 use crate::change::{Columns, RowChange};
 
-/// The changes from one state to another, in the order of tables and UUIDs. Tables that only one
-/// schema has, or that differ in their columns, are compared as far as both have them: such tables
-/// are returned by name.
+/// The changes from one state to another, in the order of tables and UUIDs. The rows of a table
+/// that only one schema has are inserted or deleted. Tables that differ in their columns are not
+/// compared; they are returned by name.
 #[must_use]
 pub fn diff(from: &Database, to: &Database) -> (Vec<RowChange>, Vec<String>) {
     let mut changes = Vec::new();
@@ -21,35 +21,25 @@ pub fn diff(from: &Database, to: &Database) -> (Vec<RowChange>, Vec<String>) {
     names.sort_unstable();
     names.dedup();
     for name in names {
-        let tables = (from.schema().table_id(name), to.schema().table_id(name));
-        let is_same = match tables {
-            (Some(old), Some(new)) => {
-                let columns = |database: &Database, table| {
-                    let columns = database.schema().table(table).columns().iter();
-                    columns
-                        .map(|column| (column.name.clone(), column.column_type.clone()))
-                        .collect::<Vec<_>>()
-                };
-                columns(from, old) == columns(to, new)
+        let old_table = from.schema().table_id(name);
+        let new_table = to.schema().table_id(name);
+        let (schema, table) = match (old_table, new_table) {
+            (Some(old), Some(new)) if columns(from, old) != columns(to, new) => {
+                incomparable.push(name.to_owned());
+                continue;
             }
-            _ => false,
+            (_, Some(new)) => (to.schema(), new),
+            (Some(old), None) => (from.schema(), old),
+            (None, None) => continue,
         };
-        if !is_same {
-            incomparable.push(name.to_owned());
-            continue;
-        }
-        let (Some(old_table), Some(table)) = tables else {
-            continue;
-        };
-        let old = rows(from, old_table);
-        let new = rows(to, table);
-        let keys: std::collections::BTreeSet<Uuid> =
-            old.keys().chain(new.keys()).copied().collect();
+        let old = old_table.map_or_else(BTreeMap::new, |table| rows(from, table));
+        let new = new_table.map_or_else(BTreeMap::new, |table| rows(to, table));
+        let keys: BTreeSet<Uuid> = old.keys().chain(new.keys()).copied().collect();
         for uuid in keys {
             let (old, new) = (old.get(&uuid).cloned(), new.get(&uuid).cloned());
             if old != new {
                 changes.push(RowChange {
-                    schema: to.schema().clone(),
+                    schema: schema.clone(),
                     table,
                     uuid,
                     old,
@@ -59,6 +49,14 @@ pub fn diff(from: &Database, to: &Database) -> (Vec<RowChange>, Vec<String>) {
         }
     }
     (changes, incomparable)
+}
+
+/// The names and types of a table's columns.
+fn columns(database: &Database, table: TableId) -> Vec<(&str, &ColumnType)> {
+    let columns = database.schema().table(table).columns().iter();
+    columns
+        .map(|column| (&*column.name, &column.column_type))
+        .collect()
 }
 
 fn rows(database: &Database, table: TableId) -> BTreeMap<Uuid, Columns> {

@@ -44,7 +44,7 @@ pub use error::HistoryError;
 pub use filter::{Filter, RowPrefix};
 pub use locate::StateAt;
 pub use moment::{Civil, Moment};
-pub use part::Part;
+pub use part::{Part, UNJOINED_BYTES_MAX, has_not_joined};
 pub use past::{NoPast, Past, PastLimits, PastRow};
 pub use policy::{Policy, PolicyError};
 pub use read_at::ReadAt;

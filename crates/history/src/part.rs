@@ -7,6 +7,7 @@ use std::fmt;
 
 use corvid_json::hex;
 use corvid_log::Magic;
+use corvid_log::cluster::{Header, Replay};
 
 use crate::error::HistoryError;
 use crate::records::Records;
@@ -50,6 +51,24 @@ pub(crate) struct Beginning {
     /// Number of the records after the schema that are not commits, in a standalone file: 1 has
     /// contents, and 2 may name the commits before.
     pub(crate) contents: u64,
+}
+
+/// The longest file of a server that has not joined its cluster: a header with addresses.
+pub const UNJOINED_BYTES_MAX: u64 = 64 * 1024;
+
+/// Whether this is the file of a server that has not joined its cluster, so it has no contents.
+/// False for any other text.
+#[must_use]
+pub fn has_not_joined(text: &dyn ReadAt) -> bool {
+    let mut records = Records::new(text, Magic::Clustered, (0, 0), UNJOINED_BYTES_MAX, true);
+    if !matches!(records.next(), Ok(Some(_))) {
+        return false;
+    }
+    let header = records
+        .body()
+        .ok()
+        .and_then(|body| Header::decode(body).ok());
+    header.is_some_and(|header| Replay::new(&header).is_none())
 }
 
 impl<F> fmt::Debug for Part<F> {
@@ -199,6 +218,14 @@ impl<F: ReadAt> Part<F> {
         }
         let beginning = begin(&plain.file).map_err(|error| self.error(error))?;
         Ok(*plain.beginning.get_or_init(|| beginning))
+    }
+
+    /// Whether this is the file of a server that has not joined its cluster, so it has no contents.
+    /// A file that cannot be read is reported when it is needed.
+    pub(crate) fn has_not_joined(&self) -> bool {
+        let is_short = |length: u64| length <= UNJOINED_BYTES_MAX;
+        let text = self.text();
+        text.length().is_ok_and(is_short) && has_not_joined(text)
     }
 
     /// The records from the beginning of the text to `limit`, or to the last whole one.

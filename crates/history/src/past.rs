@@ -126,6 +126,18 @@ impl<'n> Changed<'n> {
         self.tables = schema.tables().iter().map(is_asked).collect();
     }
 
+    /// The same rows under another schema, in which tables have other numbers.
+    fn under(&self, own: &Schema, other: &Schema) -> Changed<'n> {
+        let mut changed = Changed::new(self.names, self.rows_max);
+        changed.set_schema(other);
+        let keys = self.keys.iter().filter_map(|(table, uuid)| {
+            let table = other.table_named(own.table(*table).name.as_bytes())?;
+            Some((table, *uuid))
+        });
+        changed.keys = keys.collect();
+        changed
+    }
+
     /// Forgets everything: the changes so far came before the named commit.
     fn clear(&mut self) {
         self.keys.clear();
@@ -220,7 +232,7 @@ impl<F: ReadAt> Timeline<F> {
             if kind == segment::Kind::Standalone {
                 self.check_contents(part, 1, limits)?;
             }
-            let rows = self.rows_at(part, place, &pass.changed, limits.bytes_max)?;
+            let rows = self.rows_at(part, place, &pass, limits.bytes_max)?;
             return Ok(Past {
                 schema: pass.last_schema,
                 rows,
@@ -295,23 +307,22 @@ impl<F: ReadAt> Timeline<F> {
         Ok(pass)
     }
 
-    /// Pass 2: the rows of `changed` as they were at a place of a file.
+    /// Pass 2: the rows that a pass has found, as they were at a place of a file.
     fn rows_at(
         &self,
         part: usize,
         place: u64,
-        changed: &Changed<'_>,
+        pass: &Pass<'_>,
         bytes_max: u64,
     ) -> Result<Vec<PastRow>, NoPast> {
+        let changed = &pass.changed;
         let file = self.parts()[part].name();
         if changed.keys.is_empty() {
             return Ok(Vec::new());
         }
         let mut commits = Commits::open(&self.parts()[part], self.limit(part)?, Check::All)?;
         // The rows of an earlier schema are those with the same UUIDs in tables of the same names.
-        let mut wanted = Changed::new(changed.names, changed.rows_max);
-        wanted.set_schema(commits.schema());
-        wanted.keys.clone_from(&changed.keys);
+        let mut wanted = changed.under(&pass.last_schema, commits.schema());
         let schema = commits.schema().clone();
         let rows = match commits.contents()? {
             Some(text) => rows_of(text, &schema, &wanted).map_err(|error| {
@@ -330,7 +341,7 @@ impl<F: ReadAt> Timeline<F> {
             if let Some(text) = commit.schema {
                 let schema = parse_schema(text).map_err(|error| HistoryError::file(file, error))?;
                 let schema = Arc::new(schema);
-                wanted.set_schema(&schema);
+                wanted = changed.under(&pass.last_schema, &schema);
                 reader = TransactionReader::default();
                 let rows = match commit.transaction {
                     Some(text) => {

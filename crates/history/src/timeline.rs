@@ -127,7 +127,11 @@ impl<F: ReadAt> Timeline<F> {
     ///
     /// # Errors
     /// A segment belongs to another database than the last file.
-    pub fn of(parts: Vec<Part<F>>) -> Result<Timeline<F>, HistoryError> {
+    pub fn of(mut parts: Vec<Part<F>>) -> Result<Timeline<F>, HistoryError> {
+        // A server that was joining a cluster had a file without contents.
+        while parts.len() > 1 && parts[0].has_not_joined() {
+            parts.remove(0);
+        }
         let gaps = check_numbers(&parts);
         let limits = parts.iter().map(|_| OnceCell::new()).collect();
         check_identities(&parts)?;

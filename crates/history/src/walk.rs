@@ -269,6 +269,8 @@ impl Walk<'_> {
                     old: &state.schema,
                     new: &schema,
                 };
+                // A record of a conversion names no client.
+                let is_reported = is_reported && self.filter.client.is_none();
                 if is_reported && sink(&event).is_break() {
                     return Ok(ControlFlow::Break(()));
                 }
@@ -332,7 +334,8 @@ impl Walk<'_> {
         let Some(before) = self.state.take() else {
             // Contents without a row may be an empty database that was just created.
             let is_beginning = part == 0 && self.range.since.is_none() && base > 0;
-            if !is_beginning {
+            // No client made the contents with which a history begins.
+            if !is_beginning || self.filter.client.is_some() {
                 return ControlFlow::Continue(());
             }
             let changes = differences(&state.schema, &Rows::new(), &state.rows, wanted);
@@ -343,6 +346,9 @@ impl Walk<'_> {
             });
         };
         if !before.schema.same_as(&state.schema) {
+            if self.filter.client.is_some() {
+                return ControlFlow::Continue(());
+            }
             return sink(&Event::Schema {
                 file,
                 date_ms,

@@ -5,11 +5,12 @@ use std::ops::ControlFlow;
 
 use corvid_data::{AtomRef, Datum, HashSeed};
 use corvid_history::{
-    Bound, ColumnChange, Event, Filter, Moment, Position, Range, RowChange, RowPrefix, Timeline,
+    Bound, ColumnChange, Event, Filter, Moment, Part, Position, Range, RowChange, RowPrefix,
+    Timeline,
 };
 use corvid_log::Magic;
 
-use crate::world::{Random, START_MS, State, World, state};
+use crate::world::{Random, START_MS, State, World, state, unjoined};
 
 const SEEDS: u64 = 40;
 const COMMITS: usize = 80;
@@ -377,6 +378,8 @@ fn differences_of_states_are_those_of_the_walk() {
         let mut rows = state(&old);
         replay(&mut rows, &changes);
         let mut expected = state(&new);
+        // A conversion that adds a table and a column of another one leaves the rest comparable.
+        assert!(tables.iter().all(|table| table == "Other"), "{tables:?}");
         for table in &tables {
             rows.retain(|(name, _), _| name != table);
             expected.retain(|(name, _), _| name != table);
@@ -412,4 +415,20 @@ fn elements_of_sets_and_maps_are_told_apart() {
         }
     }
     assert!(elements > 10);
+}
+
+/// A server that was joining a cluster kept its first file, which has no contents.
+#[test]
+fn the_file_of_a_server_that_has_not_joined_is_no_part_of_the_history() {
+    let text = unjoined();
+    assert!(corvid_history::has_not_joined(&text));
+    let mut world = World::of(5, Magic::Clustered, COMMITS);
+    let count =
+        |timeline: &Timeline<Vec<u8>>| walk(timeline, &Filter::default(), Range::default()).len();
+    let expected = count(&world.timeline());
+    let mut parts = vec![Part::plain("unjoined", Some(0), text)];
+    parts.extend(world.parts());
+    let timeline = Timeline::of(parts).expect("a timeline");
+    assert_eq!(count(&timeline), expected);
+    assert!(timeline.gaps().is_empty());
 }

@@ -18,7 +18,7 @@ use corvid_log::{Magic, Stamp, write_schema, write_snapshot, write_transaction};
 
 pub(crate) const START_MS: i64 = 1_700_000_000_000;
 
-const SCHEMA: &str = r#"{"name":"D","version":"VERSION","tables":{
+const SCHEMA: &str = r#"{"name":"D","version":"VERSION","tables":{FIRST
  "Port":{"isRoot":true,"columns":{
   "name":{"type":"string"},
   "tag":{"type":{"key":"integer","min":0,"max":1}},
@@ -104,13 +104,18 @@ pub(crate) struct World {
 }
 
 pub(crate) fn schema(version: u32) -> Schema {
-    let extra = match version {
-        0 => "",
-        _ => r#","extra":{"type":"string"}"#,
+    // The new table comes first, so the others have other numbers afterwards.
+    let (extra, first) = match version {
+        0 => ("", ""),
+        _ => (
+            r#","extra":{"type":"string"}"#,
+            r#""First":{"isRoot":true,"columns":{"name":{"type":"string"}}},"#,
+        ),
     };
     let text = SCHEMA
         .replace("VERSION", &format!("1.{version}.0"))
-        .replace("EXTRA", extra);
+        .replace("EXTRA", extra)
+        .replace("FIRST", first);
     let json = Value::parse(text.as_bytes()).expect("a constant");
     Schema::from_json(&json).expect("a constant")
 }
@@ -488,6 +493,11 @@ impl World {
 
     /// The files as a history. Replaced ones are compressed, but sometimes the newest is not yet.
     pub(crate) fn timeline(&mut self) -> Timeline<Vec<u8>> {
+        Timeline::of(self.parts()).expect("one database")
+    }
+
+    /// The files, oldest first.
+    pub(crate) fn parts(&mut self) -> Vec<Part<Vec<u8>>> {
         let plain = self.random.below(2) == 0;
         let count = self.files.len();
         let memory = FrameMemory::default();
@@ -503,8 +513,24 @@ impl World {
             });
         }
         parts.push(Part::present("d.db", self.present.clone()).expect("a file"));
-        Timeline::of(parts).expect("one database")
+        parts
     }
+}
+
+/// The file of a server that is joining a cluster.
+pub(crate) fn unjoined() -> Vec<u8> {
+    let header = Header {
+        server_id: Sid(Uuid::parse(b"33333333-3333-4333-8333-333333333333").expect("an id")),
+        name: "D".to_owned(),
+        local_address: "unix:b".to_owned(),
+        cluster_id: None,
+        membership: Membership::Joining {
+            remote_addresses: vec!["unix:a".to_owned()],
+        },
+    };
+    let mut text = Vec::new();
+    append_record(&mut text, 1000, |out| header.encode(out));
+    text
 }
 
 /// Compresses a text.

@@ -277,6 +277,17 @@ impl KeptReporter {
         !self.histories.policy().is_off()
     }
 
+    /// Whether the present file has contents. That of a server that is joining its cluster has none
+    /// until its first snapshot replaces it.
+    pub(crate) fn has_contents(&self) -> bool {
+        let path = self.history.disk.path();
+        let is_short = std::fs::metadata(path)
+            .is_ok_and(|metadata| metadata.len() <= corvid_history::UNJOINED_BYTES_MAX);
+        // A file that cannot be read is kept, because that loses nothing.
+        let text = is_short.then(|| std::fs::read(path).unwrap_or_default());
+        !text.is_some_and(|text| corvid_history::has_not_joined(&text))
+    }
+
     /// The number that was used or skipped last; 0: none.
     pub(crate) fn last(&self) -> u64 {
         self.history.last.load(Ordering::Relaxed)
@@ -373,7 +384,11 @@ impl History {
         HistoryFigures {
             files: counted.clone().count() as u64,
             bytes: counted.map(|file| file.bytes).sum(),
-            first_ms: summaries.map(|summary| summary.first_ms).min(),
+            // 0: the file has no date.
+            first_ms: summaries
+                .map(|summary| summary.first_ms)
+                .filter(|first_ms| *first_ms > 0)
+                .min(),
             warnings: self.warnings.load(Ordering::Relaxed),
         }
     }

@@ -403,7 +403,8 @@ impl RewriteWork {
         let written = self.write(&mut rewriter);
         // A second name for the present file, before the swap takes its own. On this thread: it
         // syncs the folder.
-        if written.is_ok() && self.history.is_on() {
+        let is_kept = self.history.is_on() && self.history.has_contents();
+        if written.is_ok() && is_kept {
             rewriter.keep(self.history.last());
         }
         let written_ms = started.elapsed().as_millis();
@@ -449,7 +450,9 @@ impl RewriteWork {
         for replaced in files.iter().flatten() {
             match replaced.kept() {
                 Some(kept) => self.history.kept(kept),
-                None => self.history.not_kept(),
+                None if is_kept => self.history.not_kept(),
+                // Nothing is missing.
+                None => {}
             }
         }
         drop(files);

@@ -184,6 +184,11 @@ fn log(
     let is_unwanted = Cell::new(false);
     let mut event = |event: &Event<'_>| {
         pager.reached_date(event.date_ms());
+        // The contents with which a history begins may be as large as a database, and are not one
+        // of the last changes.
+        if newest.is_some() && matches!(event, Event::Begin { .. }) {
+            return ControlFlow::Continue(());
+        }
         for (line, is_continued) in lines(event) {
             match &mut newest {
                 Some(newest) => newest.push(line, is_continued),

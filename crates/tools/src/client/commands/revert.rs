@@ -78,7 +78,8 @@ fn read(
 ) -> Result<Undone, Failure> {
     // Only the kind of the moment matters here.
     let kind = Moment::parse(text, i64::MAX, &crate::history::local);
-    let is_time = matches!(kind, Ok(Moment::Time(_)));
+    // `now` is a time for a user, and nothing has happened since.
+    let is_time = text == "now" || matches!(kind, Ok(Moment::Time(_)));
     let at = moment(text)?;
     let question = match is_time {
         true => Question::diff(&at, "HEAD"),
@@ -119,22 +120,30 @@ fn read(
             "{text}: the database has been converted to another schema since, so rows of then do not fit"
         )));
     }
-    let mut commit = None;
+    let (mut commit, mut is_conversion) = (None, false);
     past.read(question, &mut |line| {
         let line = Value::parse(line)
             .map_err(|error| Failure::new(format!("a line of the history: {error}")))?;
         if is_time {
             return add(&line);
         }
-        if line.get("event").and_then(Value::as_str) == Some("commit") {
-            commit = line.get("id").and_then(Value::as_str).map(str::to_owned);
+        match line.get("event").and_then(Value::as_str) {
+            Some("commit") => commit = line.get("id").and_then(Value::as_str).map(str::to_owned),
+            Some("schema") => is_conversion = true,
+            _ => {}
         }
         let changes = line.get("changes").and_then(Value::as_array);
         changes.unwrap_or_default().iter().try_for_each(&mut add)
     })?;
     if !is_time {
         let commit = commit.ok_or_else(|| {
-            Failure::new(format!("{text}: the history has no commit there to revert"))
+            Failure::new(match is_conversion {
+                true => format!(
+                    "{text}: there the database was converted to another schema, which cannot be reverted; to revert \
+                     a commit before it, give its id (`log` shows it)"
+                ),
+                false => format!("{text}: the history has no commit there to revert"),
+            })
         })?;
         // The history shows only commits that changed rows; it answers with the one before.
         if let Ok(Moment::Commit(begin)) = &kind

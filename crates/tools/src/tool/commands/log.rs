@@ -98,6 +98,11 @@ struct Listing {
 
 impl Listing {
     fn event(&mut self, event: &Event<'_>) -> ControlFlow<()> {
+        // The contents with which a history begins may be as large as a database, and are not one
+        // of the last changes.
+        if self.last.is_some() && matches!(event, Event::Begin { .. }) {
+            return ControlFlow::Continue(());
+        }
         let mut line = Vec::new();
         json::write_event(&mut line, event);
         match &mut self.last {
