@@ -235,9 +235,13 @@ impl<F: ReadAt> Timeline<F> {
             let found = match index.identity.kind {
                 Kind::Standalone => self.record_at(part, time_ms)?,
                 Kind::Clustered => {
-                    // A conversion has no date: it counts as made with the commit before it.
+                    // A conversion has no date. It counts as made just before the next commit, so
+                    // that a time before an upgrade never gives what came after it.
                     let mut is_before = false;
                     self.last_commit(part, |commit| {
+                        if commit.schema.is_some() {
+                            return false;
+                        }
                         if let Some(date_ms) = commit.transaction.and_then(date_of) {
                             is_before = date_ms <= time_ms;
                         }

@@ -59,6 +59,35 @@ impl<A> Command<A> {
     }
 }
 
+impl<A> Command<A> {
+    /// Whether the synopsis names an option. Options of the history that it does not name are
+    /// refused: a command that ignored one would show, or change, something else than was asked for.
+    pub(crate) fn accepts(&self, option: &str) -> bool {
+        let mut words = self.synopsis.split([' ', '[', ']', '=']);
+        words.any(|word| word == option || (option == "-n" && word == "-nN"))
+    }
+
+    /// # Errors
+    /// One of these options, which were given, is not for this command. `all` are the commands of
+    /// the program.
+    pub(crate) fn check_options(
+        &self,
+        given: impl IntoIterator<Item = &'static str>,
+        all: &[Command<A>],
+    ) -> Result<(), Failure> {
+        let Some(option) = given.into_iter().find(|option| !self.accepts(option)) else {
+            return Ok(());
+        };
+        let others = all.iter().filter(|command| command.accepts(option));
+        let others: Vec<&str> = others.map(|command| command.name).collect();
+        Err(Failure::new(format!(
+            "'{}' does not accept {option}, only these commands do: {}",
+            self.name,
+            others.join(", ")
+        )))
+    }
+}
+
 /// The command that the first word names, and the words after it.
 ///
 /// # Errors

@@ -93,7 +93,7 @@ pub(crate) const COMMANDS: &[Command] = &[
     Command::new("history", 0, 0, Action::Database(history::history)).means(HISTORY, "[--json] history [SERVER] [DATABASE]", "list the files of the database's history"),
     Command::new("log", 0, 0, Action::Database(history::log)).means(HISTORY, "[--since=MOMENT] [--until=MOMENT] [--table=TABLE] [--row=UUID] [--column=COLUMN] [--client=TEXT] [-nN] [--json] log [SERVER] [DATABASE]", "print the commits of the database's history with their changes, oldest first"),
     Command::new("diff", 2, 2, Action::Database(history::diff)).means(HISTORY, "[--table=TABLE] [--row=UUID] [--column=COLUMN] [--json] diff [SERVER] [DATABASE] FROM TO", "print how rows at moment TO differ from those at FROM"),
-    Command::new(REVERT, 1, 1, Action::Database(revert::revert)).means(HISTORY, "[--table=TABLE] [--row=UUID] [--dry-run] [--json] revert [SERVER] [DATABASE] COMMIT|TIME", "undo one commit, or everything since TIME, in one transaction, unless what it changed has been changed since"),
+    Command::new("revert", 1, 1, Action::Database(revert::revert)).means(HISTORY, "[--table=TABLE] [--row=UUID] [--dry-run] [--json] revert [SERVER] [DATABASE] COMMIT|TIME", "undo one commit, or everything since TIME, in one transaction, unless what it changed has been changed since"),
     Command::new("restore", 0, 0, Action::Database(restore::restore)).means(COPIES, "[--force] [--keep-uuids] restore [SERVER] [DATABASE] < SNAPSHOT", "replace the contents with those of a database file"),
     Command::new("convert", 1, 1, Action::Connection(convert::convert)).means(SCHEMAS, "convert [SERVER] SCHEMA", "convert the database of that name to the schema in the file SCHEMA"),
     Command::new("needs-conversion", 1, 1, Action::Connection(convert::needs_conversion)).means(SCHEMAS, "needs-conversion [SERVER] SCHEMA", "print \"yes\" if the database's schema differs from SCHEMA, else \"no\""),
@@ -102,12 +102,6 @@ pub(crate) const COMMANDS: &[Command] = &[
     Command::new("steal", 1, 1, Action::Connection(lock::steal)).means(COORDINATION, "steal [SERVER] LOCK", "take LOCK from its owner"),
     Command::new("unlock", 1, 1, Action::Connection(lock::unlock)).means(COORDINATION, "unlock [SERVER] LOCK", "release LOCK"),
 ];
-
-/// The commands that can show the contents of a moment (`--at`).
-pub(crate) const AT_MOMENTS: [&str; 3] = ["query", "dump", "backup"];
-
-/// The command that undoes changes.
-pub(crate) const REVERT: &str = "revert";
 
 /// The names of a schema's tables, for suggestions.
 fn table_names(schema: &Schema) -> impl Iterator<Item = &str> {

@@ -139,13 +139,13 @@ Moments are those of `ovsdb-tool`: an age is measured by the clock of the server
 The server reads its files, not the database in memory, with low priority, and sends one page after the other. Nothing is locked or \
 changed, and the command can be interrupted at any time.
 
-`history`, `log`, `diff` and `--at` need the `ovsdb-server` that comes with this program, and one that has the database's file. A relay has \
-none: ask its source. Earlier releases and other servers do not know the methods: the command then fails before it prints anything, and says \
+`history`, `log`, `diff` and `--at` need the `ovsdb-server` that comes with this program. A relay has no file and asks its source. \
+Earlier releases and other servers do not know the methods: the command then fails before it prints anything, and says \
 which command reads the file.";
 
 const DIFF: &str = "\
 Prints the rows that differ, in the form of `log`. Changes in between that were undone are not shown. A table whose columns differ at the two moments, \
-because the database was converted, is named on standard error. A moment that begins with `-` comes after `--`.";
+because the database was converted, is named on standard error. Rows of a table that only one of the moments has are inserted or deleted. A moment that begins with `-` comes after `--`.";
 
 const REVERT: &str = "\
 With a commit (its id as `log` prints it, `HEAD` for the last one, `HEAD~2` for the third last) it undoes what that commit changed. With a \
@@ -157,7 +157,8 @@ value that the change wrote, or a row that was deleted or created again. All con
 nothing is changed. Elements of sets and maps are compared one by one, so the ports that were added to a bridge later stay. It is a conflict, \
 too, if a row that is not part of the revert would be deleted with its last reference, or if others refer weakly to a row that is to be deleted. \
 A row that is as it was before needs nothing. Ephemeral columns are not in the history and stay as they are. In a cluster name the commit by its \
-id: `HEAD` is the last commit in the member's file, which may miss the newest ones for a moment.
+id: `HEAD` is the last commit that the asked member has applied, and others may be ahead of it for a moment. A conversion of the schema cannot be reverted. \
+If the server refuses the transaction, for example because another row has taken the value of an index, nothing is changed and the exit status is 2.
 
 Sequences of events do not come back: a program that saw the change may have acted on it. The revert is a commit like others, and can be reverted. \
 `log` says which servers can do this.";

@@ -7,7 +7,7 @@
 use corvid_net::dirs;
 use corvid_rpc::remote::RemoteList;
 
-use crate::client::commands::{AT_MOMENTS, Action, Command, Invocation, REVERT, transact};
+use crate::client::commands::{Action, COMMANDS, Command, Invocation, transact};
 use crate::client::settings::Settings;
 use crate::failure::Failure;
 use crate::leader;
@@ -18,28 +18,15 @@ use crate::session::Session;
 /// # Errors
 /// The command failed, or its words are wrong.
 pub(crate) fn run(command: &Command, settings: &Settings, words: &[String]) -> Result<(), Failure> {
-    // A command that ignores the moment would show, or change, the present contents.
-    if settings.history.at.is_some() && !AT_MOMENTS.contains(&command.name) {
-        let name = command.name;
-        let others = AT_MOMENTS.join(", ");
-        return Err(Failure::new(format!(
-            "'{name}' does not accept --at, only these commands do: {others}"
-        )));
-    }
-    // A command that ignores one of these would change more than was asked for.
-    if settings.dry_run && command.name != REVERT {
-        let name = command.name;
-        return Err(Failure::new(format!(
-            "'{name}' does not accept --dry-run, only '{REVERT}' does"
-        )));
-    }
-    if command.name == REVERT
-        && let Some(option) = settings.history.beyond_rows()
-    {
-        return Err(Failure::new(format!(
-            "'{REVERT}' does not accept {option}: it undoes whole rows, which --table and --row select"
-        )));
-    }
+    // A command that ignored one of these would change more than was asked for.
+    let dry_run = settings.dry_run.then_some("--dry-run");
+    let keep_uuids = settings.keep_uuids.then_some("--keep-uuids");
+    let given = settings
+        .history
+        .selecting()
+        .chain(dry_run)
+        .chain(keep_uuids);
+    command.check_options(given, COMMANDS)?;
     let run = match command.action {
         Action::Alone(run) => {
             check_count(command, words)?;

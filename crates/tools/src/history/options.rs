@@ -87,18 +87,20 @@ milliseconds since the Unix epoch (`@1700000000000`), or the id of a commit as `
 no other one begins with them. At a moment the contents are those after the last commit that was not later.";
 
 impl HistoryOptions {
-    /// An option that was given and selects something else than tables and rows.
-    pub(crate) fn beyond_rows(&self) -> Option<&'static str> {
+    /// The options that were given and select something.
+    pub(crate) fn selecting(&self) -> impl Iterator<Item = &'static str> {
         let given = [
-            ("--column", self.filter.column.is_some()),
-            ("--client", self.filter.client.is_some()),
+            ("--at", self.at.is_some()),
             ("--since", self.since.is_some()),
             ("--until", self.until.is_some()),
+            ("--table", self.filter.table.is_some()),
+            ("--row", self.row.is_some()),
+            ("--column", self.filter.column.is_some()),
+            ("--client", self.filter.client.is_some()),
             ("-n", self.count.is_some()),
         ];
-        given
-            .into_iter()
-            .find_map(|(name, is_given)| is_given.then_some(name))
+        let given = given.into_iter().filter(|(_, is_given)| *is_given);
+        given.map(|(name, _)| name)
     }
 
     /// Sets an option. Ends the process on an invalid argument, even if the command does not use

@@ -269,6 +269,7 @@ pub(crate) const COMMANDS: [Command; 31] = [
 pub(crate) fn run(options: &Options) -> Outcome {
     let (command, args) = command::find(&COMMANDS, &options.words)?;
     let name = command.name;
+    command.check_options(options.history.selecting(), &COMMANDS)?;
     if args.len() < command.args_min {
         return Err(Failure::new(format!(
             "'{name}' command requires at least {} arguments",

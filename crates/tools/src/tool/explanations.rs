@@ -67,7 +67,7 @@ In a member's file, entries at its end may not be known to be committed. They ar
 
 const DIFF: &str = "\
 Prints the rows that differ, in the form of `log`. Changes in between that were undone are not shown. A table whose columns differ at the two moments, because the \
-database was converted, is named on standard error.";
+database was converted, is named on standard error. Rows of a table that only one of the moments has are inserted or deleted.";
 
 const DUMP: &str = "\
 Prints the tables in the form of `ovsdb-client dump`, under the schema that the database had at the moment. Without `--at` these are the \
