@@ -447,6 +447,10 @@ fn a_commit_is_reverted_unless_others_have_changed_it() {
     let again = revert(&[], &mistake);
     assert_eq!((again.status, again.out.as_str()), (Some(0), ""));
     assert!(again.errors.contains("nothing is left to revert"));
+    // Nothing has happened since now, so the last commit stays.
+    let now = revert(&[], "now");
+    assert_eq!((now.status, now.out.as_str()), (Some(0), ""));
+    assert!(now.errors.contains("nothing is left to revert"));
     let (_, reverted_ms) = commit(&served, &format!("ovsdb-client: revert commit {mistake}"));
     assert!(reverted_ms > begin_ms);
 
@@ -547,8 +551,30 @@ fn a_revert_neither_deletes_rows_of_others_nor_references_to_rows() {
 }
 
 #[test]
-fn revert_refuses_options_that_it_cannot_obey() {
+fn commands_refuse_options_that_they_cannot_obey() {
     let served = Served::start();
+    let before = std::fs::read(served.folder.path().join("a.db")).expect("a file");
+    for words in [
+        &[
+            "--at=HEAD~1",
+            "transact",
+            "a.db",
+            r#"["D",{"op":"comment","comment":"x"}]"#,
+        ][..],
+        &["--at=HEAD~1", "compact", "a.db"],
+        &["--table=T", "dump", "a.db"],
+        &["-n", "5", "diff", "a.db", "HEAD~1", "HEAD"],
+    ] {
+        let refused = served.tool(words);
+        assert_eq!(
+            (refused.status, refused.out.as_str()),
+            (Some(1), ""),
+            "{words:?}"
+        );
+        assert!(refused.errors.contains("does not accept"), "{refused:?}");
+    }
+    let after = std::fs::read(served.folder.path().join("a.db")).expect("a file");
+    assert!(before == after, "a file has changed");
     for (options, command, problem) in [
         (
             &["--column=n"][..],
@@ -564,6 +590,16 @@ fn revert_refuses_options_that_it_cannot_obey() {
             &["--dry-run"],
             &["transact", "SERVER", "[\"D\"]"],
             "'transact' does not accept --dry-run",
+        ),
+        (
+            &["--since=HEAD~1"],
+            &["dump", "SERVER", "D"],
+            "'dump' does not accept --since, only these commands do: log",
+        ),
+        (
+            &["--keep-uuids"],
+            &["revert", "SERVER", "D", "HEAD"],
+            "'revert' does not accept --keep-uuids, only these commands do: restore",
         ),
     ] {
         let refused = served.client(&[options, command].concat());

@@ -439,6 +439,31 @@ fn members_keep_their_own_history() {
     }
 }
 
+/// The file with which a server joins a cluster has no contents, and its first snapshot replaces it.
+#[test]
+fn a_server_that_joins_keeps_no_file_without_contents() {
+    let options = ["--keep-history=1G".into()];
+    let cluster = Cluster::over("tcp", "127.0.0.1", 3, &options, &schema()).unwrap();
+    let (cluster, leader) = numbered_rows::started(cluster);
+    let mut client = cluster.connect(leader).unwrap();
+    for n in 0..3 {
+        numbered_rows::add(&mut client, n).unwrap();
+    }
+    numbered_rows::await_rows(&cluster, &[0, 1, 2], &(0..3).collect());
+    for member in 0..cluster.members().len() {
+        let file = cluster.file(member);
+        let (is_readable, text) = tool(&file, &["log"]);
+        assert!(is_readable, "{text}");
+        let (is_in_order, text) = tool(&file, &["history", "verify"]);
+        assert!(is_in_order, "{text}");
+        cluster
+            .control(member, "ovsdb-server/compact", &[DATABASE])
+            .unwrap();
+        await_names(&file, &[ONE], || cluster.said());
+        assert!(tool(&file, &["log"]).0);
+    }
+}
+
 /// The words of our tool about the history of a file, and whether it finds it in order.
 fn tool(file: &Path, words: &[&str]) -> (bool, String) {
     let mut command = Command::new(binary::bin("ovsdb-tool"));
