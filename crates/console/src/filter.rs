@@ -1,6 +1,6 @@
 //! Filters of tables: the expressions of [`corvid_filter`], with names of rows from the replica.
 
-use corvid::data::{ColumnId, Schema, TableId, Uuid};
+use corvid::data::{ColumnId, Datum, Schema, TableId, Uuid};
 use corvid::{Column, Idl, RowView};
 use corvid_filter::{Fault, Names, Where};
 
@@ -48,11 +48,13 @@ pub(crate) fn holds(filter: &Where, contents: Contents<'_>, uuid: Uuid) -> bool 
     filter.holds(&mut |id| Ok::<_, ()>(contents.value(uuid, id))) == Ok(true)
 }
 
+/// The value of a column that the replica lacks.
+static NO_VALUE: Datum = Datum::empty();
+
 /// Whether a filter holds for a row of the replica. Costs no look-up of the row.
 pub(crate) fn holds_for(filter: &Where, view: RowView<'_>) -> bool {
     let table = view.id().table;
-    let mut read = |id| Ok::<_, ()>(view.get(Column { table, id }).cloned().unwrap_or_default());
-    filter.holds(&mut read) == Ok(true)
+    filter.holds_for(&|id| view.get(Column { table, id }).unwrap_or(&NO_VALUE))
 }
 
 struct OfReplica<'i> {

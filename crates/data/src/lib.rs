@@ -15,6 +15,7 @@
 //!                                     notation of tools
 //! rows     row, diff, convert         a version of a row; differences of data; data under
 //!                                     another type
+//! sorted   runs                       rows in an order that their owner defines
 //! out      delta, wire, text, error   the changes of a commit; both notations; errors that
 //!                                     clients see
 //! ```
@@ -32,6 +33,7 @@ pub mod hash_seed;
 pub mod members;
 pub mod real;
 pub mod row;
+pub mod runs;
 pub mod schema;
 pub mod schema_json;
 pub mod str;
@@ -51,6 +53,7 @@ pub use hash_seed::{HashSeed, TrustedKeys};
 pub use members::{Kinds, Members, Subject};
 pub use real::Real;
 pub use row::Row;
+pub use runs::Runs;
 pub use schema::{ColumnId, ColumnSchema, Schema, TableId, TableSchema};
 pub use str::Str;
 pub use triomphe::Arc;

@@ -104,6 +104,17 @@ impl Where {
         })
     }
 
+    /// Whether the expression holds for a row whose columns are there to be borrowed.
+    #[must_use]
+    pub fn holds_for<'d>(&self, read: &dyn Fn(ColumnId) -> &'d Datum) -> bool {
+        match self {
+            Where::And(all) => all.iter().all(|one| one.holds_for(read)),
+            Where::Or(any) => any.iter().any(|one| one.holds_for(read)),
+            Where::Not(other) => !other.holds_for(read),
+            Where::Compare(comparison) => comparison.holds(read(comparison.column)),
+        }
+    }
+
     /// The columns that are compared.
     #[must_use]
     pub fn columns(&self) -> Vec<ColumnId> {

@@ -49,12 +49,15 @@ use std::cmp::Ordering;
 use std::fmt;
 use std::sync::Arc;
 
-use corvid_data::{Atom, Datum, TableId, Uuid};
+use corvid_data::runs::Position;
+use corvid_data::{Atom, Datum, Runs, TableId, Uuid};
 
 use crate::class::Column;
 use crate::first_by_key::{self, FirstByKey};
-use crate::order::{Order, Position};
 use crate::row::Row;
+
+/// Slots of rows in order, in runs of a kilobyte: four to eight bytes a row.
+type Order = Runs<u32, 256>;
 
 /// The direction in which a column is ordered.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -294,7 +297,7 @@ impl Index {
 
     fn place_of(&self, slots: &Slots, slot: u32) -> Option<Position> {
         let row = slots.get(slot as usize)?.as_ref()?;
-        Some(self.order.place(|other| {
+        Some(self.order.position(|other| {
             slots[other as usize]
                 .as_ref()
                 .is_some_and(|other| self.compare_rows(other, row).is_lt())
@@ -353,7 +356,7 @@ impl Index {
 
     /// The position of the first row that is not less than `key`.
     pub(crate) fn lower_bound(&self, slots: &Slots, key: &[Datum]) -> Position {
-        self.order.place(|slot| {
+        self.order.position(|slot| {
             let row = slots[slot as usize].as_ref();
             row.is_some_and(|row| self.compare_key(row, key).is_lt())
         })
@@ -361,7 +364,7 @@ impl Index {
 
     /// The position after the last row that is not greater than `key`.
     pub(crate) fn upper_bound(&self, slots: &Slots, key: &[Datum]) -> Position {
-        self.order.place(|slot| {
+        self.order.position(|slot| {
             let row = slots[slot as usize].as_ref();
             row.is_some_and(|row| self.compare_key(row, key).is_le())
         })
@@ -369,7 +372,7 @@ impl Index {
 
     /// The position after the row with this key and UUID, whether or not it still exists.
     pub(crate) fn place_after(&self, slots: &Slots, key: &[Datum], uuid: Uuid) -> Position {
-        self.order.place(|slot| {
+        self.order.position(|slot| {
             let row = slots[slot as usize].as_ref();
             row.is_some_and(|row| (self.compare_key(row, key).then(row.uuid.cmp(&uuid))).is_le())
         })

@@ -62,7 +62,6 @@ pub mod log_queue;
 mod mapping;
 pub mod metrics;
 pub mod mistake;
-mod order;
 mod provisional_uuids;
 mod references;
 mod replica;

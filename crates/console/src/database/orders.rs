@@ -11,7 +11,6 @@
 
 mod ledger;
 mod order;
-mod runs;
 mod select;
 #[cfg(test)]
 mod tests;
@@ -55,6 +54,9 @@ const FIRST_MAX: usize = 5000;
 
 /// Rows that are moved in an order while the replica takes no updates.
 const SETTLED_MAX: usize = 64;
+
+/// UUIDs in order, in runs of eight kilobytes.
+type Runs = corvid::data::Runs<Uuid, 512>;
 
 /// The value of the rows of a table that are sorted by their UUIDs.
 static NO_VALUE: Datum = Datum::empty();
@@ -145,6 +147,8 @@ enum Step<T> {
     Select(Selection, usize, Option<Arc<Mutex<Ledger>>>),
     /// The page needs the order.
     Wait,
+    /// The rows are still arriving, and there are too many of them.
+    Late,
 }
 
 impl OrderBook {
@@ -282,6 +286,7 @@ impl Open {
                     }
                 }
                 Step::Wait => self.order_book.wait_for_job(ended, end),
+                Step::Late => break,
             }
         }
         let late = |idl: &Idl| {
@@ -315,7 +320,7 @@ impl Open {
             let (filter, _) = parse()?;
             return Ok(match end <= FIRST_MAX {
                 true => Step::Select(Selection::new(table, filter, sort, end), slots, None),
-                false => Step::Wait,
+                false => Step::Late,
             });
         }
         let place = self.orders().place(key);

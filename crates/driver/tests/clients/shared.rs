@@ -178,3 +178,48 @@ fn the_connection_ends_with_the_last_handle() {
         assert_eq!(Arc::strong_count(&owned), 1);
     });
 }
+
+#[test]
+fn a_client_that_pauses_between_readings_delays_nothing_that_it_waits_for() {
+    on_each(|implementation| {
+        let server = server(implementation, &[]);
+        let client = Client::connect(class(), &remote(&server)).expect("a client");
+        client.wait_for_contents(TIMEOUT).expect("contents");
+        let name = client.read(|idl| column(idl, "name"));
+        let mut other =
+            corvid_driver::blocking::Client::connect(class(), &remote(&server)).expect("a client");
+        let mut insert = |text: &str| {
+            let done = other.transact(TIMEOUT, |idl| -> Result<_, Misuse> {
+                let row = idl.insert_new(name.table)?;
+                idl.write(row, name, string(text))
+            });
+            done.expect("it fits");
+        };
+        // A pause longer than the test.
+        client.set_reading_pause(Duration::from_secs(3600));
+        client.with(|_| {});
+        let count = |idl: &Idl| idl.row_count(name.table);
+        insert("first");
+        let seen = client.wait_until(TIMEOUT, |idl| count(idl) == 1);
+        seen.expect("the first update is read at once");
+        insert("second");
+        thread::sleep(Duration::from_millis(50));
+        assert_eq!(client.read(count), 1, "the client pauses");
+        // A request ends the pause, and its reply is read although it pauses otherwise.
+        let done = client.transact(TIMEOUT, |idl| -> Result<_, Misuse> {
+            let row = idl.insert_new(name.table)?;
+            idl.write(row, name, string("third"))
+        });
+        done.expect("a reply");
+        assert_eq!(client.read(count), 3);
+        insert("fourth");
+        // So does any call that may change something.
+        let mut tries = 0;
+        while client.read(count) < 4 && tries < 1000 {
+            client.with(|_| {});
+            thread::sleep(Duration::from_millis(5));
+            tries += 1;
+        }
+        assert_eq!(client.read(count), 4);
+    });
+}

@@ -421,7 +421,7 @@ impl Idl {
         cursor
     }
 
-    fn cursor_at(&self, index: IndexId, place: crate::order::Position) -> Cursor {
+    fn cursor_at(&self, index: IndexId, place: corvid_data::runs::Position) -> Cursor {
         let sorted = self.index_of(index);
         let slot = sorted.get(place);
         let row = slot.and_then(|slot| self.replica.table(index.table).at(slot));

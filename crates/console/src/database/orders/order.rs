@@ -7,8 +7,7 @@ use corvid::{Idl, RowId};
 use corvid_filter::Where;
 
 use super::ledger::Ledger;
-use super::runs::Runs;
-use super::{Page, Sort, is_selected};
+use super::{Page, Runs, Sort, is_selected};
 
 /// Rows in an order.
 pub(super) struct Order {

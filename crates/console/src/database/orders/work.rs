@@ -14,9 +14,8 @@ use corvid_filter::Where;
 
 use super::ledger::Ledger;
 use super::order::Order;
-use super::runs::Runs;
 use super::select::pieces;
-use super::{Key, Sort, State, is_selected, locked};
+use super::{Key, Runs, Sort, State, is_selected, locked};
 use crate::database::Open;
 
 /// How long an order waits for pages that are being selected, which use the same processor.
