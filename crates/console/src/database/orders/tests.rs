@@ -76,10 +76,7 @@ impl World {
                 "get_schema" if params.contains("\"Test\"") => {
                     format!(r#""result":{SCHEMA},"error":null"#)
                 }
-                "monitor_cond_since" => {
-                    r#""result":[false,"00000000-0000-0000-0000-000000000000",{}],"error":null"#
-                        .to_owned()
-                }
+                "monitor_cond" => r#""result":{},"error":null"#.to_owned(),
                 _ => r#""result":null,"error":{"error":"unknown method"}"#.to_owned(),
             };
             let reply = format!(r#"{{"id":{id},{reply}}}"#);
@@ -126,19 +123,13 @@ impl World {
 
     fn send(&mut self, updates: &[String]) {
         let message = format!(
-            r#"{{"id":null,"method":"update3","params":[{},"00000000-0000-0000-0000-000000000000",{{"Item":{{{}}}}}]}}"#,
-            self.monitor(),
+            r#"{{"id":null,"method":"update2","params":[["monid","Test"],{{"Item":{{{}}}}}]}}"#,
             updates.join(",")
         );
         self.idl
             .handle(0, Input::Received(message.as_bytes()))
             .unwrap();
         self.talk();
-    }
-
-    /// The id under which the client monitors.
-    fn monitor(&self) -> String {
-        r#"["monid","Test"]"#.to_owned()
     }
 
     /// Changes some rows, in one update. Now and then the listed changes are distributed.
