@@ -13,7 +13,7 @@ use corvid_service::message::{DatabaseId, Event};
 use corvid_service::server_db::ServerRow;
 use crossbeam_channel::Sender;
 
-use crate::control::sessions::ListedSession;
+use crate::control::sessions::SessionList;
 use crate::database::open::Opened;
 use crate::status::MemberStatus;
 
@@ -29,7 +29,7 @@ pub(crate) enum MainMessage {
     /// The outcome of the backup with this token: the text of the reply, or the error.
     BackedUp(u64, Result<String, String>),
     /// The sessions of one shard, for the list with this token.
-    SessionsListed(u64, Vec<ListedSession>),
+    SessionsListed(u64, SessionList),
     /// Whether the session with this token, which was to be closed, existed.
     SessionClosed(u64, bool),
     /// The cluster member's reply to the command with this token.
@@ -95,7 +95,7 @@ impl MainHandle {
     }
 
     /// Sends the sessions of one shard.
-    pub(crate) fn sessions_listed(&self, token: u64, sessions: Vec<ListedSession>) {
+    pub(crate) fn sessions_listed(&self, token: u64, sessions: SessionList) {
         self.report(MainMessage::SessionsListed(token, sessions));
     }
 

@@ -36,6 +36,9 @@ pub(crate) struct Status {
     pub(crate) config_file: Option<String>,
     /// The remotes that are given, except those of rows.
     pub(crate) remotes: Vec<String>,
+    /// Requests received so far, those of sessions that have ended included; `None`: a shard has
+    /// not answered.
+    pub(crate) requests: Option<u64>,
     /// The databases, by name.
     pub(crate) databases: Vec<DatabaseStatus>,
     /// The sessions as `ovsdb-server/list-sessions` shows them; `None`: a shard has not answered.
@@ -81,6 +84,7 @@ impl Status {
                     ("threads", optional(process.threads)),
                     ("descriptors", optional(process.open_descriptors)),
                     ("descriptors_max", optional(process.descriptors_max)),
+                    ("requests", optional(self.requests)),
                     ("ready", Value::Bool(self.faults.is_empty())),
                     ("faults", list(faults)),
                     (
@@ -185,6 +189,7 @@ mod tests {
             faults: vec![("storage:D".to_owned(), "the disk is\nfull".to_owned())],
             config_file: None,
             remotes: vec!["punix:db.sock".to_owned()],
+            requests: None,
             databases: vec![DatabaseStatus::empty("D", "standalone")],
             sessions: None,
             locks: None,

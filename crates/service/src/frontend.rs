@@ -72,6 +72,8 @@ pub struct Frontend {
     reads_history: bool,
     /// The stamp that frames get on arrival.
     stamp: u64,
+    /// Requests of all sessions, those that have ended included.
+    requests_received: u64,
     epochs: SchemaEpochs,
     memory: Arc<ClientMemory>,
     outputs: Outputs,
@@ -123,6 +125,7 @@ impl Frontend {
             cond_disabled: false,
             reads_history: false,
             stamp: 0,
+            requests_received: 0,
             epochs,
             memory: Arc::default(),
             outputs: Outputs::default(),
@@ -149,6 +152,12 @@ impl Frontend {
     #[must_use]
     pub fn len(&self) -> usize {
         self.sessions.len()
+    }
+
+    /// Number of requests received so far, `echo` and those of sessions that have ended included.
+    #[must_use]
+    pub fn requests_received(&self) -> u64 {
+        self.requests_received
     }
 
     /// Whether there are no sessions.
@@ -278,7 +287,9 @@ impl Frontend {
         );
         session.is_parsing = false;
         session.parsing_bytes = 0;
-        session.requests_received += u64::from(inbound.is_request());
+        let requests = u64::from(inbound.is_request());
+        session.requests_received += requests;
+        self.requests_received += requests;
         session.waiting.push_front(inbound);
         self.resume(now_ms, id);
         self.close_if_finished(id);
@@ -493,6 +504,7 @@ impl Frontend {
             && let Some(session) = self.sessions.get_mut(&id)
         {
             session.requests_received += 1;
+            self.requests_received += 1;
         }
         match parsed {
             Parsed::Request(mut envelope) => {

@@ -559,7 +559,7 @@ pub struct TableReport {
 }
 
 /// The state of a file.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct FileReport {
     /// The file's length, including records that are being written, bytes.
     pub size: u64,
@@ -568,8 +568,8 @@ pub struct FileReport {
     pub base: u64,
     /// Records written since that compaction.
     pub records: u64,
-    /// The last commit could not be stored.
-    pub has_failed: bool,
+    /// Why the last commit could not be stored, in the operating system's words; `None`: it was.
+    pub error: Option<String>,
     /// A new file is being written.
     pub is_rewriting: bool,
 }

@@ -114,6 +114,15 @@ fn round(
         if complaints(run.cluster) == complained {
             return Err("the disk was never full".to_owned());
         }
+        let is_told = wait(LIMIT, || {
+            let text = run
+                .cluster
+                .control(MEMBER, "ovsdb-server/status", &["--json"]);
+            text.is_ok_and(|text| text.contains(r#""file_error":"No space left on device""#))
+        });
+        if !is_told {
+            return Err("the status does not tell why the file takes no records".to_owned());
+        }
         if case.restarts {
             run.kill(MEMBER);
             run.cluster.member(MEMBER).launch().map_err(problem)?;

@@ -127,6 +127,19 @@ impl Fixture {
         }
     }
 
+    /// Whether the last commit failed, and why, as `/status.json` has it.
+    fn told_of_storage(&self) -> (Value, Value) {
+        let json = ["--json".to_owned()];
+        let reply = self.process.control("ovsdb-server/status", &json).unwrap();
+        let status: Value = serde_json::from_str(reply["result"].as_str().unwrap()).unwrap();
+        let databases = status["databases"].as_array().unwrap();
+        let own = databases
+            .iter()
+            .find(|database| database["name"] == DATABASE);
+        let storage = &own.unwrap()["storage"];
+        (storage["failed"].clone(), storage["error"].clone())
+    }
+
     fn storage_status(&self) -> String {
         let name = [DATABASE.to_owned()];
         let command = "ovsdb-server/get-db-storage-status";
@@ -265,9 +278,16 @@ fn the_status_of_the_storage_reports_a_full_disk() {
                 place.file.display()
             );
             assert_eq!(status, if is_ours() { &expected } else { "status: ok" });
+            if is_ours() {
+                let told = (json!(true), json!("No space left on device"));
+                assert_eq!(place.told_of_storage(), told);
+            }
             disk.give_back().unwrap();
             place.write_accepted(1);
             assert_eq!(place.storage_status(), "status: ok");
+            if is_ours() {
+                assert_eq!(place.told_of_storage(), (json!(false), Value::Null));
+            }
         },
     );
 }

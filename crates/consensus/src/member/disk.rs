@@ -39,6 +39,8 @@ pub(crate) struct Disk {
     repair: Option<Repair>,
     /// When to retry a rewrite that the file needs, ms.
     next_rewrite_ms: u64,
+    /// Why the last write that failed did.
+    error: Option<StoreError>,
 }
 
 /// The snapshot in the file; index 0 if there is none.
@@ -72,6 +74,7 @@ impl Disk {
             snapshot,
             repair,
             next_rewrite_ms: u64::MAX,
+            error: None,
         }
     }
 
@@ -126,6 +129,12 @@ impl Disk {
             Trouble::Failed { .. } => FileState::Failing,
             Trouble::Poisoned => FileState::Poisoned,
         }
+    }
+
+    /// Why the file takes no records at present, in the operating system's words; `None`: it does.
+    pub(crate) fn error(&self) -> Option<&str> {
+        let error = self.error.as_ref().filter(|_| self.is_in_trouble())?;
+        Some(&error.io_error)
     }
 
     /// Requests the records of this work. The caller sends the messages that may leave now, and
@@ -196,6 +205,7 @@ impl Disk {
             return false;
         }
         self.give_up_unswapped(cx);
+        self.error = Some(error.clone());
         if let Some(failure) = &mut cx.failure {
             failure.forget_note();
         }

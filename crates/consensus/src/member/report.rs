@@ -20,6 +20,7 @@ pub(crate) fn status(member: &Member, now_ms: u64) -> Status {
         address: cx.settings.address.clone(),
         connected: connected(member),
         file: member.disk.state(cx),
+        file_error: member.disk.error().map(str::to_owned),
         remote_addresses: member.roster.remotes().to_vec(),
         role: cx.node.role(),
         term: cx.node.term(),

@@ -18,6 +18,9 @@ pub struct Status {
     pub connected: Connected,
     /// The state of its file.
     pub file: FileState,
+    /// Why the file takes no records at present, in the operating system's words; `None`: it does,
+    /// or the system has reported nothing.
+    pub file_error: Option<String>,
     /// Servers that are asked for admission while joining.
     pub remote_addresses: Vec<String>,
     /// Its role.

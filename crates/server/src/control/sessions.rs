@@ -54,6 +54,15 @@ pub(crate) struct SessionCost {
     pub(crate) updates: u64,
 }
 
+/// The sessions of one shard, or of all.
+#[derive(Debug, Default)]
+pub(crate) struct SessionList {
+    /// The sessions.
+    pub(crate) sessions: Vec<ListedSession>,
+    /// Requests received so far, those of sessions that have ended included.
+    pub(crate) requests: u64,
+}
+
 impl ListedSession {
     /// The session's members, in order.
     fn members(&self, locks: &Locks) -> Vec<(&'static str, Value)> {

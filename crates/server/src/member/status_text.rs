@@ -228,6 +228,7 @@ mod tests {
         let other = Sid(uuid("fecb8785-db0f-4416-99e8-63cf8a9d0938"));
         Status {
             file: FileState::Intact,
+            file_error: None,
             sid: own,
             cid: Cid::new(uuid("fabb2b9d-5ef8-4ff4-a557-667dca861381")),
             name: "T".to_owned(),

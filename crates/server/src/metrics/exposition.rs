@@ -339,7 +339,7 @@ impl Scrape {
         self.whole(families::CONVERTING, converting);
         let failed = databases.iter().filter_map(|database| {
             let file = database.report.file.as_ref()?;
-            Some((database.alone(), u64::from(file.has_failed)))
+            Some((database.alone(), u64::from(file.error.is_some())))
         });
         self.whole(families::STORAGE_FAILED, failed);
         let poisoned = databases.iter().map(|database| {

@@ -19,7 +19,7 @@ use corvid_service::message::{ControlAnswer, DatabaseId, ToDatabase};
 use corvid_shell::unixctl::{Outcome, Replier};
 
 use super::{Server, tls_columns};
-use crate::control::sessions::ListedSession;
+use crate::control::sessions::SessionList;
 use crate::status::MemberStatus;
 
 /// The rest of a command, run with a database's answer.
@@ -29,7 +29,7 @@ type Continuation = Box<dyn FnOnce(&mut Server, ControlAnswer)>;
 type MemberContinuation = Box<dyn FnOnce(&mut Server, Option<MemberStatus>)>;
 
 /// The rest of a command, run with all sessions.
-type SessionsContinuation = Box<dyn FnOnce(&mut Server, Vec<ListedSession>)>;
+type SessionsContinuation = Box<dyn FnOnce(&mut Server, SessionList)>;
 
 /// All pending commands.
 #[derive(Default)]
@@ -50,7 +50,7 @@ pub(super) struct PendingReplies {
     members: HashMap<u64, (String, MemberContinuation)>,
     /// Lists of sessions: the sessions that have arrived, the number of shards still to answer, and
     /// the continuation.
-    lists: HashMap<u64, (Vec<ListedSession>, usize, SessionsContinuation)>,
+    lists: HashMap<u64, (SessionList, usize, SessionsContinuation)>,
     /// Databases that are being removed.
     pub(super) removals: HashMap<DatabaseId, Removal>,
     /// Column reads in progress, by the text of the remote that names the column. The list of
@@ -187,11 +187,11 @@ impl PendingReplies {
     pub(super) fn list(
         &mut self,
         shards: usize,
-        finish: impl FnOnce(&mut Server, Vec<ListedSession>) + 'static,
+        finish: impl FnOnce(&mut Server, SessionList) + 'static,
     ) -> u64 {
         let token = self.token();
         self.lists
-            .insert(token, (Vec::new(), shards, Box::new(finish)));
+            .insert(token, (SessionList::default(), shards, Box::new(finish)));
         token
     }
 
@@ -200,17 +200,18 @@ impl PendingReplies {
     pub(super) fn listed(
         &mut self,
         token: u64,
-        sessions: Vec<ListedSession>,
-    ) -> Option<(Vec<ListedSession>, SessionsContinuation)> {
+        sessions: SessionList,
+    ) -> Option<(SessionList, SessionsContinuation)> {
         let (all, left, _) = self.lists.get_mut(&token)?;
-        all.extend(sessions);
+        all.sessions.extend(sessions.sessions);
+        all.requests += sessions.requests;
         assert!(*left > 0, "each shard answers once");
         *left -= 1;
         if *left > 0 {
             return None;
         }
         let (mut all, _, finish) = self.lists.remove(&token)?;
-        all.sort_unstable_by_key(|listed| listed.session);
+        all.sessions.sort_unstable_by_key(|listed| listed.session);
         Some((all, finish))
     }
 

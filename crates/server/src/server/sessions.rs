@@ -8,7 +8,7 @@ use corvid_service::frontend::shard_of;
 use corvid_shell::unixctl::Replier;
 
 use super::Server;
-use crate::control::sessions::{self, ListedSession};
+use crate::control::sessions::{self, SessionList};
 use crate::shard::ShardMessage;
 
 impl Server {
@@ -17,8 +17,8 @@ impl Server {
         self.gather_sessions(|server, all| {
             let locks = server.locks.lock().unwrap_or_else(PoisonError::into_inner);
             replier.reply_in_format(
-                || sessions::lines(&all, &locks),
-                || sessions::json(&all, &locks),
+                || sessions::lines(&all.sessions, &locks),
+                || sessions::json(&all.sessions, &locks),
             );
         });
     }
@@ -26,7 +26,7 @@ impl Server {
     /// Asks all shards for their sessions; `finish` gets them, sorted, when all have answered.
     pub(super) fn gather_sessions(
         &mut self,
-        finish: impl FnOnce(&mut Server, Vec<ListedSession>) + 'static,
+        finish: impl FnOnce(&mut Server, SessionList) + 'static,
     ) {
         let shards = self.shards.handles();
         let token = self.pending.list(shards.len(), finish);
@@ -35,7 +35,7 @@ impl Server {
         }
     }
 
-    pub(super) fn sessions_listed(&mut self, token: u64, sessions: Vec<ListedSession>) {
+    pub(super) fn sessions_listed(&mut self, token: u64, sessions: SessionList) {
         if let Some((all, finish)) = self.pending.listed(token, sessions) {
             finish(self, all);
         }

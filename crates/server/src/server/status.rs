@@ -22,7 +22,7 @@ use corvid_shell::unixctl::Replier;
 use super::Server;
 use super::upstream::Upstream;
 use crate::control::reports::Reports;
-use crate::control::sessions::{self, ListedSession};
+use crate::control::sessions::{self, SessionList};
 use crate::member::handle::ToMember;
 use crate::metrics::member::fault;
 use crate::process_figures::ProcessFigures;
@@ -47,7 +47,7 @@ struct Gathered {
     awaited: BTreeSet<String>,
     reports: Reports,
     members: BTreeMap<String, MemberStatus>,
-    sessions: Option<Vec<ListedSession>>,
+    sessions: Option<SessionList>,
     /// Taken when the status is made.
     finish: Option<Finish>,
 }
@@ -214,8 +214,10 @@ impl Server {
             jobs.extend(member.flat_map(|member| member.transfers(&database.name)));
         }
         let listed = gathered.sessions.take();
+        let requests = listed.as_ref().map(|listed| listed.requests);
         let (sessions, locks) = listed
-            .map(|all| {
+            .map(|listed| {
+                let all = listed.sessions;
                 let locks = self.locks.lock().unwrap_or_else(PoisonError::into_inner);
                 let all_locks = sessions::locks_json(&all, &locks);
                 (sessions::json(&all, &locks), all_locks)
@@ -228,6 +230,7 @@ impl Server {
             config_file: self.config_file().map(str::to_owned),
             remotes: self.remote_names().map(str::to_owned).collect(),
             databases,
+            requests,
             sessions,
             locks,
             jobs,

@@ -4,11 +4,11 @@ use corvid_net::clock::Now;
 use corvid_reactor::shard::Io;
 
 use super::ShardSessions;
-use crate::control::sessions::{ListedSession, SessionCost};
+use crate::control::sessions::{ListedSession, SessionCost, SessionList};
 
 impl ShardSessions {
-    /// An entry for each session of this shard.
-    pub(super) fn list(&self, now: Now, io: &Io) -> Vec<ListedSession> {
+    /// An entry for each session of this shard, and the number of its requests.
+    pub(super) fn list(&self, now: Now, io: &Io) -> SessionList {
         let sessions = self.sessions.iter();
         let listed = sessions.filter_map(|(conn, client)| {
             let standing = self.frontend.status(client.session)?;
@@ -34,6 +34,9 @@ impl ShardSessions {
                     .map(|(method, at_ms)| (method, since(at_ms))),
             })
         });
-        listed.collect()
+        SessionList {
+            sessions: listed.collect(),
+            requests: self.frontend.requests_received(),
+        }
     }
 }

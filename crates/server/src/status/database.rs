@@ -78,7 +78,8 @@ impl DatabaseStatus {
         ];
         if let Some(report) = &self.report {
             members.extend(of_report(report));
-            members.extend(report.file.map(|file| ("storage", of_file(file))));
+            let file = report.file.as_ref();
+            members.extend(file.map(|file| ("storage", of_file(file))));
         }
         if let Some(member) = &self.member {
             members.push(("cluster", member.json()));
@@ -176,12 +177,16 @@ fn of_slow(slow: &SlowTransaction) -> Value {
     ])
 }
 
-fn of_file(file: FileReport) -> Value {
+fn of_file(file: &FileReport) -> Value {
     object([
         ("bytes", count(file.size)),
         ("compacted_bytes", count(file.base)),
         ("records", count(file.records)),
-        ("failed", Value::Bool(file.has_failed)),
+        ("failed", Value::Bool(file.error.is_some())),
+        (
+            "error",
+            file.error.as_ref().map_or(Value::Null, Value::string),
+        ),
         ("compacting", Value::Bool(file.is_rewriting)),
     ])
 }

@@ -67,6 +67,13 @@ impl MemberStatus {
                 "status",
                 Value::string(status_text::state(&status.connected, status.file)),
             ),
+            (
+                "file_error",
+                status
+                    .file_error
+                    .as_ref()
+                    .map_or(Value::Null, Value::string),
+            ),
             ("role", Value::string(role(status.role))),
             ("term", count(status.term.0)),
             ("leader", server(status.leader)),

@@ -150,7 +150,7 @@ impl DatabaseFile {
             size,
             base,
             records,
-            has_failed: self.error.is_some(),
+            error: self.error.as_ref().map(|error| error.io_error.clone()),
             is_rewriting: !self.rewrites.is_idle(),
         })
     }

@@ -424,6 +424,7 @@ impl Disk {
         let Some(rewriting) = self.file.rewriting.take() else {
             return;
         };
+        self.error = Some(error.clone());
         let StoreError { details, io_error } = error;
         cx.log(
             Level::Error,
