@@ -45,6 +45,8 @@ pub(crate) struct Database {
     /// The words of the command line.
     pub(crate) source: Source,
     pub(crate) credentials: Arc<Credentials>,
+    /// How long the rows of a table stay after the last look.
+    idle: Duration,
     /// The status that its server publishes.
     pub(crate) status: StatusSource,
     /// The last hour of that status.
@@ -120,11 +122,13 @@ impl Database {
     pub(crate) fn start(
         source: Source,
         credentials: Arc<Credentials>,
+        idle: Duration,
     ) -> std::io::Result<Arc<Database>> {
         let status = StatusSource::new(&source);
         let database = Arc::new(Database {
             source,
             credentials,
+            idle,
             status,
             samples: Mutex::default(),
             sources: Mutex::default(),
@@ -148,17 +152,17 @@ impl Database {
 }
 
 impl Open {
-    fn new(name: &str, client: Client, schema: corvid::data::Arc<Schema>) -> Open {
+    fn new(database: &Database, client: Client, schema: corvid::data::Arc<Schema>) -> Open {
         let channel = || broadcast::channel(EVENTS_MAX).0;
         let tables = schema.tables().len();
         // Numbers of an earlier process or schema, which a page may still show, are smaller.
         let since = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH);
         let first = since.map_or(0, |since| u64::try_from(since.as_millis()).unwrap_or(0));
         Open {
-            name: name.to_owned(),
+            name: database.source.name.clone(),
             client,
             naming: Naming::new(&schema),
-            looks: Looks::new(tables),
+            looks: Looks::new(tables, database.idle),
             events: (0..tables)
                 .map(|_| Events {
                     sender: channel(),

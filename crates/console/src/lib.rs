@@ -10,7 +10,7 @@
 //! |---|---|
 //! | sessions | one for each database, whatever the number of viewers |
 //! | monitors | one; its condition is false for each table that nobody looks at, so such a table costs one comparison for each changed row and no bytes |
-//! | a table that is looked at | its rows once, then its changes, as for `ovsdb-client monitor`; the condition becomes false again two minutes after the last look |
+//! | a table that is looked at | its rows once, then its changes, as for `ovsdb-client monitor`; the condition becomes false again some time after the last look (`--idle`, two minutes by default) |
 //! | names of rows that such a table refers to | the same for the tables with these rows, if the server's status says that they have at most 2000 |
 //! | a row page | one `select` for each column that refers to the row's table, skipped for tables that are known to have more than [`pages::REFERRERS_ROWS_MAX`] rows |
 //! | counts of rows | the status that the server publishes, at most once in two seconds; without it a count is read only when a viewer asks for it |

@@ -7,6 +7,7 @@ use std::collections::BTreeMap;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::os::unix::fs::FileTypeExt;
 use std::sync::Arc;
+use std::time::Duration;
 
 use corvid_net::tls::{self, Authority, Credentials};
 use corvid_net::{dirs, resolve};
@@ -17,6 +18,7 @@ use corvid_shell::tls_options::{self, TlsOption};
 use corvid_shell::vlog::{self, LogOption};
 use corvid_tools::standard_options;
 
+use crate::database::looks::IDLE;
 use crate::manual;
 
 /// The port if the command line names none.
@@ -49,6 +51,8 @@ pub(crate) struct Settings {
     pub(crate) token: Option<String>,
     /// Whether pages may change databases.
     pub(crate) is_writable: bool,
+    /// How long the rows of a table stay after the last look.
+    pub(crate) idle: Duration,
     /// Keys and certificates for `ssl:`.
     pub(crate) credentials: Arc<Credentials>,
     /// Those that viewers see, and the authority of their certificates; `None`: no TLS.
@@ -66,6 +70,7 @@ enum Id {
     ListenCertificate,
     ViewerCaCert,
     Writable,
+    Idle,
     Help,
     Option,
     Version,
@@ -107,6 +112,15 @@ fn specs() -> Vec<Spec<Id>> {
             .more("With `--token-file` as well, viewers need both."),
         page("writable", Arg::None, Id::Writable)
             .means("", "let pages change databases; off by default"),
+        page("idle", Arg::Required, Id::Idle)
+            .means(
+                "SECONDS",
+                "keep the rows of a table for SECONDS after the last look at it (default: 120)",
+            )
+            .more(
+                "While a page shows the table, it stays, so that the page is live. Then the server is told to send no more of it, and its rows \
+                 leave the memory of the console. A later look asks for all of them again.",
+            ),
         standard_options::listing(Id::Option),
         standard_options::version(Id::Version),
     ];
@@ -134,6 +148,7 @@ impl Settings {
             hosts: Vec::new(),
             token: None,
             is_writable: false,
+            idle: IDLE,
             credentials: Arc::default(),
             viewers: None,
             sources: Vec::new(),
@@ -162,6 +177,7 @@ impl Settings {
                     });
                 }
                 Id::Writable => settings.is_writable = true,
+                Id::Idle => settings.idle = or_die(idle(&value)),
                 Id::Help => {
                     program::answer(help::text(&manual::manual(), &Placeholders::of_process()))
                 }
@@ -267,6 +283,11 @@ fn address(text: &str) -> Result<SocketAddr, String> {
     };
     ip.map(|ip| SocketAddr::from((ip, port)))
         .ok_or_else(|| format!("--listen={text}: cannot resolve {host:?}"))
+}
+
+fn idle(text: &str) -> Result<Duration, String> {
+    let seconds = text.parse().map(Duration::from_secs);
+    seconds.map_err(|_| format!("--idle={text}: expected a number of seconds"))
 }
 
 /// Fewer letters of a token could be guessed.

@@ -113,7 +113,7 @@ pub(crate) fn run(settings: &Settings) -> Result<Infallible, String> {
     let databases = settings
         .sources
         .iter()
-        .map(|source| Database::start(source.clone(), settings.credentials.clone()));
+        .map(|source| Database::start(source.clone(), settings.credentials.clone(), settings.idle));
     let databases: io::Result<Vec<_>> = databases.collect();
     drop(within);
     let is_secure = settings.viewers.is_some();

@@ -4,6 +4,10 @@
 mod accessible;
 mod beyond;
 mod browser;
+mod counted;
+mod flood;
+mod followed;
+mod forgotten;
 mod helps;
 mod live;
 mod load;
@@ -11,8 +15,11 @@ mod moments;
 mod ovn;
 mod pages;
 mod pictures;
+mod reference;
 mod safety;
 mod servers;
+mod stalled;
+mod visible;
 
 use corvid_tests::client::Client;
 use corvid_tests::console::Console;

@@ -108,7 +108,7 @@ fn open(database: &Database) -> Result<Open, String> {
     }
     let client = Client::over(client).map_err(|error| error.to_string())?;
     client.set_reading_pause(READING_PAUSE);
-    Ok(Open::new(&database.source.name, client, schema))
+    Ok(Open::new(database, client, schema))
 }
 
 /// Asks the servers in turn for the schema.

@@ -1,8 +1,9 @@
 //! The tables that somebody looks at, and only these have rows in the replica.
 //!
-//! A look makes the condition of a table true. It becomes false again [`IDLE`] after the last look,
-//! unless a viewer's event stream holds a [`Lease`]. Changes of a table are reported from the
-//! moment when its condition is in force: rows that arrive with it do not count as changes.
+//! A look makes the condition of a table true. It becomes false again some time after the last look
+//! ([`IDLE`], or `--idle`), unless a viewer's event stream holds a [`Lease`]. Changes of a table are
+//! reported from the moment when its condition is in force: rows that arrive with it do not count
+//! as changes.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
@@ -13,14 +14,18 @@ use corvid_net::clock;
 
 use super::{Open, PAGE_TIMEOUT, hub};
 
-/// How long a table is monitored after the last look.
-const IDLE: Duration = Duration::from_secs(120);
+/// How long a table is monitored after the last look, if the command line does not say.
+pub(crate) const IDLE: Duration = Duration::from_secs(120);
 
 /// A table with more rows is not read only for the names of its rows.
 const NAMED_ROWS_MAX: u64 = 2000;
 
 /// The looks at all tables.
-pub(crate) struct Looks(Mutex<Vec<Look>>);
+pub(crate) struct Looks {
+    of_tables: Mutex<Vec<Look>>,
+    /// How long a table is monitored after the last look.
+    idle: Duration,
+}
 
 #[derive(Clone, Copy)]
 struct Look {
@@ -41,17 +46,22 @@ enum Phase {
 }
 
 impl Looks {
-    pub(crate) fn new(tables: usize) -> Looks {
+    pub(crate) fn new(tables: usize, idle: Duration) -> Looks {
         let look = Look {
             phase: Phase::Idle,
             last: Instant::now(),
             viewers: 0,
         };
-        Looks(Mutex::new(vec![look; tables]))
+        Looks {
+            of_tables: Mutex::new(vec![look; tables]),
+            idle,
+        }
     }
 
     fn lock(&self) -> MutexGuard<'_, Vec<Look>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.of_tables
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Whether changes of the table are changes, and not the arrival of its rows. Called with the
@@ -173,7 +183,7 @@ impl Open {
     /// Drops the rows of tables that nobody has looked at for a while.
     pub(super) fn drop_idle(&self) {
         let is_idle = |look: &Look| {
-            let is_unwanted = look.viewers == 0 && look.last.elapsed() > IDLE;
+            let is_unwanted = look.viewers == 0 && look.last.elapsed() > self.looks.idle;
             look.phase != Phase::Idle && is_unwanted
         };
         if !self.looks.lock().iter().any(is_idle) {

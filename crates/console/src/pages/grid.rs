@@ -31,9 +31,22 @@ pub(crate) struct Figure {
 }
 
 impl Grid {
-    /// The table of a list of objects. Members of objects within them are columns too. `None` if
-    /// there are none.
+    /// The table of a part of a status, a list of objects. Members of objects within them are
+    /// columns too. `None` if there are none.
     pub(crate) fn of_list(list: &[Value]) -> Option<Grid> {
+        Grid::new(list, spaced, figure)
+    }
+
+    /// The table of rows of a database: names and values as they are.
+    pub(crate) fn of_rows(list: &[Value]) -> Option<Grid> {
+        Grid::new(list, str::to_owned, |_, value| exact(value))
+    }
+
+    fn new(
+        list: &[Value],
+        head: fn(&str) -> String,
+        figure: fn(&str, &Value) -> Figure,
+    ) -> Option<Grid> {
         let rows: Vec<Vec<(String, &Value)>> = list
             .iter()
             .take(ROWS_MAX)
@@ -83,7 +96,7 @@ impl Grid {
         let cells: Vec<Vec<Figure>> = cells.collect();
         (!list.is_empty()).then(|| Grid {
             rows: cells,
-            heads: heads.into_iter().map(|name| spaced(name)).collect(),
+            heads: heads.into_iter().map(|name| head(name)).collect(),
             more: list.len().saturating_sub(ROWS_MAX),
         })
     }
@@ -156,6 +169,15 @@ fn figure(name: &str, value: &Value) -> Figure {
         title: if text == exact { String::new() } else { exact },
         text,
         is_number: number.is_some(),
+    }
+}
+
+/// A value as it is.
+fn exact(value: &Value) -> Figure {
+    Figure {
+        text: plain(value),
+        title: String::new(),
+        is_number: value.as_integer().is_some(),
     }
 }
 
@@ -255,5 +277,14 @@ mod tests {
             .map(|figure| figure.text.as_str())
             .collect();
         assert_eq!(texts, ["2", "", "2.0 KiB"]);
+        // A column of a database may have such a name, and keeps it.
+        let rows = Value::parse(br#"[{"_uuid":["uuid","u"],"rx_bytes":2048,"up_ms":5}]"#).unwrap();
+        let grid = Grid::of_rows(rows.as_array().unwrap()).unwrap();
+        assert_eq!(grid.heads, ["_uuid", "rx_bytes", "up_ms"]);
+        let texts: Vec<&str> = grid.rows[0]
+            .iter()
+            .map(|figure| figure.text.as_str())
+            .collect();
+        assert_eq!(texts, ["u", "2048", "5"]);
     }
 }

@@ -184,7 +184,7 @@ fn shown(results: &Value, params: &Value, is_dry: bool) -> Vec<Shown> {
         let html = match result.get("rows").and_then(Value::as_array) {
             Some(rows) => {
                 title.push_str(&format!(": {} rows", rows.len()));
-                Grid::of_list(rows)
+                Grid::of_rows(rows)
                     .map(|grid| grid.html())
                     .unwrap_or_default()
             }

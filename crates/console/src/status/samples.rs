@@ -6,7 +6,7 @@
 //! spent. Rates are differences of two samples of the same process; a server that was started anew,
 //! or another member of the cluster, leaves a gap.
 
-use std::collections::{HashMap, VecDeque};
+use std::collections::VecDeque;
 use std::sync::{Arc, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
@@ -26,9 +26,6 @@ const RETRY: Duration = Duration::from_secs(1);
 
 /// The number of samples: an hour.
 pub(crate) const SAMPLES_MAX: usize = 360;
-
-/// The number of sessions whose requests are remembered until the next sample.
-const SESSIONS_MAX: usize = 10_000;
 
 /// A server with this number of sessions is asked every second [`PERIOD`] while nobody looks, one
 /// with twice as many every third, and so on.
@@ -86,8 +83,8 @@ struct Counters {
     commits: Option<i64>,
     cpu_ms: Option<i64>,
     sessions: usize,
-    /// The requests of each session.
-    requests: HashMap<String, i64>,
+    /// The requests of all sessions, those that have ended included.
+    requests: Option<i64>,
 }
 
 /// The parts of a status that describe the server and its databases.
@@ -160,10 +157,6 @@ impl Counters {
     fn of(status: &Value, database: &str, at: Instant) -> Counters {
         let served = super::of_database(status, database);
         let sessions = document::list(status, "sessions").unwrap_or_default();
-        let requests = sessions.iter().take(SESSIONS_MAX).filter_map(|session| {
-            let id = document::text(session, "id")?.to_owned();
-            Some((id, document::number(session, "cost.requests")?))
-        });
         Counters {
             at,
             process: (
@@ -173,7 +166,7 @@ impl Counters {
             commits: served.and_then(|it| document::number(it, "transactions.committed")),
             cpu_ms: document::number(status, "server.cpu_ms"),
             sessions: sessions.len(),
-            requests: requests.collect(),
+            requests: document::number(status, "server.requests"),
         }
     }
 }
@@ -185,14 +178,6 @@ fn sample(status: &Value, now: &Counters, last: Option<&Counters>) -> Sample {
     let seconds = seconds.filter(|seconds| *seconds > 0.0);
     let rate = |count: i64| seconds.map(|seconds| count.max(0) as f64 / seconds);
     let grown = |now: Option<i64>, last: Option<i64>| rate(now?.checked_sub(last?)?);
-    // A session that has ended since the last sample takes its last requests with it.
-    let requests = last.and_then(|last| {
-        let of_session = |(id, count): (&String, &i64)| {
-            let before = last.requests.get(id).copied().unwrap_or(0);
-            count.saturating_sub(before).max(0)
-        };
-        rate(now.requests.iter().map(of_session).sum())
-    });
     let sessions = document::list(status, "sessions");
     let backlog = sessions.map(|sessions| {
         let of_session = |session| document::number(session, "backlog_bytes").unwrap_or(0);
@@ -201,7 +186,7 @@ fn sample(status: &Value, now: &Counters, last: Option<&Counters>) -> Sample {
     let cpu = grown(now.cpu_ms, last.and_then(|last| last.cpu_ms));
     [
         grown(now.commits, last.and_then(|last| last.commits)),
-        requests,
+        grown(now.requests, last.and_then(|last| last.requests)),
         sessions.map(|sessions| sessions.len() as f64),
         document::number(status, "server.memory_bytes").map(|bytes| bytes as f64),
         backlog,
@@ -288,8 +273,10 @@ mod tests {
     use corvid_tools::status::source::Source;
 
     fn status(pid: i64, commits: i64, cpu_ms: i64, sessions: &str) -> Status {
+        let requests = commits * 2;
         let text = format!(
-            r#"{{"version":1,"server":{{"pid":{pid},"started_ms":1,"cpu_ms":{cpu_ms},"memory_bytes":2048}},
+            r#"{{"version":1,"server":{{"pid":{pid},"started_ms":1,"cpu_ms":{cpu_ms},"requests":{requests},
+                "memory_bytes":2048}},
                 "databases":[{{"name":"D","tables":[1],"transactions":{{"committed":{commits}}}}}],
                 "sessions":[{sessions}],"settings":{{"a":"b"}}}}"#
         );
@@ -303,8 +290,8 @@ mod tests {
     fn rates_are_differences_of_one_process() {
         let mut samples = Samples::default();
         let begin = Instant::now();
-        let session = r#"{"id":"1","backlog_bytes":7,"cost":{"requests":10}}"#;
-        let later = r#"{"id":"1","backlog_bytes":0,"cost":{"requests":30}},{"id":"2","cost":{"requests":5}}"#;
+        let session = r#"{"id":"1","backlog_bytes":7}"#;
+        let later = r#"{"id":"2","backlog_bytes":0},{"id":"3"}"#;
         samples.add(Some(&status(1, 100, 1000, session)), "D", begin, 1);
         samples.add(Some(&status(1, 150, 1500, later)), "D", begin + PERIOD, 1);
         // Started anew: its counters tell nothing about the time between.
@@ -317,7 +304,8 @@ mod tests {
             figures[1],
             [
                 Some(5.0),
-                Some(2.5),
+                // Of sessions that have ended, too.
+                Some(10.0),
                 Some(2.0),
                 memory,
                 Some(0.0),

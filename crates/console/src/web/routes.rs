@@ -1,11 +1,12 @@
-//! The addresses of pages.
+//! The addresses of pages: tables of those that are made alike, with the few others.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use axum::body::Body;
 use axum::extract::{Path, RawQuery, State};
 use axum::response::Response;
-use axum::routing::get;
+use axum::routing::{get, post};
 use axum::{Extension, Router};
 use corvid::data::{TableId, Uuid};
 use hyper::StatusCode;
@@ -29,41 +30,128 @@ const SCRIPT: &str = include_str!("../../assets/console.js");
 
 type Shared = State<Arc<App>>;
 
+/// A page or a stream of a database.
+type OfDatabase = fn(&App, &Database, &Arc<Open>, &Params) -> Response;
+
+/// A page, a file or a stream of a table; the map has the parts of the address.
+type OfTable = fn(&App, &Database, &Arc<Open>, TableId, &Parts, &Params) -> Response;
+
+type Parts = BTreeMap<String, String>;
+
+/// The pages of a database, by their place after `/db/{database}`.
+const OF_DATABASE: [(&str, OfDatabase); 10] = [
+    ("", home),
+    ("/changes", |app, database, open, params| {
+        changes::page(app, database, open, params)
+    }),
+    ("/events", all_events),
+    ("/network", |app, database, open, params| {
+        network::page(app, database, open, params)
+    }),
+    ("/network/events", network_events),
+    ("/servers", |app, database, open, params| {
+        servers::page(app, database, open, params)
+    }),
+    ("/servers/act", |app, database, open, params| {
+        servers::actions::ask(app, database, open, params)
+    }),
+    ("/query", |app, database, open, params| {
+        query::page(app, database, open, params)
+    }),
+    ("/query/complete", |_, _, open, params| {
+        let text = params.get("text");
+        candidates(&complete::operations(&open.schema, text), text)
+    }),
+    ("/tables", |app, database, open, params| {
+        tables::page(app, database, open, params)
+    }),
+];
+
+/// The forms of a database, by the place that they are sent to.
+const FORMS: [(&str, OfDatabase); 2] = [
+    ("/servers/act", |app, database, open, form| {
+        servers::actions::act(app, database, open, form)
+    }),
+    ("/query", |app, database, open, form| {
+        query::execute(app, database, open, form)
+    }),
+];
+
+/// The pages of a table, by their place after `/db/{database}/table/{table}`.
+const OF_TABLE: [(&str, OfTable); 6] = [
+    ("", table_page),
+    ("/events", table_events),
+    ("/complete", |_, _, open, id, _, params| {
+        let text = params.get("text");
+        candidates(&complete::filter(open, id, text), text)
+    }),
+    ("/row/{uuid}", |app, database, open, id, parts, _| {
+        of_row(app, parts, |uuid| row::page(app, database, open, id, uuid))
+    }),
+    ("/row/{uuid}/{column}", |app, _, open, id, parts, _| {
+        let column = part(parts, "column");
+        of_row(app, parts, |uuid| row::value(app, open, id, uuid, column))
+    }),
+    ("/values/{column}", |app, database, open, id, parts, _| {
+        values::page(app, database, open, id, part(parts, "column"))
+    }),
+];
+
+/// The files that pages need.
+const FILES: [(&str, &str, &str); 3] = [
+    ("/static/console.css", "text/css; charset=utf-8", STYLE),
+    (
+        "/static/picture.css",
+        "text/css; charset=utf-8",
+        corvid_picture::STYLE,
+    ),
+    (
+        "/static/console.js",
+        "text/javascript; charset=utf-8",
+        SCRIPT,
+    ),
+];
+
 pub(crate) fn router(app: Arc<App>) -> Router {
-    Router::new()
+    let mut router = Router::new()
         .route("/", get(overview_page))
         .route("/login", get(login_page).post(login))
-        .route("/static/console.css", get(style))
-        .route("/static/console.js", get(script))
-        .route("/places.json", get(places))
-        .route("/db/{database}", get(home_page))
-        .route("/db/{database}/changes", get(changes_page))
-        .route("/db/{database}/events", get(all_events))
-        .route("/static/picture.css", get(picture_style))
-        .route("/db/{database}/network", get(network_page))
-        .route("/db/{database}/network/events", get(network_events))
-        .route("/db/{database}/servers", get(servers_page))
-        .route("/db/{database}/servers/act", get(ask_page).post(act))
-        .route("/db/{database}/query", get(query_page).post(execute))
-        .route("/db/{database}/tables", get(tables_page))
-        .route("/db/{database}/table/{table}", get(table_page))
-        .route("/db/{database}/table/{table}/events", get(table_events))
-        .route("/db/{database}/table/{table}/row/{uuid}", get(row_page))
-        .route(
-            "/db/{database}/table/{table}/row/{uuid}/{column}",
-            get(value_file),
-        )
-        .route(
-            "/db/{database}/table/{table}/values/{column}",
-            get(values_page),
-        )
-        .route(
-            "/db/{database}/table/{table}/complete",
-            get(complete_filter),
-        )
-        .route("/db/{database}/query/complete", get(complete_operations))
-        .fallback(unknown)
-        .with_state(app)
+        .route("/places.json", get(places));
+    for (path, kind, text) in FILES {
+        let file = async move || reply::of(StatusCode::OK, kind, text);
+        router = router.route(path, get(file));
+    }
+    for (path, page) in OF_DATABASE {
+        let handler = async move |State(app): Shared, Path(name), RawQuery(query)| {
+            let params = params(query);
+            of_database(app, name, move |app, database, open| {
+                page(app, database, open, &params)
+            })
+            .await
+        };
+        router = router.route(&format!("/db/{{database}}{path}"), get(handler));
+    }
+    for (path, page) in FORMS {
+        let handler = async move |State(app): Shared, Path(name), body: Body| {
+            let form = match read_form(body).await {
+                Ok(form) => form,
+                Err(refusal) => return refusal,
+            };
+            of_database(app, name, move |app, database, open| {
+                page(app, database, open, &form)
+            })
+            .await
+        };
+        router = router.route(&format!("/db/{{database}}{path}"), post(handler));
+    }
+    for (path, page) in OF_TABLE {
+        let handler = async move |State(app): Shared, Path(parts), RawQuery(query)| {
+            of_table(app, parts, params(query), page).await
+        };
+        let path = format!("/db/{{database}}/table/{{table}}{path}");
+        router = router.route(&path, get(handler));
+    }
+    router.fallback(unknown).with_state(app)
 }
 
 /// Makes a page on a thread for blocking work, when it is its turn.
@@ -99,21 +187,44 @@ async fn of_database(
 }
 
 /// Makes a page of a table.
-async fn of_table(
-    app: Arc<App>,
-    (database, table): (String, String),
-    page: impl FnOnce(&App, &Database, &Arc<Open>, TableId) -> Response + Send + 'static,
-) -> Response {
+async fn of_table(app: Arc<App>, parts: Parts, params: Params, page: OfTable) -> Response {
+    let database = part(&parts, "database").to_owned();
     of_database(app, database, move |app, database, open| {
-        match open.schema.table_id(&table) {
-            Some(id) => page(app, database, open, id),
+        let (name, _) = table_and_form(&parts);
+        match open.schema.table_id(name) {
+            Some(id) => page(app, database, open, id, &parts, &params),
             None => {
-                let text = format!("{} has no table \"{table}\".", open.schema.name);
+                let text = format!("{} has no table \"{name}\".", open.schema.name);
                 frame::missing(app, &text)
             }
         }
     })
     .await
+}
+
+/// The name of the table, and the form of the file if it is asked for as one.
+fn table_and_form(parts: &Parts) -> (&str, Option<table::Form>) {
+    let name = part(parts, "table");
+    // No name of a table has a dot.
+    match name.rsplit_once('.') {
+        Some((name, "csv")) => (name, Some(table::Form::Csv)),
+        Some((name, "json")) => (name, Some(table::Form::Json)),
+        _ => (name, None),
+    }
+}
+
+/// Makes a page of the row that the address names.
+fn of_row(app: &App, parts: &Parts, page: impl FnOnce(Uuid) -> Response) -> Response {
+    let uuid = part(parts, "uuid");
+    match Uuid::parse(uuid.as_bytes()) {
+        Some(uuid) => page(uuid),
+        None => frame::missing(app, &format!("\"{uuid}\" is not a UUID.")),
+    }
+}
+
+/// A part of an address, by its name in the pattern.
+fn part<'p>(parts: &'p Parts, name: &str) -> &'p str {
+    parts.get(name).map_or("", String::as_str)
 }
 
 fn params(query: Option<String>) -> Params {
@@ -129,236 +240,53 @@ async fn places(State(app): Shared) -> Response {
     made(app, overview::places).await
 }
 
-async fn changes_page(
-    State(app): Shared,
-    Path(name): Path<String>,
-    RawQuery(query): RawQuery,
-) -> Response {
-    of_database(app, name, move |app, database, open| {
-        changes::page(app, database, open, &params(query))
-    })
-    .await
-}
-
-async fn all_events(State(app): Shared, Path(name): Path<String>) -> Response {
-    of_database(app, name, |_, database, open| {
-        let leases = open.leases(&changes::watched(database, open));
-        events::stream(open.subscribe(None), None, leases)
-    })
-    .await
-}
-
-async fn network_page(
-    State(app): Shared,
-    Path(name): Path<String>,
-    RawQuery(query): RawQuery,
-) -> Response {
-    of_database(app, name, move |app, database, open| {
-        network::page(app, database, open, &params(query))
-    })
-    .await
-}
-
-async fn network_events(
-    State(app): Shared,
-    Path(name): Path<String>,
-    RawQuery(query): RawQuery,
-) -> Response {
-    of_database(app, name, move |_, database, open| {
-        let (receiver, last, leases) = network::subscribe(database, open, &params(query));
-        events::stream(receiver, Some(last), leases)
-    })
-    .await
-}
-
-async fn picture_style() -> Response {
-    reply::of(
-        StatusCode::OK,
-        "text/css; charset=utf-8",
-        corvid_picture::STYLE,
-    )
-}
-
-async fn servers_page(
-    State(app): Shared,
-    Path(name): Path<String>,
-    RawQuery(query): RawQuery,
-) -> Response {
-    of_database(app, name, move |app, database, open| {
-        servers::page(app, database, open, &params(query))
-    })
-    .await
-}
-
-async fn ask_page(
-    State(app): Shared,
-    Path(name): Path<String>,
-    RawQuery(query): RawQuery,
-) -> Response {
-    of_database(app, name, move |app, database, open| {
-        servers::actions::ask(app, database, open, &params(query))
-    })
-    .await
-}
-
-async fn act(State(app): Shared, Path(name): Path<String>, body: Body) -> Response {
-    let Ok(form) = axum::body::to_bytes(body, FORM_BYTES_MAX).await else {
-        return reply::text(StatusCode::PAYLOAD_TOO_LARGE, "the form is too long\n");
-    };
-    of_database(app, name, move |app, database, open| {
-        servers::actions::act(app, database, open, &Params::parse(&form))
-    })
-    .await
-}
-
-async fn query_page(
-    State(app): Shared,
-    Path(name): Path<String>,
-    RawQuery(query): RawQuery,
-) -> Response {
-    of_database(app, name, move |app, database, open| {
-        query::page(app, database, open, &params(query))
-    })
-    .await
-}
-
-async fn execute(State(app): Shared, Path(name): Path<String>, body: Body) -> Response {
-    let form = match read_form(body).await {
-        Ok(form) => form,
-        Err(refusal) => return refusal,
-    };
-    of_database(app, name, move |app, database, open| {
-        query::execute(app, database, open, &form)
-    })
-    .await
-}
-
 /// The first page of a database: its network, if there is a picture of it.
-async fn home_page(
-    State(app): Shared,
-    Path(name): Path<String>,
-    RawQuery(query): RawQuery,
-) -> Response {
-    of_database(
-        app,
-        name,
-        move |app, database, open| match network::is_known(open) {
-            true => network::page(app, database, open, &params(query)),
-            false => tables::page(app, database, open, &params(query)),
-        },
-    )
-    .await
+fn home(app: &App, database: &Database, open: &Arc<Open>, params: &Params) -> Response {
+    match network::is_known(open) {
+        true => network::page(app, database, open, params),
+        false => tables::page(app, database, open, params),
+    }
 }
 
-async fn tables_page(
-    State(app): Shared,
-    Path(name): Path<String>,
-    RawQuery(query): RawQuery,
-) -> Response {
-    of_database(app, name, move |app, database, open| {
-        tables::page(app, database, open, &params(query))
-    })
-    .await
+fn all_events(_: &App, database: &Database, open: &Arc<Open>, _: &Params) -> Response {
+    let leases = open.leases(&changes::watched(database, open));
+    events::stream(open.subscribe(None), None, leases)
 }
 
-async fn table_page(
-    State(app): Shared,
-    Path((database, name)): Path<(String, String)>,
-    RawQuery(query): RawQuery,
-) -> Response {
-    // No name of a table has a dot.
-    let (name, form) = match name.rsplit_once('.') {
-        Some((name, "csv")) => (name.to_owned(), Some(table::Form::Csv)),
-        Some((name, "json")) => (name.to_owned(), Some(table::Form::Json)),
-        _ => (name, None),
-    };
-    of_table(app, (database, name), move |app, database, open, id| {
-        let params = params(query);
-        match form {
-            Some(form) => table::file(database, open, id, &params, form),
-            None => table::page(app, database, open, id, &params),
-        }
-    })
-    .await
+fn network_events(_: &App, database: &Database, open: &Arc<Open>, params: &Params) -> Response {
+    let (receiver, last, leases) = network::subscribe(database, open, params);
+    events::stream(receiver, Some(last), leases)
 }
 
-async fn table_events(State(app): Shared, Path(place): Path<(String, String)>) -> Response {
-    of_table(app, place, |_, _, open, id| {
-        let lease = open.lease(id);
-        open.look(id);
-        let receiver = open.subscribe(Some(id));
-        // Read after the subscription: an event between the two is one that a page shows already.
-        let last = open.client.read(|_| open.last_event(id));
-        events::stream(receiver, Some(last), vec![lease])
-    })
-    .await
+/// A table as a page, or as a file.
+fn table_page(
+    app: &App,
+    database: &Database,
+    open: &Arc<Open>,
+    id: TableId,
+    parts: &Parts,
+    params: &Params,
+) -> Response {
+    match table_and_form(parts).1 {
+        Some(form) => table::file(database, open, id, params, form),
+        None => table::page(app, database, open, id, params),
+    }
 }
 
-async fn row_page(
-    State(app): Shared,
-    Path((database, name, uuid)): Path<(String, String, String)>,
+fn table_events(
+    _: &App,
+    _: &Database,
+    open: &Arc<Open>,
+    id: TableId,
+    _: &Parts,
+    _: &Params,
 ) -> Response {
-    of_table(
-        app,
-        (database, name),
-        move |app, database, open, id| match Uuid::parse(uuid.as_bytes()) {
-            Some(uuid) => row::page(app, database, open, id, uuid),
-            None => frame::missing(app, &format!("\"{uuid}\" is not a UUID.")),
-        },
-    )
-    .await
-}
-
-async fn value_file(
-    State(app): Shared,
-    Path((database, name, uuid, column)): Path<(String, String, String, String)>,
-) -> Response {
-    of_table(
-        app,
-        (database, name),
-        move |app, _, open, id| match Uuid::parse(uuid.as_bytes()) {
-            Some(uuid) => row::value(app, open, id, uuid, &column),
-            None => frame::missing(app, &format!("\"{uuid}\" is not a UUID.")),
-        },
-    )
-    .await
-}
-
-async fn values_page(
-    State(app): Shared,
-    Path((database, name, column)): Path<(String, String, String)>,
-) -> Response {
-    of_table(app, (database, name), move |app, database, open, id| {
-        values::page(app, database, open, id, &column)
-    })
-    .await
-}
-
-/// The candidates after the text before the cursor of a filter.
-async fn complete_filter(
-    State(app): Shared,
-    Path(place): Path<(String, String)>,
-    RawQuery(query): RawQuery,
-) -> Response {
-    of_table(app, place, move |_, _, open, id| {
-        let params = params(query);
-        let text = params.get("text");
-        candidates(&complete::filter(open, id, text), text)
-    })
-    .await
-}
-
-async fn complete_operations(
-    State(app): Shared,
-    Path(name): Path<String>,
-    RawQuery(query): RawQuery,
-) -> Response {
-    of_database(app, name, move |_, _, open| {
-        let params = params(query);
-        let text = params.get("text");
-        candidates(&complete::operations(&open.schema, text), text)
-    })
-    .await
+    let lease = open.lease(id);
+    open.look(id);
+    let receiver = open.subscribe(Some(id));
+    // Read after the subscription: an event between the two is one that a page shows already.
+    let last = open.client.read(|_| open.last_event(id));
+    events::stream(receiver, Some(last), vec![lease])
 }
 
 fn candidates(found: &complete::Completion, text: &str) -> Response {
@@ -367,14 +295,6 @@ fn candidates(found: &complete::Completion, text: &str) -> Response {
 
 async fn unknown(State(app): Shared) -> Response {
     made(app, |app| frame::missing(app, "There is no such page.")).await
-}
-
-async fn style() -> Response {
-    reply::of(StatusCode::OK, "text/css; charset=utf-8", STYLE)
-}
-
-async fn script() -> Response {
-    reply::of(StatusCode::OK, "text/javascript; charset=utf-8", SCRIPT)
 }
 
 async fn login_page(State(app): Shared) -> Response {

@@ -1,11 +1,13 @@
 //! The share of each address: connections, pages at a time, and wrong guesses of the token.
 //!
-//! An address that floods leaves room for the others. A loopback address may stand for many
-//! viewers, because proxies and tunnels connect from there; only its guesses are counted. Addresses
-//! of IPv6 count by their first 64 bits, of which a host may use all others.
+//! An address that floods leaves room for the others, and its share of connections shrinks as they
+//! become scarce, so many addresses that flood leave room, too. `127.0.0.1` and `::1` may stand for
+//! many viewers, because proxies and tunnels connect from there: some connections are kept for them
+//! ([`RESERVED`]), and only their guesses are counted. Addresses of IPv6 count by their first 64
+//! bits, of which a host may use all others.
 
 use std::collections::HashMap;
-use std::net::{IpAddr, Ipv6Addr};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -14,8 +16,21 @@ use tokio::time::timeout;
 
 use super::{PAGES_MAX, TURN_TIMEOUT};
 
-/// The number of connections of one address.
+/// The number of connections of one address while more than half are free.
 const CONNECTIONS_MAX: usize = 64;
+
+/// After that, an address may have this part of those that are free, and at least
+/// [`CONNECTIONS_MIN`].
+const SCARCE_PART: usize = 32;
+
+/// The number of connections of one address as long as any are free: a page and its events.
+const CONNECTIONS_MIN: usize = 2;
+
+/// The number of connections that only this machine may have.
+const RESERVED: usize = 64;
+
+/// The number of connections that all other addresses may have.
+const SHARED_MAX: usize = super::CONNECTIONS_MAX - RESERVED;
 
 /// The number of requests of one address that are answered at a time.
 const TURNS_MAX: usize = PAGES_MAX / 2;
@@ -31,7 +46,25 @@ const ADDRESSES_MAX: usize = 4096;
 
 /// All addresses that are connected or have guessed lately.
 #[derive(Debug, Default)]
-pub(crate) struct Visitors(Mutex<HashMap<IpAddr, Visitor>>);
+pub(crate) struct Visitors(Mutex<Known>);
+
+#[derive(Debug, Default)]
+struct Known {
+    by_address: HashMap<IpAddr, Visitor>,
+    /// Connections that count, of all addresses.
+    shared: usize,
+}
+
+impl Known {
+    /// The number of connections that an address may have now.
+    fn share(&self) -> usize {
+        match SHARED_MAX.saturating_sub(self.shared) {
+            0 => 0,
+            free if free > SHARED_MAX / 2 => CONNECTIONS_MAX,
+            free => (free / SCARCE_PART).clamp(CONNECTIONS_MIN, CONNECTIONS_MAX),
+        }
+    }
+}
 
 #[derive(Debug)]
 struct Visitor {
@@ -70,8 +103,14 @@ impl Visitors {
     /// Counts a connection from an address; `None` if the address has too many.
     pub(crate) fn enter(self: &Arc<Visitors>, address: IpAddr) -> Option<Visit> {
         let key = key(address);
+        let is_limited = !is_proxy(key);
         let now = Instant::now();
-        let mut known = self.lock();
+        let mut all = self.lock();
+        let share = if is_limited { all.share() } else { usize::MAX };
+        if share == 0 {
+            return None;
+        }
+        let known = &mut all.by_address;
         if known.len() >= ADDRESSES_MAX {
             known.retain(|_, visitor| {
                 visitor.forget(now);
@@ -87,19 +126,20 @@ impl Visitors {
             guesses: 0,
             counted: now,
         });
-        let is_limited = !key.is_loopback();
-        if is_limited && visitor.connections >= CONNECTIONS_MAX {
+        if visitor.connections >= share {
             return None;
         }
         visitor.connections += 1;
+        let turns = is_limited.then(|| visitor.turns.clone());
+        all.shared += usize::from(is_limited);
         Some(Visit {
             visitors: self.clone(),
             key,
-            turns: is_limited.then(|| visitor.turns.clone()),
+            turns,
         })
     }
 
-    fn lock(&self) -> MutexGuard<'_, HashMap<IpAddr, Visitor>> {
+    fn lock(&self) -> MutexGuard<'_, Known> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -117,7 +157,7 @@ impl Visit {
     /// Whether the address may guess the token once more.
     pub(crate) fn may_guess(&self) -> bool {
         let mut known = self.visitors.lock();
-        known.get_mut(&self.key).is_none_or(|visitor| {
+        known.by_address.get_mut(&self.key).is_none_or(|visitor| {
             visitor.forget(Instant::now());
             visitor.guesses < GUESSES_MAX
         })
@@ -125,7 +165,7 @@ impl Visit {
 
     /// Counts a wrong guess.
     pub(crate) fn guessed_wrong(&self) {
-        if let Some(visitor) = self.visitors.lock().get_mut(&self.key) {
+        if let Some(visitor) = self.visitors.lock().by_address.get_mut(&self.key) {
             if visitor.guesses == 0 {
                 visitor.counted = Instant::now();
             }
@@ -136,7 +176,9 @@ impl Visit {
 
 impl Drop for Visit {
     fn drop(&mut self) {
-        let mut known = self.visitors.lock();
+        let mut all = self.visitors.lock();
+        all.shared -= usize::from(self.turns.is_some());
+        let known = &mut all.by_address;
         let Some(visitor) = known.get_mut(&self.key) else {
             return;
         };
@@ -146,6 +188,11 @@ impl Drop for Visit {
             known.remove(&self.key);
         }
     }
+}
+
+/// Whether the address may stand for many viewers.
+fn is_proxy(key: IpAddr) -> bool {
+    key == Ipv4Addr::LOCALHOST || key == Ipv6Addr::LOCALHOST
 }
 
 /// The address that is counted.
@@ -180,12 +227,39 @@ mod tests {
         let visit = visitors.enter(ip("192.0.2.1"));
         assert!(visit.is_some());
         drop((visits, visit));
-        assert!(visitors.lock().is_empty(), "nobody is left");
+        assert!(visitors.lock().by_address.is_empty(), "nobody is left");
         let of_one_network = |host: usize| visitors.enter(ip(&format!("2001:db8::{host:x}")));
         let visits: Vec<_> = (1..=CONNECTIONS_MAX).map(of_one_network).collect();
         assert!(visits.iter().all(Option::is_some));
         assert!(of_one_network(0xffff).is_none());
         assert!(visitors.enter(ip("2001:db8:0:1::1")).is_some());
+    }
+
+    #[test]
+    fn many_addresses_that_flood_leave_connections_to_others() {
+        let visitors = Arc::<Visitors>::default();
+        let mut visits = Vec::new();
+        let mut flood = |number: usize| {
+            let address = ip(&format!("198.51.{}.{}", number / 250, 1 + number % 250));
+            let before = visits.len();
+            visits.extend(std::iter::from_fn(|| visitors.enter(address)));
+            visits.len() - before
+        };
+        let shares: Vec<usize> = (0..100).map(&mut flood).collect();
+        assert_eq!(shares[0], CONNECTIONS_MAX);
+        assert!(shares.is_sorted_by(|one, next| one >= next), "{shares:?}");
+        assert!(shares[99] >= CONNECTIONS_MIN, "{shares:?}");
+        // When nothing is left, this machine still has its own.
+        let rest: usize = (100..1000).map(&mut flood).sum();
+        assert!(shares.iter().sum::<usize>() + rest == SHARED_MAX);
+        assert!(visitors.enter(ip("192.0.2.1")).is_none());
+        let own: Vec<_> = (0..RESERVED).map(|_| visitors.enter(ip("::1"))).collect();
+        assert!(own.iter().all(Option::is_some));
+        visits.truncate(SHARED_MAX / 4);
+        let newcomer = std::iter::from_fn(|| visitors.enter(ip("192.0.2.1")));
+        assert_eq!(newcomer.collect::<Vec<_>>().len(), CONNECTIONS_MAX);
+        drop(visits);
+        assert_eq!(visitors.lock().shared, 0);
     }
 
     #[test]
@@ -236,7 +310,7 @@ mod tests {
             let other = visitors.enter(ip("192.0.2.2")).unwrap();
             assert!(other.may_guess());
             let mut known = visitors.lock();
-            let visitor = known.get_mut(&ip(address)).unwrap();
+            let visitor = known.by_address.get_mut(&ip(address)).unwrap();
             visitor.forget(visitor.counted + GUESS_INTERVAL);
             assert_eq!(visitor.guesses, GUESSES_MAX - 1);
             visitor.forget(visitor.counted + GUESS_INTERVAL * GUESSES_MAX);

@@ -144,10 +144,10 @@ fn a_filter_by_a_name_follows_the_name() {
     }
 }
 
-const ROWS: usize = 200_000;
+pub(super) const ROWS: usize = 200_000;
 
 /// A server with a table of [`ROWS`] rows, whose numbers are a permutation of theirs.
-fn large() -> Server {
+pub(super) fn large() -> Server {
     let schema = json!({"name": "Big", "version": "1.0.0", "tables": {"Item": {"isRoot": true,
         "columns": {"name": {"type": "string"}, "number": {"type": "integer"}}}}});
     let setup = Setup {

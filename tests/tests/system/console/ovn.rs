@@ -22,7 +22,7 @@ const PORTS: usize = 40;
 const LIMIT: Duration = Duration::from_secs(120);
 
 /// Both databases of OVN in one server, `ovn-northd`, and a console.
-struct Ovn {
+pub(super) struct Ovn {
     northd: Child,
     console: Console,
     server: Server,
@@ -37,7 +37,7 @@ impl Drop for Ovn {
 
 impl Ovn {
     /// `None`: OVN is not installed here.
-    fn start(implementation: Implementation) -> Option<Ovn> {
+    pub(super) fn start(implementation: Implementation) -> Option<Ovn> {
         let schema = |name: &str| -> Option<Value> {
             let path = PathBuf::from(format!("/usr/share/ovn/{name}.ovsschema"));
             serde_json::from_slice(&std::fs::read(path).ok()?).ok()
@@ -100,7 +100,7 @@ impl Ovn {
         String::from_utf8(output.stdout).expect("text")
     }
 
-    fn nbctl(&self, line: &str) -> String {
+    pub(super) fn nbctl(&self, line: &str) -> String {
         self.run("ovn-nbctl", &words(line))
     }
 
@@ -109,7 +109,7 @@ impl Ovn {
     }
 
     /// Makes the switches, their ports and a router between them.
-    fn make_network(&self) {
+    pub(super) fn make_network(&self) {
         let mut words = vec!["lr-add".to_owned(), "router".to_owned()];
         let mut add = |line: String| {
             words.push("--".to_owned());
@@ -140,7 +140,7 @@ impl Ovn {
         reply["result"][0]["rows"].as_array().expect("rows").len()
     }
 
-    fn address(&self, path: &str) -> String {
+    pub(super) fn address(&self, path: &str) -> String {
         format!("http://127.0.0.1:{}{path}", self.console.port())
     }
 }

@@ -21,30 +21,30 @@ use super::{HOSTILE, Shown, between, schema, text_of};
 use crate::active_backup::node::Node;
 use crate::relay::node::{await_contents, relay_of};
 
-const LOCAL: (&str, &str) = ("Host", "localhost");
+pub(super) const LOCAL: (&str, &str) = ("Host", "localhost");
 
 /// The status that a server tells at its control socket.
-fn status_of(socket: &Path) -> Value {
+pub(super) fn status_of(socket: &Path) -> Value {
     let mut control = Client::connect(socket).expect("a control socket");
     let reply = control.call("ovsdb-server/status", &json!(["--json"]));
     let reply = reply.expect("a reply");
     serde_json::from_str(reply["result"].as_str().expect("a text")).expect("JSON")
 }
 
-fn part(console: &Console, name: &str) -> String {
+pub(super) fn part(console: &Console, name: &str) -> String {
     let path = format!("/db/{name}/servers?part=1");
     let answer = console.get_until(&path, |answer| answer.status == 200);
     answer.expect("a page").body
 }
 
 /// The page of a console until it holds.
-fn part_until(console: &Console, name: &str, holds: impl Fn(&str) -> bool) -> String {
+pub(super) fn part_until(console: &Console, name: &str, holds: impl Fn(&str) -> bool) -> String {
     let path = format!("/db/{name}/servers?part=1");
     let answer = console.get_until(&path, |answer| answer.status == 200 && holds(&answer.body));
     answer.expect("a page").body
 }
 
-fn word(name: &str, sockets: &[&Path]) -> String {
+pub(super) fn word(name: &str, sockets: &[&Path]) -> String {
     let sockets = sockets
         .iter()
         .map(|path| format!("unix:{}", path.display()));
@@ -52,7 +52,7 @@ fn word(name: &str, sockets: &[&Path]) -> String {
 }
 
 /// Asks for an action, and sends the form of the page that asks back.
-fn press(console: &Console, name: &str, query: &str, more: &str) -> http::Answer {
+pub(super) fn press(console: &Console, name: &str, query: &str, more: &str) -> http::Answer {
     let path = format!("/db/{name}/servers/act");
     let asked = console.get(&format!("{path}?{query}")).expect("a page");
     assert_eq!(asked.status, 200, "{asked:?}");
@@ -470,7 +470,7 @@ fn a_backup_is_the_file_that_the_client_writes() {
 }
 
 /// The body of a reply that is sent in chunks.
-fn unchunked(text: &str) -> String {
+pub(super) fn unchunked(text: &str) -> String {
     let mut body = String::new();
     let mut rest = text;
     loop {

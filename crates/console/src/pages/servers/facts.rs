@@ -140,7 +140,9 @@ fn health(document: Option<&Value>, served: Option<&Value>) -> Option<Fact> {
         );
     }
     if served.and_then(|it| document::flag(it, "storage.failed")) == Some(true) {
-        troubles.push("the last commit could not be stored: check the disk".to_owned());
+        let why = served.and_then(|it| text(it, "storage.error"));
+        let why = why.unwrap_or("check the disk");
+        troubles.push(format!("the last commit could not be stored: {why}"));
     }
     if served.and_then(|it| document::flag(it, "has_contents")) == Some(false) {
         troubles.push("the database has no contents yet".to_owned());

@@ -205,18 +205,19 @@ impl<'s> Cluster<'s> {
                     .filter(|status| *status != "cluster member")
                     .map(str::to_owned),
             );
-            if document::flag(own, "storage.failed") == Some(true) {
-                words.push("commits cannot be stored: check the disk".to_owned());
-            }
+            words.extend(text(own, "cluster.file_error").map(str::to_owned));
         }
         if let Some(ms) = of_own("cluster.stalled_ms") {
             words.push(format!("has applied nothing for {}", time(ms)));
         }
         if let Some(ms) = document::number(server, "stalled_ms") {
-            words.push(format!(
-                "has stored nothing for {}: its disk is slow or full",
-                time(ms)
-            ));
+            // The member itself says whether writes fail.
+            let why = match own.map(|own| text(own, "cluster.file_error")) {
+                None => ": its disk is slow or full",
+                Some(None) => ": its disk or its connection is slow",
+                Some(Some(_)) => "",
+            };
+            words.push(format!("has stored nothing for {}{why}", time(ms)));
         }
         if own.is_none()
             && let Some(ms) = document::number(server, "silent_ms")
