@@ -141,6 +141,18 @@ impl<'a> Past<'a> {
         reply.map_err(|error| self.refused(&error))
     }
 
+    /// The same as a JSON text.
+    ///
+    /// # Errors
+    /// As for [`Past::select_at`].
+    fn select_text_at(&mut self, moment: &str, operations: Vec<Value>) -> Result<Vec<u8>, Failure> {
+        let mut params = vec![Value::string(self.database), Value::string(moment)];
+        params.extend(operations);
+        let params = Value::Array(params).to_bytes();
+        let reply = self.session.transact_text("select_at", &params)?;
+        reply.map_err(|error| self.refused(&Value::parse(&error).unwrap_or(Value::Null)))
+    }
+
     /// Sends a `read_history`. Returns its reply, a JSON text.
     fn ask(&mut self, question: &Question) -> Result<Vec<u8>, Failure> {
         let params = question.params(self.database);
@@ -233,6 +245,23 @@ impl<'a> Contents<'a> {
         let mut params = vec![Value::string(self.past.database)];
         params.extend(operations);
         self.past.session.call("transact", &Value::Array(params))
+    }
+
+    /// The results as a JSON text, of which a caller reads more than a tree of values would leave
+    /// room for.
+    ///
+    /// # Errors
+    /// As for [`Contents::schema`].
+    pub fn select_text(&mut self, operations: Vec<Value>) -> Result<Vec<u8>, Failure> {
+        let _progress = Spinner::new("Waiting for the server");
+        if let Some(moment) = &self.at {
+            return self.past.select_text_at(moment, operations);
+        }
+        let mut params = vec![Value::string(self.past.database)];
+        params.extend(operations);
+        let params = Value::Array(params).to_bytes();
+        let reply = self.past.session.transact_text("transact", &params)?;
+        reply.map_err(|error| Failure::returned_error(&Value::parse(&error).unwrap_or(Value::Null)))
     }
 }
 
