@@ -5,8 +5,9 @@ const live = document.getElementById("live");
 
 function tell(text, isLost) {
   if (!live) return;
-  live.hidden = false;
-  live.textContent = text;
+  live.hidden = !text;
+  // A text that stays is not read out again.
+  if (live.textContent !== text) live.textContent = text;
   live.classList.toggle("lost", isLost);
 }
 
@@ -32,6 +33,8 @@ function renewer(part, address, done) {
       const known = new Set([...part.querySelectorAll("tr[data-uuid]")].map((row) => row.dataset.uuid));
       const reply = await fetch(address());
       if (reply.ok) {
+        // A part without events has no other sign that the console is back.
+        if (part.dataset.every) tell("", false);
         const html = await reply.text();
         const focus = focusKey(part, document.activeElement);
         // The server has escaped every value.
@@ -62,16 +65,23 @@ function glow(cell) {
 }
 
 // Calls `handle` with each event and its number; `resync` when events may have been missed; `begin`
-// with the number of the event before the first one.
-function listen(address, handle, resync, begin) {
+// with the number of the event before the first one. The stream tells whether the contents are
+// current, and why they are not.
+function listen(address, handle, resync, begin, wasOpen = false) {
   const source = new EventSource(address);
-  let wasOpen = false;
   source.onopen = () => {
-    tell("live", false);
     if (wasOpen) resync();
     wasOpen = true;
   };
-  source.onerror = () => tell("disconnected", true);
+  source.addEventListener("state", (event) => {
+    const trouble = JSON.parse(event.data);
+    tell(trouble ? `not current: ${trouble}` : "live", Boolean(trouble));
+  });
+  source.onerror = () => {
+    tell("disconnected", true);
+    // The browser gives up after an answer that is no stream, as while the schema is read anew.
+    if (source.readyState === EventSource.CLOSED) setTimeout(() => listen(address, handle, resync, begin, wasOpen), 2000);
+  };
   source.onmessage = (event) => handle(JSON.parse(event.data), Number(event.lastEventId));
   if (begin) source.addEventListener("at", (event) => begin(Number(event.lastEventId)));
 }
@@ -234,9 +244,10 @@ if (drawn) {
   const apply = () => {
     const svg = drawn.querySelector("svg");
     if (!svg) return;
-    svg.dataset.width ||= svg.getAttribute("width");
-    svg.setAttribute("width", parseFloat(svg.dataset.width) * zoom);
-    if (svg.dataset.width) svg.setAttribute("height", "auto");
+    for (const side of ["width", "height"]) {
+      svg.dataset[side] ||= svg.getAttribute(side) || "";
+      if (svg.dataset[side]) svg.setAttribute(side, parseFloat(svg.dataset[side]) * zoom);
+    }
   };
   const renew = renewer(drawn, () => drawn.dataset.address, (renew) => {
     if (zoom !== 1) apply();
@@ -305,7 +316,7 @@ if (recent) {
       body.prepend(line);
     }
     while (body.children.length > 500) body.lastElementChild.remove();
-  }, () => {});
+  }, () => location.reload());
 }
 
 // Candidates while somebody types, from the server: arrows choose, Tab or Enter takes, Escape closes.

@@ -24,7 +24,7 @@ use corvid::json::Value;
 use corvid::session::Outcome;
 use corvid::shared::Client;
 use corvid_net::tls::Credentials;
-use tokio::sync::broadcast;
+use tokio::sync::{broadcast, watch};
 
 use crate::settings::Source;
 use crate::status::StatusSource;
@@ -93,6 +93,8 @@ pub(crate) struct Open {
     events: Vec<Events>,
     /// Events of all tables.
     all_events: broadcast::Sender<Event>,
+    /// The state of the connection, as streams of events tell it.
+    standing: watch::Sender<Standing>,
     /// Held while changes are distributed, so that events leave in the order of changes.
     distributing: Mutex<()>,
     /// The latest changes.
@@ -101,6 +103,15 @@ pub(crate) struct Open {
     order_book: OrderBook,
     /// Pictures of the network.
     pub(crate) pictures: Pictures,
+}
+
+/// Whether what viewers see is current.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Standing {
+    /// Why the contents may be old; empty if they are current.
+    pub(crate) trouble: String,
+    /// The client has been given up, for the schema is another one.
+    pub(crate) is_ended: bool,
 }
 
 /// The events of a table.
@@ -170,6 +181,10 @@ impl Open {
                 })
                 .collect(),
             all_events: channel(),
+            standing: watch::Sender::new(Standing {
+                trouble: "connecting".to_owned(),
+                is_ended: false,
+            }),
             distributing: Mutex::default(),
             recent: Mutex::default(),
             order_book: OrderBook::default(),
@@ -184,6 +199,38 @@ impl Open {
             Some(table) => self.events[usize::from(table.0)].sender.subscribe(),
             None => self.all_events.subscribe(),
         }
+    }
+
+    /// Why the contents may be old; empty if they are current.
+    pub(crate) fn trouble(&self) -> String {
+        let session = self.client.session();
+        if session.is_synced {
+            return String::new();
+        }
+        let failure = session.last_failure;
+        failure.map_or_else(|| "connecting".to_owned(), |failure| failure.to_string())
+    }
+
+    /// The state of the connection, now and as it changes.
+    pub(crate) fn standing(&self) -> watch::Receiver<Standing> {
+        self.tell_standing();
+        self.standing.subscribe()
+    }
+
+    /// Tells streams of events the state of the connection, if it has changed.
+    fn tell_standing(&self) {
+        self.standing.send_if_modified(|standing| {
+            let trouble = self.trouble();
+            let is_changed = standing.trouble != trouble;
+            standing.trouble = trouble;
+            is_changed
+        });
+    }
+
+    /// Ends the streams of events.
+    fn end(&self) {
+        self.standing
+            .send_modify(|standing| standing.is_ended = true);
     }
 
     /// The number of a table's last event. Read with the replica, it belongs to its contents.

@@ -19,6 +19,7 @@ mod reference;
 mod safety;
 mod servers;
 mod stalled;
+mod streams;
 mod visible;
 
 use corvid_tests::client::Client;

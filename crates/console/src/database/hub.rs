@@ -3,7 +3,7 @@
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, PoisonError};
 use std::thread;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use askama::Template;
 use corvid::data::{Schema, TableId};
@@ -47,6 +47,7 @@ pub(super) fn start(database: Arc<Database>) -> std::io::Result<()> {
 
 fn run(database: &Database) {
     loop {
+        let begin = Instant::now();
         match open(database) {
             Ok(open) => {
                 let open = Arc::new(open);
@@ -66,12 +67,17 @@ fn run(database: &Database) {
                     let thread = thread::Builder::new().name(name);
                     let sorting = thread.spawn_scoped(scope, || orders::run(&open));
                     match &sorting {
-                        Ok(_) => serve(&open),
+                        Ok(_) => {
+                            serve(&open);
+                            let why = "the schema has changed: connecting".to_owned();
+                            database.set_state(State::Unreached(why));
+                        }
                         Err(error) => {
                             let error = format!("no thread is available: {error}");
                             database.set_state(State::Unreached(error));
                         }
                     }
+                    open.end();
                     open.pictures.end();
                     open.order_book.end();
                     // A picture or an order that cannot be made does not end this thread.
@@ -81,7 +87,7 @@ fn run(database: &Database) {
             }
             Err(error) => database.set_state(State::Unreached(error)),
         }
-        thread::sleep(RETRY);
+        thread::sleep(RETRY.saturating_sub(begin.elapsed()));
     }
 }
 
@@ -162,6 +168,7 @@ fn serve(open: &Open) {
             thread::sleep(PACE);
         }
         distribute(open);
+        open.tell_standing();
         open.drop_idle();
         let schema = open.client.read(|idl| idl.server_schema().cloned());
         let is_new = |schema: &corvid::data::Arc<Schema>| {

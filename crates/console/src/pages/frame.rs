@@ -51,14 +51,7 @@ impl Frame {
     pub(crate) fn of(app: &App, database: &Database, section: &'static str, title: &str) -> Frame {
         let trouble = match database.state() {
             State::Unreached(why) => why,
-            State::Open(open) => {
-                let session = open.client.session();
-                let failure = session.last_failure.map(|failure| failure.to_string());
-                match session.is_synced {
-                    true => String::new(),
-                    false => failure.unwrap_or_else(|| "connecting".to_owned()),
-                }
-            }
+            State::Open(open) => open.trouble(),
         };
         Frame {
             database: database.source.name.clone(),

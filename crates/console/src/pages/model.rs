@@ -4,6 +4,9 @@ use corvid::SessionState;
 
 /// The model and the role of the server: `standalone`, `clustered, leader`, ...
 pub(crate) fn words(session: &SessionState) -> String {
+    if !session.is_connected {
+        return "not connected".to_owned();
+    }
     let Some(server) = &session.server else {
         return "unknown: the server has no _Server database".to_owned();
     };

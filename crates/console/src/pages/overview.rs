@@ -65,10 +65,7 @@ fn line(database: &Database) -> Line {
         State::Open(open) => open,
     };
     let session = open.client.session();
-    if !session.is_synced {
-        let failure = session.last_failure.as_ref();
-        line.trouble = failure.map_or_else(|| "connecting".to_owned(), ToString::to_string);
-    }
+    line.trouble = open.trouble();
     line.database = open.schema.name.to_string();
     line.version = open.schema.version.clone();
     line.model = model::words(&session);

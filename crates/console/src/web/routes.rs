@@ -250,12 +250,12 @@ fn home(app: &App, database: &Database, open: &Arc<Open>, params: &Params) -> Re
 
 fn all_events(_: &App, database: &Database, open: &Arc<Open>, _: &Params) -> Response {
     let leases = open.leases(&changes::watched(database, open));
-    events::stream(open.subscribe(None), None, leases)
+    events::stream(open, open.subscribe(None), None, leases)
 }
 
 fn network_events(_: &App, database: &Database, open: &Arc<Open>, params: &Params) -> Response {
     let (receiver, last, leases) = network::subscribe(database, open, params);
-    events::stream(receiver, Some(last), leases)
+    events::stream(open, receiver, Some(last), leases)
 }
 
 /// A table as a page, or as a file.
@@ -286,7 +286,7 @@ fn table_events(
     let receiver = open.subscribe(Some(id));
     // Read after the subscription: an event between the two is one that a page shows already.
     let last = open.client.read(|_| open.last_event(id));
-    events::stream(receiver, Some(last), vec![lease])
+    events::stream(open, receiver, Some(last), vec![lease])
 }
 
 fn candidates(found: &complete::Completion, text: &str) -> Response {

@@ -40,6 +40,15 @@ impl Viewer {
         }
     }
 
+    /// Reads what is left until the stream ends, which a chunk without contents tells.
+    pub(super) fn await_end(&mut self) {
+        let mut line = String::from("begin");
+        while !line.is_empty() && line != "0\r\n" {
+            line.clear();
+            self.0.read_line(&mut line).expect("the end");
+        }
+    }
+
     pub(super) fn event(&mut self) -> Value {
         let line = self.line("data: ");
         serde_json::from_str(&line["data: ".len()..]).expect("JSON")
