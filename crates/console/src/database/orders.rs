@@ -53,7 +53,7 @@ pub(crate) const SORTED_ROWS_MAX: usize = 20_000;
 const FIRST_MAX: usize = 5000;
 
 /// Rows that are moved in an order while the replica takes no updates.
-const SETTLED_MAX: usize = 64;
+const CHANGED_ROWS_MAX: usize = 64;
 
 /// UUIDs in order, in runs of eight kilobytes.
 type Runs = corvid::data::Runs<Uuid, 512>;
@@ -81,7 +81,7 @@ pub(crate) struct Key {
     pub(crate) sort: Option<Sort>,
 }
 
-/// The orders of a database, and what waits for them.
+/// The orders of a database, with a signal for those that wait for them.
 #[derive(Default)]
 pub(crate) struct OrderBook {
     orders: Mutex<Orders>,
@@ -96,7 +96,7 @@ pub(crate) struct Orders {
     kept: VecDeque<KeptOrder>,
     /// Orders to be made. One that is not kept any more is not made.
     queue: VecDeque<Job>,
-    /// What changes while pages are selected.
+    /// The changes while pages are selected.
     selections: Vec<Arc<Mutex<Ledger>>>,
     /// The number of jobs that have ended.
     ended: u64,
@@ -137,11 +137,11 @@ pub(crate) struct Page {
     pub(crate) is_ready: bool,
 }
 
-/// What a page does after a look at its order.
+/// The next step of a page after a look at its order.
 enum Step<T> {
     /// The page is made.
     Shown(T),
-    /// The order has rows left to be moved, or is not of use any more.
+    /// The order has rows left to be moved, or has become unusable.
     Again,
     /// The page is selected among this number of slots. The ledger notes what changes.
     Select(Selection, usize, Option<Arc<Mutex<Ledger>>>),
@@ -223,7 +223,9 @@ impl Orders {
                 && match &mut *state {
                     State::Missing => false,
                     State::Made(_, ledger) => ledger.note(idl),
-                    State::Ready(order) => order.note(idl) && order.settle(idl, SETTLED_MAX),
+                    State::Ready(order) => {
+                        order.note(idl) && order.move_changed(idl, CHANGED_ROWS_MAX)
+                    }
                 };
             match &mut *state {
                 _ if !is_of_use => *state = State::Missing,
@@ -326,7 +328,7 @@ impl Open {
         let place = self.orders().place(key);
         let mut state = locked(&place);
         if let State::Ready(order) = &mut *state
-            && !(order.note(idl) && order.settle(idl, SETTLED_MAX))
+            && !(order.note(idl) && order.move_changed(idl, CHANGED_ROWS_MAX))
         {
             *state = State::Missing;
         }
@@ -356,7 +358,7 @@ impl Open {
         }
         Ok(match &*state {
             State::Missing => Step::Again,
-            State::Ready(order) if !order.is_settled() => Step::Again,
+            State::Ready(order) if !order.is_complete() => Step::Again,
             State::Ready(order) => {
                 let page = order.page(places.clone());
                 drop(state);
@@ -381,7 +383,7 @@ impl Open {
 /// A page that is being selected.
 struct Selecting<'o> {
     open: &'o Open,
-    /// What has changed meanwhile; `None` if changes of the table are not tracked.
+    /// The changes meanwhile; `None` if changes of the table are not tracked.
     ledger: Option<Arc<Mutex<Ledger>>>,
 }
 

@@ -1,5 +1,5 @@
-//! What has changed in a table since a moment, for an order that is kept, one that is being made and
-//! a page that is being selected.
+//! The changes of a table since a moment, for an order that is kept, one that is being made and a
+//! page that is being selected.
 //!
 //! Changes are noted from those that the client has tracked, before these are cleared. A ledger of
 //! an order also knows the value by which each changed row has its place, so that the row is found
@@ -67,7 +67,7 @@ impl Ledger {
     }
 
     /// Notes the changes since the last call. Returns whether they are all known; if not, what was
-    /// read is of no use.
+    /// read is unusable.
     pub(super) fn note(&mut self, idl: &Idl) -> bool {
         let now = (idl.change_seqno(), idl.resync_epoch());
         if self.at == now || self.is_lost {

@@ -41,7 +41,7 @@ impl Order {
         self.rows.len()
     }
 
-    /// Notes what has changed. Returns whether the order is of use.
+    /// Notes what has changed. Returns whether the order is usable.
     pub(super) fn note(&mut self, idl: &Idl) -> bool {
         self.ledger.note(idl)
     }
@@ -52,7 +52,7 @@ impl Order {
     }
 
     /// Whether each row has its place.
-    pub(super) fn is_settled(&self) -> bool {
+    pub(super) fn is_complete(&self) -> bool {
         self.ledger.pending().is_empty()
     }
 
@@ -66,9 +66,9 @@ impl Order {
         }
     }
 
-    /// Moves at most `rows_max` of the rows that have changed. Returns whether the order is of use;
+    /// Moves at most `rows_max` of the rows that have changed. Returns whether the order is usable;
     /// if not, it is to be made anew.
-    pub(super) fn settle(&mut self, idl: &Idl, rows_max: usize) -> bool {
+    pub(super) fn move_changed(&mut self, idl: &Idl, rows_max: usize) -> bool {
         let pending = self.ledger.pending().iter().copied();
         let moved: Vec<Uuid> = pending.take(rows_max).collect();
         // All rows leave the places that they have before one gets its new place: until then the
@@ -81,7 +81,7 @@ impl Order {
         for uuid in &moved {
             self.insert(idl, *uuid);
         }
-        let is_everything = self.filter.is_none() && self.is_settled();
+        let is_everything = self.filter.is_none() && self.is_complete();
         !is_everything || self.rows.len() == idl.row_count(self.table)
     }
 

@@ -1,7 +1,7 @@
 //! The first rows of an order that is not there: all rows are read, in pieces between which the
 //! replica takes updates, and only as many are kept as the page needs.
 //!
-//! Pieces are read in a scattered sequence. So few rows are kept and dropped again, even if the rows
+//! Pieces are read in a scattered sequence. So few rows are kept and dropped again, even if they
 //! came in the opposite order.
 
 use std::ops::Range;

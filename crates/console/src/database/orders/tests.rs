@@ -282,9 +282,9 @@ impl World {
         if !order.note(&self.idl) {
             return None;
         }
-        while !order.is_settled() {
+        while !order.is_complete() {
             assert!(
-                order.settle(&self.idl, 3),
+                order.move_changed(&self.idl, 3),
                 "a row is not where it should be"
             );
         }

@@ -19,7 +19,7 @@ use super::{Key, Runs, Sort, State, is_selected, locked};
 use crate::database::Open;
 
 /// How long an order waits for pages that are being selected, which use the same processor.
-const PATIENCE: Duration = Duration::from_millis(250);
+const SELECTION_TIMEOUT: Duration = Duration::from_millis(250);
 
 /// An order to be made.
 pub(super) struct Work {
@@ -77,7 +77,7 @@ impl Open {
                 true => Duration::MAX,
                 false => {
                     let since: &mut Instant = since.get_or_insert_with(Instant::now);
-                    PATIENCE.saturating_sub(since.elapsed())
+                    SELECTION_TIMEOUT.saturating_sub(since.elapsed())
                 }
             };
             if (orders.selections.is_empty() || left.is_zero())
@@ -177,7 +177,7 @@ impl Work {
         let left_out = ledger.end_reading();
         keyed.retain(|(_, uuid)| !left_out.contains(uuid));
         let mut order = self.order(self.sorted(keyed), ledger);
-        order.settle(idl, usize::MAX);
+        order.move_changed(idl, usize::MAX);
         order
     }
 }
