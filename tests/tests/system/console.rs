@@ -2,6 +2,7 @@
 //! who may not. `browser` has the tests in a browser.
 
 mod accessible;
+mod agrees;
 mod beyond;
 mod browser;
 mod counted;

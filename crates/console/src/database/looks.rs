@@ -1,9 +1,9 @@
 //! The tables that somebody looks at, and only these have rows in the replica.
 //!
 //! A look makes the condition of a table true. It becomes false again some time after the last look
-//! ([`IDLE`], or `--idle`), unless a viewer's event stream holds a [`Lease`]. Changes of a table are
-//! reported from the moment when its condition is in force: rows that arrive with it do not count
-//! as changes.
+//! ([`IDLE`], or `--idle`), unless a viewer's event stream holds a [`Lease`]. Changes of a table
+//! are reported from the moment when its condition is in force: rows that arrive with it do not
+//! count as changes.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
