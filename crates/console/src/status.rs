@@ -166,7 +166,13 @@ impl StatusSource {
 
     /// Prefers the slot of the server at this address.
     pub(crate) fn prefer(&self, remote: &str) {
-        let found = self.slots.iter().position(|slot| slot.is_of(remote));
+        let find = || self.slots.iter().position(|slot| slot.is_of(remote));
+        let mut found = find();
+        // A page tells which server it is of only once it is read.
+        if found.is_none() && self.slots.len() > 1 && self.slots.iter().any(Slot::is_unread) {
+            self.all();
+            found = find();
+        }
         if let Some(found) = found {
             self.preferred.store(found, Ordering::Relaxed);
         }
@@ -200,6 +206,11 @@ impl Slot {
         last.status = status.map(Arc::new);
         last.at = Some(Instant::now());
         last.status.clone()
+    }
+
+    fn is_unread(&self) -> bool {
+        let last = self.last.lock().unwrap_or_else(PoisonError::into_inner);
+        last.at.is_none()
     }
 
     /// Whether it is the slot of the server at this address, by the last reading.
@@ -318,6 +329,35 @@ mod tests {
         let pages = source(Some(pages), "tcp:192.0.2.1:6641,tcp:192.0.2.2:6641");
         assert_eq!(chosen(&pages, "tcp:192.0.2.2:6641"), 1);
         assert_eq!(chosen(&pages, "tcp:192.0.2.1:6641"), 0);
+    }
+
+    /// The address of a page with the status of a server that listens at a port.
+    fn page(port: u16) -> String {
+        use std::io::{BufRead, BufReader, Write};
+        let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+        let address = format!("http://{}", listener.local_addr().unwrap());
+        let status = format!(r#"{{"version":1,"server":{{"remotes":["ptcp:{port}:127.0.0.1"]}}}}"#);
+        thread::spawn(move || {
+            for stream in listener.incoming() {
+                let mut stream = stream.unwrap();
+                let lines = BufReader::new(stream.try_clone().unwrap()).lines();
+                let _ = lines.map_while(Result::ok).find(String::is_empty);
+                let head = "HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nConnection: close";
+                let length = status.len();
+                let _ = write!(stream, "{head}\r\nContent-Length: {length}\r\n\r\n{status}");
+            }
+        });
+        address
+    }
+
+    #[test]
+    fn the_first_reading_is_of_the_connected_member() {
+        let pages = [6641, 6642, 6643].map(page).join(",");
+        let remotes = "tcp:127.0.0.1:6641,tcp:127.0.0.1:6642,tcp:127.0.0.1:6643";
+        let source = source(Some(&pages), remotes);
+        source.prefer("tcp:127.0.0.1:6643");
+        let status = source.main().unwrap();
+        assert!(listens_at(&status.document, "tcp:127.0.0.1:6643"));
     }
 
     #[test]
