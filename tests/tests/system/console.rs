@@ -3,6 +3,7 @@
 
 mod accessible;
 mod agrees;
+mod answers;
 mod beyond;
 mod browser;
 mod counted;

@@ -22,7 +22,21 @@ pub(crate) enum Contents<'c> {
 }
 
 /// The rows of a table at a moment, each with all columns in the order of the schema.
+#[derive(Default)]
 pub(crate) struct Past(BTreeMap<Uuid, Vec<Datum>>);
+
+/// The error of a question about history, for people: of a refusal its details alone.
+pub(crate) fn of_history(error: &corvid::Error) -> String {
+    let refusal = match error {
+        corvid::Error::HistoryRefused(json) => Value::parse(json.as_bytes()).ok(),
+        _ => None,
+    };
+    let details = refusal.as_ref().and_then(|refusal| refusal.get("details"));
+    match details.and_then(Value::as_str) {
+        Some(details) => details.to_owned(),
+        None => error.to_string(),
+    }
+}
 
 impl Contents<'_> {
     /// The number of rows.
@@ -72,7 +86,7 @@ impl Open {
         select.insert("where".into(), Value::Array(Vec::new()));
         let operations = Value::Array(vec![Value::Object(select)]).to_string();
         let reply = self.client.select_at(moment, &operations, Some(TIMEOUT));
-        let reply = Value::parse(&reply.map_err(|error| error.to_string())?);
+        let reply = Value::parse(&reply.map_err(|error| of_history(&error))?);
         let results = reply.map_err(|error| format!("the reply is malformed: {error}"))?;
         let rows = results
             .as_array()
@@ -91,5 +105,19 @@ impl Open {
             Some((uuid, columns.map(Option::unwrap_or_default).collect()))
         });
         Ok(Past(read.collect()))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn refusals_of_history_are_sentences() {
+        let json = r#"{"details":"\"-2h\" is before the history","error":"no such moment"}"#;
+        let refused = corvid::Error::HistoryRefused(json.to_owned());
+        assert_eq!(of_history(&refused), "\"-2h\" is before the history");
+        let refused = corvid::Error::HistoryRefused("\"busy\"".to_owned());
+        assert_eq!(of_history(&refused), "history refused: \"busy\"");
     }
 }

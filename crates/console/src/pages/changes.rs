@@ -13,10 +13,11 @@ use corvid_shell::date::utc_text;
 
 use crate::database::cell::cut;
 use crate::database::changes::TableChange;
+use crate::database::contents::of_history;
 use crate::database::naming::NAME_LETTERS_MAX;
 use crate::database::{Database, Open};
 use crate::pages::frame::Frame;
-use crate::pages::grid::shown;
+use crate::pages::grid::{counted, shown};
 use crate::pages::params::Params;
 use crate::pages::tables;
 use crate::web::{App, reply};
@@ -115,7 +116,7 @@ impl Lines {
                 table: table.clone(),
                 kind: "",
                 uuid: String::new(),
-                label: format!("{} more rows", change.more),
+                label: counted(change.more, "more row"),
                 columns: Vec::new(),
             });
             let rows = change.rows.iter().map(move |row| Line {
@@ -212,7 +213,7 @@ pub(crate) fn past(database: &str, open: &Open, params: &Params) -> History {
         });
     history.events.reverse();
     if let Err(error) = read {
-        history.trouble = error.to_string();
+        history.trouble = of_history(&error);
     }
     history
 }

@@ -277,7 +277,7 @@ fn of_column(open: &Open, table: TableId, place: &str) -> Vec<(String, String)> 
         });
     let mut found: Vec<(String, String)> = counted
         .map(|one| {
-            let rows = format!("{} rows", one.count);
+            let rows = super::grid::counted(one.count, "row");
             match one.shown == one.word {
                 true => (one.word, rows),
                 false => (one.word, format!("{}, {rows}", one.shown)),

@@ -95,21 +95,30 @@ pub(crate) fn unreached(app: &App, database: &Database, why: &str) -> Response {
     reply::page_with(StatusCode::SERVICE_UNAVAILABLE, &page)
 }
 
+/// The answer instead of a file whose contents would be old, which a file cannot say.
+pub(crate) fn not_current(trouble: &str) -> Response {
+    let text = format!("not current: {trouble}\n");
+    reply::text(StatusCode::SERVICE_UNAVAILABLE, &text)
+}
+
 /// The page that asks for the token.
 #[derive(Template)]
 #[template(path = "login.html")]
 struct Login {
     frame: Frame,
     pub(crate) trouble: String,
+    /// The page that was asked for.
+    to: String,
 }
 
-/// The page that asks for the token. It tells nothing about databases.
-pub(crate) fn login(app: &App, trouble: &str) -> Response {
+/// The page that asks for the token, and leads to a page of this console then. It tells nothing about databases.
+pub(crate) fn login(app: &App, trouble: &str, to: &str) -> Response {
     let mut frame = Frame::new(app, "Token");
     frame.databases.clear();
     let page = Login {
         frame,
         trouble: trouble.to_owned(),
+        to: to.to_owned(),
     };
     match trouble {
         "" => reply::page(&page),

@@ -252,6 +252,12 @@ pub(crate) fn duration(micros: i64) -> String {
     }
 }
 
+/// A number with a word: `1 row`, `2 rows`.
+pub(crate) fn counted(count: usize, word: &str) -> String {
+    let ending = if count == 1 { "" } else { "s" };
+    format!("{count} {word}{ending}")
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -13,7 +13,7 @@ use hyper::StatusCode;
 use crate::database::{Database, Open};
 use crate::pages::form::{self, Form};
 use crate::pages::frame::Frame;
-use crate::pages::grid::{Grid, duration};
+use crate::pages::grid::{Grid, counted, duration};
 use crate::pages::params::Params;
 use crate::web::{App, reply};
 
@@ -22,6 +22,9 @@ const OPERATIONS_MAX: usize = 1000;
 
 /// Operations that change nothing.
 const READING: [&str; 4] = ["select", "comment", "abort", "assert"];
+
+/// Operations that change contents.
+const WRITING: [&str; 4] = ["insert", "update", "mutate", "delete"];
 
 #[derive(Template)]
 #[template(path = "query.html")]
@@ -150,8 +153,12 @@ fn params(open: &Open, text: &str, is_dry: bool, is_writable: bool) -> Result<Va
         }
         let is_reading = READING.contains(&name) || name == "wait";
         if !is_reading && !is_dry && !is_writable {
+            let why = match WRITING.contains(&name) {
+                true => "changes the database",
+                false => "is not executed by a read-only console",
+            };
             return Err(format!(
-                "\"{name}\" changes the database: run it dry, or start the console with --writable"
+                "\"{name}\" {why}: run it dry, or start the console with --writable"
             ));
         }
     }
@@ -183,7 +190,7 @@ fn shown(results: &Value, params: &Value, is_dry: bool) -> Vec<Shown> {
         };
         let html = match result.get("rows").and_then(Value::as_array) {
             Some(rows) => {
-                title.push_str(&format!(": {} rows", rows.len()));
+                title.push_str(&format!(": {}", counted(rows.len(), "row")));
                 Grid::of_rows(rows)
                     .map(|grid| grid.html())
                     .unwrap_or_default()

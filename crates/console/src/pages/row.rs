@@ -8,6 +8,7 @@ use corvid::{Column, RowId};
 use hyper::StatusCode;
 
 use crate::database::cell::{Cell, Context, cut};
+use crate::database::contents::Contents;
 use crate::database::naming::{NAME_LETTERS_MAX, short};
 use crate::database::{Database, Open};
 use crate::pages::frame::{self, Frame};
@@ -100,7 +101,7 @@ pub(crate) fn page(
         });
         let all: Vec<ColumnId> = schema.iter().map(|(id, _)| id).collect();
         let mut json = Vec::new();
-        table::row_json(idl, schema, row, &all).write_pretty(&mut json);
+        table::row_json(Contents::Now(idl, table), schema, uuid, &all).write_pretty(&mut json);
         Some((
             open.naming.label(idl, table, uuid),
             columns.collect(),
@@ -142,6 +143,10 @@ fn bounded(text: String) -> String {
 pub(crate) fn value(app: &App, open: &Open, table: TableId, uuid: Uuid, column: &str) -> Response {
     let schema = open.schema.table(table);
     let has_arrived = open.look(table);
+    let trouble = open.trouble();
+    if !trouble.is_empty() {
+        return frame::not_current(&trouble);
+    }
     let text = schema.column_id(column).and_then(|id| {
         let column_type = &schema.column(id).column_type;
         open.client.read(|idl| {
@@ -230,9 +235,12 @@ fn referrers(
         .zip(is_asked)
         .filter_map(|((table, column), is_asked)| {
             let schema = open.schema.table(*table);
+            let is_map = schema.column(*column).column_type.is_map();
             let column = &schema.column(*column).name;
+            // A map equals no UUID, but its text has it.
+            let sign = if is_map { "~" } else { "==" };
             let filter = form_urlencoded::Serializer::new(String::new())
-                .append_pair("where", &format!("{column} == {uuid}"))
+                .append_pair("where", &format!("{column} {sign} {uuid}"))
                 .finish();
             let address = format!("/db/{database}/table/{}", schema.name);
             let mut referrer = Referrer {

@@ -93,7 +93,10 @@ fn parts(app: &App, database: &Database, open: &Open) -> Parts {
             trouble: String::new(),
             facts: facts::facts(&session, None, None, None),
             buttons: actions::buttons(app, database, open, &all, None),
-            note: WITHOUT_STATUS,
+            note: match session.is_connected {
+                true => WITHOUT_STATUS,
+                false => "The server is not connected",
+            },
             lines: Vec::new(),
             span: String::new(),
             members: None,

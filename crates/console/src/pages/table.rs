@@ -3,10 +3,11 @@
 
 use askama::Template;
 use axum::response::Response;
+use corvid::Idl;
 use corvid::data::{ColumnId, ColumnType, TableId, TableSchema, Uuid};
 use corvid::json::{Object, Value};
-use corvid::{Column, Idl, RowId};
 use hyper::StatusCode;
+use hyper::header::{HeaderName, HeaderValue};
 
 use crate::database::cell::{Cell, Context};
 use crate::database::contents::{Contents, Past};
@@ -29,6 +30,12 @@ const COLUMNS_MAX: usize = 10;
 /// The number of rows in a file.
 const FILE_ROWS_MAX: usize = 100_000;
 
+/// The last page that is counted.
+const PAGES_MAX: usize = 1 << 40;
+
+/// The header of a file that tells its rows, `ROWS of ALL`.
+const ROWS_HEADER: HeaderName = HeaderName::from_static("corvid-rows");
+
 /// The bytes of a file after which no row is added.
 const FILE_BYTES_MAX: usize = 64 * 1024 * 1024;
 
@@ -45,6 +52,8 @@ struct Table {
     names: Vec<ColumnChoice>,
     hidden: usize,
     rows: Rows,
+    /// Why a file has not all rows; empty if it has.
+    cut: String,
     previous: Option<String>,
     next: Option<String>,
     sizes: Vec<(usize, String, bool)>,
@@ -114,6 +123,12 @@ struct Choices {
     rows: usize,
 }
 
+/// The number of the page.
+fn page_of(params: &Params) -> usize {
+    let page = params.get("page").parse().unwrap_or(1_usize);
+    page.clamp(1, PAGES_MAX)
+}
+
 impl Choices {
     fn of(table: &TableSchema, params: &Params) -> Result<Choices, String> {
         let column = |name: &str| {
@@ -145,7 +160,7 @@ impl Choices {
             filter: params.get("where").trim().to_owned(),
             sort,
             columns: columns.collect::<Result<_, _>>()?,
-            page: params.get("page").parse().unwrap_or(1).max(1),
+            page: page_of(params),
             rows: if CHOICES.contains(&rows) { rows } else { ROWS },
         })
     }
@@ -179,16 +194,20 @@ pub(crate) fn page(
         past: None,
     };
     let moment = params.get("at").trim();
+    let mut moment_trouble = None;
     let past = match moment {
         "" => None,
         moment => match open.past(schema, moment) {
             Ok(past) => Some(past),
+            // The form stays, so that the moment can be corrected.
             Err(error) => {
-                let text = format!("{} at {moment}: {error}", schema.name);
-                return super::frame::missing(app, &text);
+                moment_trouble = Some(format!("{} at {moment}: {error}", schema.name));
+                Some(Past::default())
             }
         },
     };
+    let is_moment = moment_trouble.is_none();
+    let wrong = moment_trouble.or(wrong);
     let view = View {
         past: past.as_ref(),
         ..view
@@ -201,7 +220,7 @@ pub(crate) fn page(
                 ..choices
             };
             match view.rows(&all) {
-                Ok(rows) => (rows, Some(error)),
+                Ok(rows) => (rows, wrong.or(Some(error))),
                 Err(error) => return reply::text(StatusCode::BAD_REQUEST, &error),
             }
         }
@@ -221,14 +240,16 @@ pub(crate) fn page(
         is_shown: shown.iter().any(|name| *name == column.name.as_str()),
     });
     let names: Vec<ColumnChoice> = names.collect();
-    let status = if trouble.is_empty() || !has_arrived {
+    let status = if !is_moment {
+        StatusCode::NOT_FOUND
+    } else if trouble.is_empty() || !has_arrived {
         StatusCode::OK
     } else {
         StatusCode::BAD_REQUEST
     };
     let address = &rows.address;
     let filter = params.get("where").trim().to_owned();
-    let page = params.get("page").parse().unwrap_or(1_usize).max(1);
+    let page = page_of(params);
     let page_at = |page: usize| params.with("page", &page.to_string());
     let page = Table {
         frame: Frame::of(app, database, "tables", &schema.name),
@@ -238,7 +259,11 @@ pub(crate) fn page(
         trouble,
         hidden: names.iter().filter(|one| !one.is_shown).count(),
         names,
-        previous: (rows.first > 1).then(|| page_at(page.saturating_sub(1).max(1))),
+        cut: match rows.selected {
+            ..=FILE_ROWS_MAX => String::new(),
+            _ => format!("the first {FILE_ROWS_MAX} rows"),
+        },
+        previous: rows.page_before(page, choices_rows(params)).map(page_at),
         next: rows.has_next().then(|| page_at(page + 1)),
         sizes: CHOICES
             .into_iter()
@@ -277,6 +302,16 @@ struct View<'v> {
 }
 
 impl Rows {
+    /// The page before this one; beyond the end, the last page.
+    fn page_before(&self, page: usize, rows: usize) -> Option<usize> {
+        let before = page.checked_sub(1).filter(|before| *before > 0)?;
+        match (self.lines.is_empty(), self.is_ready && self.is_counted) {
+            (true, true) => Some(before.min(self.selected.div_ceil(rows).max(1))),
+            (true, false) => None,
+            (false, _) => Some(before),
+        }
+    }
+
     /// Whether there is a next page.
     fn has_next(&self) -> bool {
         let may_go_on = !self.is_counted && !self.lines.is_empty();
@@ -449,11 +484,6 @@ impl View<'_> {
     }
 }
 
-fn value(idl: &Idl, row: RowId, id: ColumnId) -> corvid::Datum {
-    let table = row.table;
-    idl.read(row, Column { table, id }).unwrap_or_default()
-}
-
 /// The forms of a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Form {
@@ -475,57 +505,92 @@ pub(crate) fn file(
             "the rows have not arrived\n",
         );
     }
+    let trouble = open.trouble();
+    if !trouble.is_empty() {
+        return super::frame::not_current(&trouble);
+    }
     let schema = open.schema.table(table);
+    let past = match params.get("at").trim() {
+        "" => None,
+        moment => match open.past(schema, moment) {
+            Ok(past) => Some(past),
+            Err(error) => {
+                let text = format!("{} at {moment}: {error}\n", schema.name);
+                return reply::text(StatusCode::BAD_REQUEST, &text);
+            }
+        },
+    };
     let view = View {
         name: &database.source.name,
         open,
         table,
         params,
-        past: None,
+        past: past.as_ref(),
     };
     let made = Choices::of(schema, params).and_then(|choices| {
-        let rows = open.client.read(|idl| idl.row_count(table));
+        let rows = open.client.read(|idl| view.contents(idl).len());
         let sort = choices.sort.or_else(|| view.natural_order(rows));
         let key = view.key(&choices.filter, sort);
-        open.with_order(&key, &(0..FILE_ROWS_MAX), |idl, page| {
+        let write = |idl: &Idl, page: &Page| {
             if !page.is_ready {
                 return None;
             }
             let rows = &page.uuids[..];
+            let contents = view.contents(idl);
             let columns: Vec<ColumnId> = match choices.columns.is_empty() {
                 true => schema.iter().map(|(id, _)| id).collect(),
                 false => choices.columns.clone(),
             };
-            Some(match form {
-                Form::Csv => csv(idl, schema, table, rows, &columns),
-                Form::Json => json(idl, schema, table, rows, &columns),
-            })
-        })
+            let (bytes, written) = match form {
+                Form::Csv => csv(contents, schema, rows, &columns),
+                Form::Json => json(contents, schema, rows, &columns),
+            };
+            let least = if page.is_counted { "" } else { "at least " };
+            Some((bytes, format!("{written} of {least}{}", page.selected)))
+        };
+        let Some(past) = &past else {
+            return open.with_order(&key, &(0..FILE_ROWS_MAX), write);
+        };
+        let filter = |idl: &Idl| filter::parse(idl, &open.naming, table, &choices.filter);
+        let filter = open.client.read(filter)?;
+        let page = orders::of_past(
+            Contents::Then(past),
+            filter.as_ref(),
+            sort,
+            0..FILE_ROWS_MAX,
+        );
+        Ok(open.client.read(|idl| write(idl, &page)))
     });
-    match (made, form) {
-        (Err(error), _) => reply::text(StatusCode::BAD_REQUEST, &format!("{error}\n")),
-        (Ok(None), _) => reply::text(
-            StatusCode::SERVICE_UNAVAILABLE,
-            "the rows are being put in order: ask again in a moment\n",
-        ),
-        (Ok(Some(bytes)), Form::Csv) => reply::file(
-            &format!("{}.csv", schema.name),
-            "text/csv; charset=utf-8",
-            bytes,
-        ),
-        (Ok(Some(bytes)), Form::Json) => {
-            reply::file(&format!("{}.json", schema.name), "application/json", bytes)
+    let (mut response, rows) = match (made, form) {
+        (Err(error), _) => return reply::text(StatusCode::BAD_REQUEST, &format!("{error}\n")),
+        (Ok(None), _) => {
+            return reply::text(
+                StatusCode::SERVICE_UNAVAILABLE,
+                "the rows are being put in order: ask again in a moment\n",
+            );
         }
+        (Ok(Some((bytes, rows))), Form::Csv) => {
+            let name = format!("{}.csv", schema.name);
+            (reply::file(&name, "text/csv; charset=utf-8", bytes), rows)
+        }
+        (Ok(Some((bytes, rows))), Form::Json) => {
+            let name = format!("{}.json", schema.name);
+            (reply::file(&name, "application/json", bytes), rows)
+        }
+    };
+    if let Ok(rows) = HeaderValue::from_str(&rows) {
+        response.headers_mut().insert(ROWS_HEADER, rows);
     }
+    response
 }
 
+/// The rows as CSV, and their number.
 fn csv(
-    idl: &Idl,
+    contents: Contents<'_>,
     schema: &TableSchema,
-    table: TableId,
     rows: &[Uuid],
     columns: &[ColumnId],
-) -> Vec<u8> {
+) -> (Vec<u8>, usize) {
     let columns: Vec<ColumnId> = columns
         .iter()
         .copied()
@@ -536,23 +601,25 @@ fn csv(
         out.push(',');
         field(&mut out, &schema.column(*id).name);
     }
+    let mut written = 0;
     for uuid in rows {
         if out.len() > FILE_BYTES_MAX {
             break;
         }
-        let row = RowId { table, uuid: *uuid };
+        written += 1;
         out.push_str("\r\n");
         out.push_str(&uuid.to_string());
         for id in &columns {
             let mut text = String::new();
             let column_type = &schema.column(*id).column_type;
-            corvid::data::text::write_datum_bare(&mut text, &value(idl, row, *id), column_type);
+            let value = contents.value(*uuid, *id);
+            corvid::data::text::write_datum_bare(&mut text, &value, column_type);
             out.push(',');
             field(&mut out, &text);
         }
     }
     out.push_str("\r\n");
-    out.into_bytes()
+    (out.into_bytes(), written)
 }
 
 /// Appends a field of RFC 4180. A text that a spreadsheet would take for a formula gets an
@@ -572,33 +639,42 @@ fn field(out: &mut String, text: &str) {
     out.push('"');
 }
 
+/// The rows as JSON, and their number.
 fn json(
-    idl: &Idl,
+    contents: Contents<'_>,
     schema: &TableSchema,
-    table: TableId,
     rows: &[Uuid],
     columns: &[ColumnId],
-) -> Vec<u8> {
+) -> (Vec<u8>, usize) {
+    let mut written = 0;
     let mut out = b"[".to_vec();
     for (index, uuid) in rows.iter().enumerate() {
         if out.len() > FILE_BYTES_MAX {
             break;
         }
         out.extend_from_slice(if index == 0 { b"\n" } else { b",\n" });
-        row_json(idl, schema, RowId { table, uuid: *uuid }, columns).write(&mut out);
+        written += 1;
+        row_json(contents, schema, *uuid, columns).write(&mut out);
     }
     out.extend_from_slice(b"\n]\n");
-    out
+    (out, written)
 }
 
 /// A row as JSON in the notation of the protocol.
-pub(crate) fn row_json(idl: &Idl, schema: &TableSchema, row: RowId, columns: &[ColumnId]) -> Value {
+pub(crate) fn row_json(
+    contents: Contents<'_>,
+    schema: &TableSchema,
+    uuid: Uuid,
+    columns: &[ColumnId],
+) -> Value {
     let mut object = Object::new();
-    let uuid = vec![Value::string("uuid"), Value::string(row.uuid.to_string())];
-    object.insert("_uuid".into(), Value::Array(uuid));
+    let id = vec![Value::string("uuid"), Value::string(uuid.to_string())];
+    object.insert("_uuid".into(), Value::Array(id));
     for id in columns.iter().filter(|id| !id.is_standard()) {
         let column = schema.column(*id);
-        let value = value(idl, row, *id).to_json(column.column_type.is_map());
+        let value = contents
+            .value(uuid, *id)
+            .to_json(column.column_type.is_map());
         object.insert(column.name.as_str().into(), value);
     }
     Value::Object(object)

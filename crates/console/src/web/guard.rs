@@ -107,7 +107,9 @@ impl Guard {
         let mut response = reply::text(StatusCode::UNAUTHORIZED, "a token is needed: see /login\n");
         if is_page && mode.is_some() {
             *response.status_mut() = StatusCode::SEE_OTHER;
-            let login = HeaderValue::from_static("/login");
+            let to = request.uri().path_and_query();
+            let login = HeaderValue::from_str(&login_for(to.map_or("/", |to| to.as_str())));
+            let login = login.unwrap_or(HeaderValue::from_static("/login"));
             response.headers_mut().insert(LOCATION, login);
         }
         Some(response)
@@ -143,7 +145,9 @@ impl Guard {
         let bearer = headers
             .get(AUTHORIZATION)
             .and_then(|value| value.to_str().ok());
-        if let Some(token) = bearer.and_then(|value| value.strip_prefix("Bearer ")) {
+        let bearer = bearer.and_then(|value| value.split_once(' '));
+        if let Some((_, token)) = bearer.filter(|(scheme, _)| scheme.eq_ignore_ascii_case("bearer"))
+        {
             return self.guess(token.trim(), visit);
         }
         let cookies = headers.get_all(COOKIE).iter();
@@ -257,8 +261,29 @@ pub(crate) enum Judgement {
 pub(crate) fn too_many_guesses() -> Response {
     reply::text(
         StatusCode::TOO_MANY_REQUESTS,
-        "too many wrong tokens from this address: wait a minute\n",
+        "too many wrong tokens from this address: try again in six seconds\n",
     )
+}
+
+/// The address of the page that asks for the token, and then leads to another one.
+fn login_for(to: &str) -> String {
+    let mut query = form_urlencoded::Serializer::new(String::new());
+    let login = match own_address(to) {
+        Some("/") | None => String::new(),
+        Some(to) => format!("/login?{}", query.append_pair("to", to).finish()),
+    };
+    match login.len() {
+        1..=URI_BYTES_MAX => login,
+        _ => "/login".to_owned(),
+    }
+}
+
+/// An address without host, if it is one: that of a page of this console. Browsers read a backslash
+/// as a slash, and leave out some other letters.
+pub(crate) fn own_address(text: &str) -> Option<&str> {
+    let is_plain = |byte: u8| byte.is_ascii_graphic() && byte != b'\\';
+    let is_own = text.starts_with('/') && !text.starts_with("//") && text.bytes().all(is_plain);
+    is_own.then_some(text)
 }
 
 #[cfg(test)]
@@ -268,6 +293,30 @@ mod tests {
 
     use super::*;
     use crate::web::visitors::Visitors;
+
+    #[test]
+    fn a_login_leads_to_pages_of_this_console_only() {
+        for own in ["/", "/db/nb/table/T?where=a+%3D%3D+1&page=2"] {
+            assert_eq!(own_address(own), Some(own));
+        }
+        for foreign in [
+            "",
+            "//evil.example/",
+            "/\\evil.example/",
+            "/\t/evil.example",
+            "https://evil.example/",
+            "javascript:alert(1)",
+            "/a\r\nSet-Cookie: x",
+        ] {
+            assert_eq!(own_address(foreign), None, "{foreign:?}");
+        }
+        assert_eq!(
+            login_for("/db/nb?a=b&c"),
+            "/login?to=%2Fdb%2Fnb%3Fa%3Db%26c"
+        );
+        assert_eq!(login_for("/"), "/login");
+        assert_eq!(login_for(&"/x".repeat(URI_BYTES_MAX)), "/login");
+    }
 
     fn status(guard: &Guard, headers: &[(&str, &str)]) -> u16 {
         let visitors = Arc::<Visitors>::default();

@@ -297,8 +297,8 @@ async fn unknown(State(app): Shared) -> Response {
     made(app, |app| frame::missing(app, "There is no such page.")).await
 }
 
-async fn login_page(State(app): Shared) -> Response {
-    frame::login(&app, "")
+async fn login_page(State(app): Shared, RawQuery(query): RawQuery) -> Response {
+    frame::login(&app, "", params(query).get("to"))
 }
 
 async fn login(
@@ -316,13 +316,14 @@ async fn login(
         Judgement::Unknown => {
             // A wrong guess costs its connection a second.
             tokio::time::sleep(std::time::Duration::from_secs(1)).await;
-            return frame::login(&app, "This is not the token.");
+            return frame::login(&app, "This is not the token.", form.get("to"));
         }
     }
     let mut response = reply::text(StatusCode::SEE_OTHER, "");
-    response
-        .headers_mut()
-        .insert(LOCATION, HeaderValue::from_static("/"));
+    let to = guard::own_address(form.get("to")).unwrap_or("/");
+    if let Ok(to) = HeaderValue::from_str(to) {
+        response.headers_mut().insert(LOCATION, to);
+    }
     if let Ok(cookie) = HeaderValue::from_str(&app.guard.cookie()) {
         response.headers_mut().insert(SET_COOKIE, cookie);
     }

@@ -214,7 +214,7 @@ fn a_query_changes_nothing_unless_it_may() {
     let answer = execute(&read_only, select, "", None);
     assert_eq!(answer.status, 200, "{answer:?}");
     assert!(
-        text_of(&answer.body).contains("select Switch: 1 rows name sw0"),
+        text_of(&answer.body).contains("select Switch: 1 row name sw0"),
         "{answer:?}"
     );
     let answer = execute(&read_only, insert, "", None);

@@ -175,10 +175,11 @@ fn asked(app: &App, database: &Database, open: &Open, params: &Params) -> Result
             own_control(main.as_ref())?;
             let session = session(main.as_ref(), params.get("id"))?;
             let peer = text(session, "peer").unwrap_or_default();
-            let program = program(session).map(|program| format!(", {program}"));
+            let program = program(session).filter(|program| !program.is_empty());
+            let program = program.map(|program| format!(" of {program}"));
             page.title = "Close the session";
             page.words = format!(
-                "The connection of {peer}{} is closed at once. Most clients connect again.",
+                "The connection {peer}{} is closed at once. Most clients connect again.",
                 program.unwrap_or_default()
             );
             page.fields.push(("id", params.get("id").to_owned()));

@@ -162,6 +162,11 @@ fn health(document: Option<&Value>, served: Option<&Value>) -> Option<Fact> {
     })
 }
 
+fn records_of(count: i64) -> String {
+    let ending = if count == 1 { "" } else { "s" };
+    format!("{} record{ending}", grouped(count))
+}
+
 fn file(served: &Value) -> Option<Fact> {
     let size = document::number(served, "storage.bytes")
         .or_else(|| document::number(served, "local_file_bytes"))?;
@@ -175,11 +180,11 @@ fn file(served: &Value) -> Option<Fact> {
             None => format!("{} bytes", grouped(size)),
         },
         more: match (compacted, records) {
-            (Some(0) | None, Some(records)) => format!("{} records", grouped(records)),
+            (Some(0) | None, Some(records)) => records_of(records),
             (Some(compacted), Some(records)) => format!(
-                "{} compacted, {} records since",
+                "{} compacted, {} since",
                 bytes(compacted),
-                grouped(records)
+                records_of(records)
             ),
             _ => String::new(),
         },
