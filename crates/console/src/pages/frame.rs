@@ -111,7 +111,8 @@ struct Login {
     to: String,
 }
 
-/// The page that asks for the token, and leads to a page of this console then. It tells nothing about databases.
+/// The page that asks for the token, and leads to a page of this console then. It tells nothing
+/// about databases.
 pub(crate) fn login(app: &App, trouble: &str, to: &str) -> Response {
     let mut frame = Frame::new(app, "Token");
     frame.databases.clear();

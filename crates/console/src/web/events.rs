@@ -4,8 +4,8 @@
 //! behind by more than [`super::EVENTS_MAX`] events, is disconnected; a browser then connects again
 //! and reads its page anew. Nobody else waits for it.
 //!
-//! A stream begins with the state of the database's connection (`event: state`: why the contents are
-//! not current, or an empty text), and tells it when it changes. It ends when the contents are
+//! A stream begins with the state of the database's connection (`event: state`: why the contents
+//! are not current, or an empty text), and tells it when it changes. It ends when the contents are
 //! current again, and when the schema has changed: pages connect again and read themselves anew.
 
 use std::future::{Future, poll_fn};
@@ -67,7 +67,7 @@ fn state(trouble: &str) -> Vec<u8> {
     event
 }
 
-/// What a stream waits for.
+/// The reasons for which a stream wakes.
 enum Woken {
     Event(Option<Event>),
     Standing,

@@ -1,5 +1,5 @@
-//! What the console answers when something is missing: the rest of a file, the server, a moment, a
-//! page of rows, the token.
+//! Answers when something is missing: the rest of a file, the server, a moment, a page of rows, the
+//! token.
 
 use std::fs;
 
