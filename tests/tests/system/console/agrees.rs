@@ -279,7 +279,10 @@ fn shows(html: &str, atom: &Value) -> bool {
         Value::String(text) if text.is_empty() => text_of(html) == "\"\"",
         Value::String(text) => text_of(html) == *text,
         Value::Array(reference) => html.contains(reference[1].as_str().expect("a UUID")),
-        other => text_of(html) == other.to_string(),
+        other => {
+            let text = other.to_string();
+            text_of(html) == text
+        }
     }
 }
 
@@ -363,12 +366,8 @@ fn check_table(fixture: &Fixture, table: &str, rows: &BTreeMap<String, Map<Strin
     assert_eq!(found, rows.keys().cloned().collect(), "{table}");
     // The file has the same, in the notation of the protocol.
     let file: Value = serde_json::from_str(&fixture.page(&format!("{path}.json"))).expect("JSON");
-    let file: BTreeMap<String, Map<String, Value>> = file
-        .as_array()
-        .expect("rows")
-        .iter()
-        .map(|row| of_json(row))
-        .collect();
+    let file: BTreeMap<String, Map<String, Value>> =
+        file.as_array().expect("rows").iter().map(of_json).collect();
     assert_eq!(file, *rows, "{table}");
 }
 
@@ -505,7 +504,7 @@ fn check_changes(fixture: &Fixture, rows: &Rows) {
     let found = rows.iter().find_map(|(table, rows)| {
         let (uuid, row) = rows
             .iter()
-            .find(|(_, row)| row.get("name").is_some_and(|name| name.is_string()))?;
+            .find(|(_, row)| row.get("name").is_some_and(Value::is_string))?;
         Some((table, uuid, row["name"].as_str()?))
     });
     let (table, uuid, old) = found.expect("a row with a name");
