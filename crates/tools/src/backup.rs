@@ -236,7 +236,9 @@ mod tests {
         let text = br#"[{"rows":[]},{"rows":[{"_uuid":["uuid","00000000-0000-4000-8000-000000000002"]}]}]"#;
         let tables = rows(&schema(), text).unwrap();
         assert_eq!(
-            tables[1][0].columns[0].first().and_then(corvid_data::AtomRef::as_integer),
+            tables[1][0].columns[0]
+                .first()
+                .and_then(corvid_data::AtomRef::as_integer),
             Some(0)
         );
     }

@@ -61,7 +61,8 @@ impl<A> Command<A> {
 
 impl<A> Command<A> {
     /// Whether the synopsis names an option. Options of the history that it does not name are
-    /// refused: a command that ignored one would show, or change, something else than was asked for.
+    /// refused: a command that ignored one would show, or change, something else than what was
+    /// asked for.
     pub(crate) fn accepts(&self, option: &str) -> bool {
         let mut words = self.synopsis.split([' ', '[', ']', '=']);
         words.any(|word| word == option || (option == "-n" && word == "-nN"))

@@ -439,7 +439,7 @@ fn members_keep_their_own_history() {
     }
 }
 
-/// The file with which a server joins a cluster has no contents, and its first snapshot replaces it.
+/// The file with which a server joins a cluster has no contents. Its first snapshot replaces it.
 #[test]
 fn a_server_that_joins_keeps_no_file_without_contents() {
     let options = ["--keep-history=1G".into()];

@@ -314,8 +314,7 @@ impl Rows {
 
     /// Whether there is a next page.
     fn has_next(&self) -> bool {
-        let may_go_on = !self.is_counted && !self.lines.is_empty();
-        self.last < self.selected || may_go_on
+        !self.lines.is_empty() && (self.last < self.selected || !self.is_counted)
     }
 }
 

@@ -452,7 +452,10 @@ fn check_query(fixture: &Fixture, table: &str, rows: &BTreeMap<String, Map<Strin
         .console
         .ask("POST", "/db/net/query", &[LOCAL], &body);
     let answer = answer.expect("an answer").body;
-    let title = format!("select {table}: {} rows", rows.len());
+    let title = match rows.len() {
+        1 => format!("select {table}: 1 row"),
+        count => format!("select {table}: {count} rows"),
+    };
     assert!(
         text_of(&answer).contains(&title),
         "{title}: {}",

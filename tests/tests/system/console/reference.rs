@@ -47,7 +47,7 @@ fn look_at_every_page(console: &Console, switch: &str, add: &dyn Fn(&str)) {
     let body = format!("form_token={token}&operations={select}");
     let answer = console.ask("POST", "/db/net/query", &[LOCAL], &body);
     let answer = text_of(&answer.expect("an answer").body);
-    assert!(answer.contains("select Switch: 1 rows"), "{answer}");
+    assert!(answer.contains("select Switch: 1 row"), "{answer}");
     // The server keeps no past. The page says so, and has the changes since it looks.
     let past = console
         .get("/db/net/table/Switch?at=HEAD~1")
