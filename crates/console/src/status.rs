@@ -336,7 +336,9 @@ mod tests {
         use std::io::{BufRead, BufReader, Write};
         let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
         let address = format!("http://{}", listener.local_addr().unwrap());
-        let status = format!(r#"{{"version":1,"server":{{"remotes":["ptcp:{port}:127.0.0.1"]}}}}"#);
+        let status = format!(
+            r#"{{"version":1,"server":{{"remotes":["ptcp:{port}:127.0.0.1"]}},"databases":[]}}"#
+        );
         thread::spawn(move || {
             for stream in listener.incoming() {
                 let mut stream = stream.unwrap();

@@ -51,6 +51,9 @@ pub(super) struct SimClient {
     /// The server has canceled a transaction over this connection: it may have been executed.
     /// Without a connection nothing is canceled, so what is tried then was not executed.
     pub(super) may_be_canceled: bool,
+    /// The server may be a relay of another relay. Such a relay may find itself behind one that has
+    /// less than it showed before, and then shows less, too (docs/internals/relay.md).
+    pub(super) may_go_back: bool,
     sent: BTreeMap<TxnId, Sent>,
     fetches: Vec<FetchId>,
     /// The greatest `n` of the items to which the client subscribes.
@@ -121,6 +124,7 @@ impl SimClient {
             probes: probe_ms > 0,
             is_change_aware,
             may_be_canceled: false,
+            may_go_back: false,
             sent: BTreeMap::new(),
             fetches: Vec::new(),
             limit: None,
@@ -292,6 +296,7 @@ impl SimClient {
                     if !is_shown
                         && is_same_session
                         && self.is_change_aware
+                        && !self.may_go_back
                         && !ledger.is_lost(sent.number)
                     {
                         return Err(format!(

@@ -248,6 +248,9 @@ impl TreeRun {
         let conn = self.clients[client].conn();
         let server = conn.and_then(|conn| Some(self.network.get(conn)?.host));
         let is_relayed = server.is_some_and(|server| self.stage.is_relay(server));
+        let relays = self.servers.iter();
+        let relays = relays.filter(|(server, _)| self.stage.is_relay(*server));
+        self.clients[client].may_go_back = is_relayed && relays.count() > 1;
         for news in self.ledger.news() {
             match news {
                 News::Sent(number) => self.stage.sent(number),
