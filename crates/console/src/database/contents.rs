@@ -1,7 +1,8 @@
 //! The rows of a table: those of the replica, or those of an earlier moment.
 
 use std::collections::BTreeMap;
-use std::time::Duration;
+use std::thread;
+use std::time::{Duration, Instant};
 
 use corvid::data::{Atom, ColumnId, Datum, TableId, TableSchema, Uuid};
 use corvid::json::{Object, Value};
@@ -11,6 +12,9 @@ use super::Open;
 
 /// How long the server may take to read the contents of a moment.
 const TIMEOUT: Duration = Duration::from_secs(20);
+
+/// The pause before a question about history is asked again.
+const TURN: Duration = Duration::from_millis(100);
 
 /// The rows of a table.
 #[derive(Clone, Copy)]
@@ -35,6 +39,25 @@ pub(crate) fn of_history(error: &corvid::Error) -> String {
     match details.and_then(Value::as_str) {
         Some(details) => details.to_owned(),
         None => error.to_string(),
+    }
+}
+
+/// Asks a question about history, again for a while if the server refuses it because another one is
+/// under way: all viewers of a database share one session, and a session has one such question at a
+/// time.
+pub(crate) fn in_turn<T>(
+    mut ask: impl FnMut() -> Result<T, corvid::Error>,
+) -> Result<T, corvid::Error> {
+    let began = Instant::now();
+    loop {
+        match ask() {
+            Err(corvid::Error::HistoryRefused(json))
+                if json.contains("\"resources exhausted\"") && began.elapsed() < TIMEOUT =>
+            {
+                thread::sleep(TURN);
+            }
+            outcome => return outcome,
+        }
     }
 }
 
@@ -85,7 +108,7 @@ impl Open {
         select.insert("table".into(), Value::string(table.name.as_str()));
         select.insert("where".into(), Value::Array(Vec::new()));
         let operations = Value::Array(vec![Value::Object(select)]).to_string();
-        let reply = self.client.select_at(moment, &operations, Some(TIMEOUT));
+        let reply = in_turn(|| self.client.select_at(moment, &operations, Some(TIMEOUT)));
         let reply = Value::parse(&reply.map_err(|error| of_history(&error))?);
         let results = reply.map_err(|error| format!("the reply is malformed: {error}"))?;
         let rows = results
@@ -111,6 +134,23 @@ impl Open {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_question_beside_another_is_asked_again() {
+        let mut answers = ["resources exhausted", "invalid parameters"].into_iter();
+        let outcome: Result<(), _> = in_turn(|| {
+            let word = answers.next().unwrap();
+            let json = format!(r#"{{"details":"x","error":"{word}"}}"#);
+            Err(corvid::Error::HistoryRefused(json))
+        });
+        assert!(
+            outcome
+                .unwrap_err()
+                .to_string()
+                .contains("invalid parameters")
+        );
+        assert_eq!(answers.next(), None);
+    }
 
     #[test]
     fn refusals_of_history_are_sentences() {

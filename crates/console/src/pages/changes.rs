@@ -13,7 +13,7 @@ use corvid_shell::date::utc_text;
 
 use crate::database::cell::cut;
 use crate::database::changes::TableChange;
-use crate::database::contents::of_history;
+use crate::database::contents::{in_turn, of_history};
 use crate::database::naming::NAME_LETTERS_MAX;
 use crate::database::{Database, Open};
 use crate::pages::frame::Frame;
@@ -203,14 +203,16 @@ pub(crate) fn past(database: &str, open: &Open, params: &Params) -> History {
         events: Vec::new(),
         trouble: String::new(),
     };
-    let read = open
-        .client
-        .read_history(&question, Some(HISTORY_TIMEOUT), |line| {
-            if let Ok(event) = Value::parse(line) {
-                history.add(&event, params);
-            }
-            ControlFlow::Continue(())
-        });
+    // A refusal comes before the first line.
+    let read = in_turn(|| {
+        open.client
+            .read_history(&question, Some(HISTORY_TIMEOUT), |line| {
+                if let Ok(event) = Value::parse(line) {
+                    history.add(&event, params);
+                }
+                ControlFlow::Continue(())
+            })
+    });
     history.events.reverse();
     if let Err(error) = read {
         history.trouble = of_history(&error);
