@@ -205,6 +205,25 @@ fn state_at(address: &Address, at: &str) -> Result<(), Error> {
     accepted(&address.request(&request)?)
 }
 
+/// The time and memory of `ovsdb-tool` for the same, from the files of a server.
+fn offline_state_at(setup: &Setup, server: &Server, at: &str) -> Result<[Figure; 2], Error> {
+    let file = server.file().ok_or(Error::NeedsProgram)?;
+    let at = format!("--at={at}");
+    let transaction = format!(r#"["Bench",{}]"#, one_row());
+    let words = [
+        "query".as_ref(),
+        at.as_ref(),
+        file.as_os_str(),
+        transaction.as_ref(),
+    ];
+    let offline = tool::run(&setup.tool, words)?;
+    let title = "the same by ovsdb-tool";
+    Ok([
+        Figure::lower(title, "s", offline.took.as_secs_f64()).digits(3),
+        Figure::lower(title, "MiB", offline.peak_mib),
+    ])
+}
+
 /// A `select` of one row.
 fn one_row() -> String {
     format!(

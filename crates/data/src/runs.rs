@@ -71,7 +71,7 @@ impl<T: Copy, const RUN_MAX: usize> Runs<T, RUN_MAX> {
         self.len
     }
 
-    /// Whether there are no items.
+    /// Whether it has no item.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.len == 0

@@ -117,13 +117,18 @@ impl Shown {
 
     /// A page, which must exist, as soon as its contents are current.
     fn page(&self, path: &str) -> String {
-        let answer = self.console.get_until(path, |answer| {
-            answer.status != 503 && !answer.body.contains("Not current: ")
-        });
-        let answer = answer.expect("an answer");
-        assert_eq!(answer.status, 200, "{path}\n{}", answer.body);
-        answer.body
+        current_page(&self.console, path)
     }
+}
+
+/// A page of a console, which must exist, as soon as its contents are current.
+fn current_page(console: &Console, path: &str) -> String {
+    let answer = console.get_until(path, |answer| {
+        answer.status != 503 && !answer.body.contains("Not current: ")
+    });
+    let answer = answer.expect("an answer");
+    assert_eq!(answer.status, 200, "{path}\n{}", answer.body);
+    answer.body
 }
 
 /// The texts of a page between tags, with references to characters replaced.

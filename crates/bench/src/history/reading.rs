@@ -6,13 +6,12 @@ use std::time::Duration;
 use corvid_json::Value;
 
 use super::{
-    Setup, WRITTEN, accepted, beside, commit, commits_of_row, compact, figures, keeping, one_row,
-    state_at, titles,
+    Setup, WRITTEN, accepted, beside, commit, commits_of_row, compact, figures, keeping,
+    offline_state_at, state_at, titles,
 };
 use crate::error::Error;
 use crate::figure::Figure;
 use crate::server::Server;
-use crate::tool;
 
 /// The commits that a client lacks that was away.
 const LACKED: u32 = 20_000;
@@ -47,20 +46,8 @@ pub(super) fn measure(setup: &Setup) -> Result<Vec<Figure>, Error> {
             (took, latencies),
         );
         all.extend(of_server.map(|figure| figure.at("commits back", back)));
-        let file = server.file().ok_or(Error::NeedsProgram)?;
-        let at = format!("--at={at}");
-        let transaction = format!(r#"["Bench",{}]"#, one_row());
-        let words = [
-            "query".as_ref(),
-            at.as_ref(),
-            file.as_os_str(),
-            transaction.as_ref(),
-        ];
-        let offline = tool::run(&setup.tool, words)?;
-        let took = Figure::lower("the same from the file", "s", offline.took.as_secs_f64());
-        all.push(took.digits(3).at("commits back", back));
-        let memory = Figure::lower("the same from the file", "MiB", offline.peak_mib);
-        all.push(memory.at("commits back", back));
+        let offline = offline_state_at(setup, &server, &at)?;
+        all.extend(offline.map(|figure| figure.at("commits back", back)));
     }
     all.extend(of_row(
         &server,

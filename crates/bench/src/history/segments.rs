@@ -2,10 +2,9 @@
 
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use super::{Setup, WRITTEN, beside, commit, compact, figures, state_at, titles};
+use super::{Setup, WRITTEN, beside, commit, compact, figures, offline_state_at, state_at, titles};
 use crate::error::Error;
 use crate::figure::Figure;
-use crate::tool;
 
 /// The number of commits of each segment.
 const COMMITS: u32 = 10;
@@ -37,22 +36,7 @@ pub(super) fn measure(setup: &Setup) -> Result<Vec<Figure>, Error> {
         titles!("one of many segments, by a number of commits"),
         (took, latencies),
     ));
-    let file = server.file().ok_or(Error::NeedsProgram)?;
-    let at = format!("--at={at}");
-    let transaction = format!(r#"["Bench",{}]"#, super::one_row());
-    let words = [
-        "query".as_ref(),
-        at.as_ref(),
-        file.as_os_str(),
-        transaction.as_ref(),
-    ];
-    let offline = tool::run(&setup.tool, words)?;
-    all.push(Figure::lower("the same from the files", "s", offline.took.as_secs_f64()).digits(3));
-    all.push(Figure::lower(
-        "the same from the files",
-        "MiB",
-        offline.peak_mib,
-    ));
+    all.extend(offline_state_at(setup, &server, &at)?);
     Ok(all
         .into_iter()
         .map(|figure| figure.at("segments", segments))

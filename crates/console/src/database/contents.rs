@@ -31,33 +31,33 @@ pub(crate) struct Past(BTreeMap<Uuid, Vec<Datum>>);
 
 /// The error of a question about history, for people: of a refusal its details alone.
 pub(crate) fn of_history(error: &corvid::Error) -> String {
-    let refusal = match error {
-        corvid::Error::HistoryRefused(json) => Value::parse(json.as_bytes()).ok(),
-        _ => None,
-    };
-    let details = refusal.as_ref().and_then(|refusal| refusal.get("details"));
-    match details.and_then(Value::as_str) {
-        Some(details) => details.to_owned(),
-        None => error.to_string(),
-    }
+    refused(error, "details").unwrap_or_else(|| error.to_string())
 }
 
-/// Asks a question about history, again for a while if the server refuses it because another one is
-/// under way: all viewers of a database share one session, and a session has one such question at a
-/// time.
+/// A text in the server's refusal of a question about history.
+fn refused(error: &corvid::Error, member: &str) -> Option<String> {
+    let corvid::Error::HistoryRefused(json) = error else {
+        return None;
+    };
+    let refusal = Value::parse(json.as_bytes()).ok()?;
+    refusal.get(member)?.as_str().map(str::to_owned)
+}
+
+/// Asks a question about history. If the server has no room for it now, it is asked again for a
+/// while. All viewers of a database share one session, so the questions of two viewers meet there:
+/// a question that would wait for another of the same session is refused.
 pub(crate) fn in_turn<T>(
     mut ask: impl FnMut() -> Result<T, corvid::Error>,
 ) -> Result<T, corvid::Error> {
     let began = Instant::now();
     loop {
-        match ask() {
-            Err(corvid::Error::HistoryRefused(json))
-                if json.contains("\"resources exhausted\"") && began.elapsed() < TIMEOUT =>
-            {
-                thread::sleep(TURN);
-            }
-            outcome => return outcome,
+        let outcome = ask();
+        let error = outcome.as_ref().err();
+        let tag = error.and_then(|error| refused(error, "error"));
+        if tag.as_deref() != Some("resources exhausted") || began.elapsed() >= TIMEOUT {
+            return outcome;
         }
+        thread::sleep(TURN);
     }
 }
 

@@ -99,7 +99,7 @@ async fn forward(
         };
         next = match woken {
             Ok(Woken::Event(Some(event))) => event,
-            // The viewer has fallen behind.
+            // The viewer has missed events, so it must read the page anew.
             Ok(Woken::Event(None)) => return,
             Ok(Woken::Standing) => {
                 let now = standing.borrow_and_update().clone();

@@ -67,7 +67,8 @@ impl PastOrder {
             None => Bound::Offset(end),
         })?;
         let past = history.past(self.txn, &self.tables, self.limits)?;
-        // A member may have applied what its own file has not got yet.
+        // The answer must reach what the database has applied. The file has it, unless its end
+        // cannot be read.
         if let Some(applied) = self.applied
             && past.last != Some(applied.id)
         {

@@ -51,8 +51,8 @@ pub(super) struct SimClient {
     /// The server has canceled a transaction over this connection: it may have been executed.
     /// Without a connection nothing is canceled, so what is tried then was not executed.
     pub(super) may_be_canceled: bool,
-    /// The server may be a relay of another relay. Such a relay may find itself behind one that has
-    /// less than it showed before, and then shows less, too (docs/internals/relay.md).
+    /// The server may be a relay that follows another relay. When it changes to one that is behind
+    /// what it has shown, it goes back (docs/internals/relay.md).
     pub(super) may_go_back: bool,
     sent: BTreeMap<TxnId, Sent>,
     fetches: Vec<FetchId>,

@@ -15,7 +15,7 @@ use corvid_tests::{binary, limited};
 use serde_json::{Map, Value, json};
 
 use super::servers::{LOCAL, part_until};
-use super::{between, text_of};
+use super::{between, current_page, text_of};
 
 /// A kind of database: the file with its contents, the name of its schema, and the tables of whose
 /// rows each has a card in the picture, with the column of the name on it.
@@ -243,12 +243,7 @@ impl Fixture {
     }
 
     fn page(&self, path: &str) -> String {
-        let answer = self.console.get_until(path, |answer| {
-            answer.status != 503 && !answer.body.contains("Not current: ")
-        });
-        let answer = answer.expect("an answer");
-        assert_eq!(answer.status, 200, "{path}\n{}", answer.body);
-        answer.body
+        current_page(&self.console, path)
     }
 }
 
