@@ -76,6 +76,9 @@ pub enum MemberRequest {
         eid: Eid,
         /// Schema and rows.
         snapshot: Snapshot,
+        /// The ids of the last entries with data, oldest first, up to `eid`, which the file names:
+        /// so a restarted server knows the transactions that happened.
+        commits: Vec<Eid>,
     },
 }
 

@@ -25,7 +25,7 @@ use corvid_monitor::{Frame, SessionId, Version};
 use crate::client_memory::{COUNTED_BYTES, ClientMemory, charged_body};
 use crate::counters::Counters;
 use crate::job::{JobDone, JobNumber, JobResult};
-use crate::once::Once;
+use crate::once::{Once, RecordedCommits};
 use crate::relayed_client::RelayedClient;
 use crate::remote_rows::RemoteRows;
 use crate::replication::{LogMessage, ReplicationStatus, SourceEvent, SourceId};
@@ -357,6 +357,8 @@ pub struct InstalledSnapshot {
     pub term: Term,
     /// The id of the last entry with data that the contents include.
     pub eid: Eid,
+    /// The last commits that the snapshot names.
+    pub recorded: RecordedCommits,
 }
 
 /// A piece of an outgoing stream. Each piece is one or more whole messages, in order.

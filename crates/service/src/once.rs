@@ -79,6 +79,13 @@ impl Key {
     }
 }
 
+/// Whether a commit of the leader of this term has the form of ids that clients have chosen. Other
+/// ids are random, so one in 65,536 has it too.
+fn is_execution_in(commit: Uuid, term: u64) -> bool {
+    let [low, high, ..] = term.to_le_bytes();
+    [commit.0[EXECUTION_AT[0]], commit.0[EXECUTION_AT[1]]] == [low, high]
+}
+
 /// The identity of a transaction that must be executed once.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Once {
@@ -278,7 +285,8 @@ impl OnceTable {
     /// The table of a database whose last commit is this one, after those that its file names.
     pub(crate) fn restored(last: Uuid, recorded: &RecordedCommits) -> OnceTable {
         let mut table = OnceTable::new(last);
-        for commit in recorded.iter() {
+        // A member's last entry is `last` itself.
+        for commit in recorded.iter().filter(|commit| commit.id != last) {
             // Before `last`, with which this server's own history begins.
             table.commits.insert(table.commits.len() - 1, commit.id);
             if let Some(result) = &commit.result {
@@ -323,6 +331,33 @@ impl OnceTable {
             RecordedCommit { id: *id, result }
         });
         RecordedCommits::new(commits.collect(), self.numbering)
+    }
+
+    /// The ids of the last commits up to this one, for a member's snapshot: later ones may be
+    /// undone. None if no client sends transactions with ids.
+    pub(crate) fn ids_through(&self, last: Uuid) -> Vec<Uuid> {
+        let later = self.commits.iter().rev().position(|id| *id == last);
+        let (Some(later), true) = (later, self.has_ids()) else {
+            return Vec::new();
+        };
+        let end = self.commits.len() - later;
+        let named = self.commits.range(end.saturating_sub(COMPACTED_MAX)..end);
+        named.filter(|id| **id != Uuid::ZERO).copied().collect()
+    }
+
+    /// The contents are replaced by a snapshot whose last commit is this one, and which names these
+    /// commits. It forgets the others, but outcomes stay true.
+    pub(crate) fn install(&mut self, last: Uuid, recorded: &RecordedCommits) {
+        let has_ids = self.has_ids();
+        *self = OnceTable {
+            outcomes: std::mem::take(&mut self.outcomes),
+            results: std::mem::take(&mut self.results),
+            bytes: self.bytes,
+            ..OnceTable::restored(last, recorded)
+        };
+        if has_ids {
+            self.make_known();
+        }
     }
 
     /// Whether a restarted server would know the last commits by the ids that this one has given
@@ -608,157 +643,4 @@ fn len(outcome: &OnceOutcome) -> usize {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn id(number: u64) -> Uuid {
-        Uuid(u128::from(number).to_be_bytes())
-    }
-
-    fn result(length: usize) -> OnceOutcome {
-        OnceOutcome::Result(Some(vec![b'x'; length].into()))
-    }
-
-    #[test]
-    fn params_name_an_id_a_commit_and_a_transaction() {
-        let (uuid, after) = (id(7), id(8));
-        let text = format!(r#"["{uuid}", "{after}", ["D",{{"op":"comment"}}]]"#);
-        let read = OnceParams::parse(text.as_bytes()).expect("well formed");
-        let known = Once {
-            id: uuid,
-            after: Some(after),
-            is_repeated: true,
-            came: None,
-        };
-        assert_eq!((read.once, read.client), (Some(known), None));
-        assert_eq!(read.params, br#"["D",{"op":"comment"}]"#);
-        let first = format!(r#"["{uuid}", null, ["D"], {{"read_only":true}}]"#);
-        let read = OnceParams::parse(first.as_bytes()).expect("well formed");
-        assert_eq!(read.once.expect("an id").after, None);
-        assert!(read.client.expect("a client").is_read_only());
-        let plain = OnceParams::parse(br#"[null,null,["D"],{}]"#).expect("well formed");
-        assert!(plain.once.is_none() && plain.client.is_some());
-        for wrong in [
-            r#"["D"]"#.to_owned(),
-            format!(r#"["{uuid}",1,["D"]]"#),
-            r#"["5e1f3c9a-0001-4a00-9c66-2f0d8e5b7a11",null,["D"]]"#.to_owned(),
-            r#"["00000000-0000-0000-0000-000000000000",null,["D"]]"#.to_owned(),
-            format!(r#"["{uuid}","x",["D"]]"#),
-            format!(r#"["{uuid}","{after}","D"]"#),
-            format!(r#"["{uuid}","{after}",["D"],2]"#),
-            format!(r#"["{uuid}","{after}",["D"],{{}},2]"#),
-            r#"[null,null,["D"]]"#.to_owned(),
-            "{}".to_owned(),
-        ] {
-            assert!(OnceParams::parse(wrong.as_bytes()).is_none(), "{wrong}");
-        }
-    }
-
-    #[test]
-    fn nothing_that_may_have_been_forgotten_is_executed_again() {
-        let mut table = OnceTable::new(id(1));
-        let of = |after| Once {
-            id: id(9),
-            after: Some(id(after)),
-            is_repeated: true,
-            came: None,
-        };
-        assert_eq!(table.judge(of(1)), Verdict::New);
-        assert_eq!(table.judge(of(0)), Verdict::Unknown, "no history");
-        assert_eq!(table.judge(of(5)), Verdict::Unknown, "an earlier one");
-        table.committed(id(2));
-        assert_eq!(table.judge(of(1)), Verdict::New);
-        assert_eq!(table.judge(of(2)), Verdict::New);
-        let commit = table.commit_id(id(9), Some(5));
-        table.committed(commit);
-        let lost = OnceOutcome::Result(None);
-        let known = Verdict::Executed(&lost);
-        assert_eq!(table.judge(of(1)), known, "only its result is lost");
-        let first = Once {
-            id: id(9),
-            after: None,
-            is_repeated: false,
-            came: None,
-        };
-        assert_eq!(table.judge(first), known, "whatever its client tells");
-        table.remember(Key::of(id(9)), result(10), false);
-        table.remember(Key::of_commit(commit), result(20), true);
-        let length = 20 + OUTCOME_OVERHEAD_BYTES;
-        assert_eq!((table.bytes, table.get(first)), (length, Some(&result(20))));
-        table.undone(commit);
-        assert_eq!((table.bytes, table.get(first).is_none()), (0, true));
-        assert_eq!(table.judge(of(1)), Verdict::New);
-        table.committed(table.commit_id(id(10), None));
-        table.remember(Key::of(id(10)), result(RESULT_BYTES_MAX + 1), true);
-        let of_10 = Once {
-            id: id(10),
-            ..first
-        };
-        assert_eq!(table.get(of_10), Some(&lost));
-    }
-
-    #[test]
-    fn no_two_commits_have_the_same_id() {
-        let mut table = OnceTable::new(id(1));
-        let first = Once {
-            id: id(9),
-            after: None,
-            is_repeated: false,
-            came: None,
-        };
-        let mut before = BTreeMap::new();
-        for generation in 0..3 {
-            assert_eq!(table.judge(first), Verdict::New);
-            for term in [None, Some(7), Some(8)] {
-                let commit = table.commit_id(id(9), term);
-                assert_eq!(Key::of_commit(commit), Key::of(id(9)));
-                assert_eq!(before.insert(commit, generation), None);
-            }
-            table.committed(table.commit_id(id(9), None));
-            for number in 0..IDS_MAX as u64 - 1 {
-                table.committed(id(100 + number));
-            }
-            let known = Verdict::Executed(&OnceOutcome::Result(None));
-            assert_eq!(table.judge(first), known, "the oldest one");
-            table.committed(id(99));
-            assert!(table.commits.len() <= IDS_MAX);
-            let set = table.known.as_ref().expect("made by now");
-            assert_eq!(set.len(), table.commits.len());
-        }
-    }
-
-    #[test]
-    fn results_are_forgotten_before_ids() {
-        let mut table = OnceTable::new(id(1));
-        for number in 2..400 {
-            table.committed(table.commit_id(id(number), None));
-            table.remember(Key::of(id(number)), result(RESULT_BYTES_MAX), true);
-        }
-        assert!(table.bytes <= RESULTS_BYTES_MAX);
-        let first = Once {
-            id: id(2),
-            after: Some(id(1)),
-            is_repeated: true,
-            came: None,
-        };
-        assert_eq!(
-            table.judge(first),
-            Verdict::Executed(&OnceOutcome::Result(None))
-        );
-    }
-
-    #[test]
-    fn the_id_of_a_commit_names_no_transaction() {
-        let table = OnceTable::new(id(1));
-        let commit = table.commit_id(id(9), None);
-        // The id of a commit does not lead to its transaction.
-        let guessed = Once {
-            id: transaction_id(commit),
-            after: None,
-            is_repeated: false,
-            came: None,
-        };
-        assert_eq!(table.get(guessed), None);
-        assert_ne!(Key::of(transaction_id(commit)), Key::of_commit(commit));
-    }
-}
+mod tests;

@@ -341,8 +341,8 @@ impl Upstream {
             }
             Task::EndDoubt(term) => forwarding.end_doubt(term, steps, parts),
             Task::TakeContents(database, index, eid) => self.take_contents(database, index, eid),
-            Task::FinishInstallation(index, term, eid) => {
-                contents.finish_installation((index, eid), term, steps, parts);
+            Task::FinishInstallation(index, term, eid, recorded) => {
+                contents.finish_installation((index, eid), term, &recorded, steps, parts);
             }
             Task::EndInstallation(index, term) => {
                 contents.end_installation();

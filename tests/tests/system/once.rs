@@ -96,6 +96,69 @@ fn a_restarted_server_knows_what_it_has_executed() {
     look_with_tools_of_the_reference(dir.path(), 3);
 }
 
+/// A first copy of a transaction may lie unread in the socket of a stopped relay, while another one
+/// is executed.
+#[test]
+fn a_restarted_member_knows_that_it_has_executed_a_transaction() {
+    let dir = tempfile::tempdir().expect("a directory");
+    database(dir.path());
+    let tool = binary::bin("ovsdb-tool");
+    let run = |arguments: &[&str]| {
+        let mut command = Command::new(&tool);
+        let command = command.args(arguments).current_dir(dir.path());
+        let output = limited::output(command).expect("it runs");
+        assert!(output.status.success(), "{output:?}");
+        String::from_utf8(output.stdout).expect("text")
+    };
+    let address = format!("unix:{}", dir.path().join("raft").display());
+    run(&["create-cluster", "cluster.db", "D.db", &address]);
+    let program = Implementation::Corvid.server_binary().expect("built");
+    let mut server = Process::new(&program, dir.path(), &["cluster.db".into()]);
+    server.start().expect("it starts");
+    let mut client = server.connect().expect("a connection");
+    assert_eq!(once(&mut client, 1, &Value::Null)["error"], Value::Null);
+    let seen = json!(last_commit(&mut client));
+    assert_eq!(once(&mut client, 2, &Value::Null)["error"], Value::Null);
+    for is_compacted in [false, true, true] {
+        if is_compacted {
+            server
+                .control("ovsdb-server/compact", &[])
+                .expect("compacted");
+        }
+        client = restart(&mut server);
+        for number in [1, 2] {
+            for after in [&Value::Null, &seen, &json!(id(77))] {
+                assert_eq!(once(&mut client, number, after)["error"], "canceled");
+            }
+        }
+        // Nothing tells whether it was executed before this commit, which nobody knows.
+        assert_eq!(once(&mut client, 9, &json!(id(77)))["error"], "canceled");
+        assert_eq!(rows(&mut client), 2);
+    }
+    // It was certainly not executed since the first commit.
+    assert_eq!(once(&mut client, 3, &seen)["error"], Value::Null);
+    assert_eq!(rows(&mut client), 3);
+    server.kill();
+
+    // The records of a standalone file with these rows do not name their commits.
+    run(&["cluster-to-standalone", "alone.db", "cluster.db"]);
+    let mut server = Process::new(&program, dir.path(), &["alone.db".into()]);
+    server.start().expect("it starts");
+    let mut client = server.connect().expect("a connection");
+    assert_eq!(rows(&mut client), 3);
+    assert_eq!(once(&mut client, 3, &seen)["error"], "canceled");
+    assert_eq!(rows(&mut client), 3);
+    server.kill();
+    if let Some(tool) = binary::reference("ovsdb-tool") {
+        for file in ["cluster.db", "alone.db"] {
+            let mut command = Command::new(&tool);
+            let command = command.args(["show-log", file]).current_dir(dir.path());
+            let output = limited::output(command).expect("it runs");
+            assert!(output.status.success(), "{output:?}");
+        }
+    }
+}
+
 /// The client has been told that nothing changed. A late copy after a restart would change
 /// something.
 #[test]

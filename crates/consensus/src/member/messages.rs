@@ -64,6 +64,8 @@ impl Member {
                 index,
                 eid,
                 snapshot,
+                // For files that the caller keeps.
+                commits: _,
             } => self.compact(Made {
                 index,
                 eid,

@@ -7,11 +7,17 @@
 
 use corvid_data::{Arc, Schema, Tag, WireError};
 use corvid_json::frame::Framed;
-use corvid_json::{Framer, Value};
+use corvid_json::{Framer, Reader, Value};
 
 use super::BodyLocation;
 use crate::split::BATCH_BYTES;
 use crate::{ReadError, Source};
+
+/// The beginning of the rows that a Corvid server writes.
+const COMMENT_FIRST: &[u8] = br#"{"_comment":"#;
+
+/// The longest comment that is looked for, bytes: several times what a server writes.
+const COMMENT_BYTES_MAX: usize = 4 * 1024 * 1024;
 
 /// A snapshot's schema, and its rows that are still to be read.
 #[derive(Debug)]
@@ -113,6 +119,36 @@ impl<S: Source> SnapshotBody<S> {
     #[must_use]
     pub fn bytes_left(&self) -> u64 {
         self.text.left()
+    }
+
+    /// `_comment` of the rows, if they begin with it, as those of a Corvid server do. To be called
+    /// before the first [`SnapshotBody::piece`], which still begins with it.
+    ///
+    /// # Errors
+    /// Reading failed.
+    pub fn comment(&mut self) -> Result<Option<String>, ReadError> {
+        let start = COMMENT_FIRST.len();
+        while self.rest.len() <= start && self.text.read(&mut self.rest)? {}
+        if !self.rest.starts_with(COMMENT_FIRST) || self.rest.get(start) != Some(&b'"') {
+            return Ok(None);
+        }
+        // The quote that ends the text is the first without a backslash before it.
+        let mut at = start + 1;
+        loop {
+            match self.rest.get(at).copied() {
+                Some(b'"') => break,
+                Some(b'\\') => at += 2,
+                Some(_) => at += 1,
+                None if self.rest.len() > COMMENT_BYTES_MAX => return Ok(None),
+                None if self.text.read(&mut self.rest)? => {}
+                None => return Ok(None),
+            }
+        }
+        // Whether it is valid is up to the decoder, which reads it again.
+        let text = Reader::new(&self.rest[start..=at]).string();
+        Ok(text
+            .ok()
+            .and_then(|text| String::from_utf8(text.into_owned()).ok()))
     }
 
     /// The next piece of the rows; `None` at the end. White space may follow the rows.
@@ -228,6 +264,29 @@ mod tests {
                 assert_eq!(String::from_utf8_lossy(&read).trim(), rows, "{size}");
                 assert_eq!(body.piece(), Ok(None));
                 assert_eq!(body.bytes_left(), 0);
+            }
+        }
+    }
+
+    #[test]
+    fn a_comment_at_the_beginning_is_read_before_the_rows() {
+        for (rows, comment) in [
+            (r#"{"_comment":"a\n\"b\\","t":{}}"#, Some("a\n\"b\\")),
+            (r#"{"_comment":"","_date":1}"#, Some("")),
+            (r#"{"_comment":7}"#, None),
+            (r#"{"_date":1,"_comment":"x"}"#, None),
+            (r#"{"_comment":"x}"#, None),
+            (r#"{"_comment":"x\"#, None),
+            ("{", None),
+            ("{}", None),
+        ] {
+            let text = format!("[{SCHEMA},{rows}]");
+            for size in 1..=text.len() {
+                let mut body = open(&text, size).expect("a snapshot");
+                let found = body.comment().expect("the source yields all");
+                assert_eq!(found.as_deref(), comment, "{rows}");
+                let read = body.all().expect("rows");
+                assert_eq!(String::from_utf8_lossy(&read), rows, "{size}");
             }
         }
     }

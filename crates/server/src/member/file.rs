@@ -14,6 +14,7 @@ use corvid_net::os_name;
 use corvid_net::random::PseudoRandom;
 use corvid_reactor::priority;
 use corvid_service::member::{BodyPart, Contents, FileEffects};
+use corvid_service::storage::member_loading::LoadedMember;
 
 use super::handle::{MemberHandle, ToMember};
 use crate::database::history::Histories;
@@ -170,11 +171,13 @@ fn load(
     let (file, body) = source?;
     let mut uuids = RandomUuids::new().map_err(|error| error.to_string())?;
     let progress = Progress::default();
-    let database = open::load_member(shown, &file, body, &[], seed, &mut uuids, &progress);
-    let database = database.map_err(|error: WireError| error.to_string())?;
+    let loaded = open::load_member(shown, &file, body, &[], seed, &mut uuids, &progress);
+    let LoadedMember { database, recorded } =
+        loaded.map_err(|error: WireError| error.to_string())?;
     Ok(Contents {
         database,
         applied: index,
         eid,
+        recorded,
     })
 }

@@ -67,8 +67,14 @@ impl Server {
         self.has_clusters = true;
         let row = match opened.contents {
             Some(contents) => {
-                let backing = Backing::Member(member, contents.applied, contents.eid);
-                self.serve(name, contents.database, backing, None)
+                let Contents {
+                    database,
+                    applied,
+                    eid,
+                    recorded,
+                } = contents;
+                let backing = Backing::Member(member, applied, eid, recorded);
+                self.serve(name, database, backing, None)
             }
             None => self.begin_joining(name, &database, member),
         };
@@ -126,8 +132,14 @@ impl Server {
         };
         let handle = joining.upstream.handle();
         let upstream = Box::new(joining.upstream);
-        let backing = Backing::Joined(id, upstream, contents.applied, contents.eid);
-        match self.serve(&joining.name, contents.database, backing, None) {
+        let Contents {
+            database: initial,
+            applied,
+            eid,
+            recorded,
+        } = contents;
+        let backing = Backing::Joined(id, upstream, applied, eid, recorded);
+        match self.serve(&joining.name, initial, backing, None) {
             Ok(row) => {
                 // Sessions are closed before `_Server` changes: a closed session must get no update
                 // about this database.

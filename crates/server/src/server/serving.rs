@@ -51,11 +51,11 @@ pub(super) enum Backing {
     /// A separate file, whose records name these commits.
     File(LogFile, FileState, RecordedCommits),
     /// The file of its member. The contents include these entries: the last applied one, and the
-    /// last one with data.
-    Member(Box<PreparedMember>, Index, Eid),
+    /// last one with data. The file names these commits.
+    Member(Box<PreparedMember>, Index, Eid, RecordedCommits),
     /// The initial contents, after this entry, of a database whose member has just joined its
     /// cluster or whose relay has reached its source. The database keeps its number.
-    Joined(DatabaseId, Box<Upstream>, Index, Eid),
+    Joined(DatabaseId, Box<Upstream>, Index, Eid, RecordedCommits),
 }
 
 /// A served database.
@@ -128,12 +128,14 @@ impl Server {
                 file = Some((of_database, state));
                 Model::standalone()
             }
-            Backing::Member(of_member, index, eid) => {
+            Backing::Member(of_member, index, eid, of_file) => {
+                recorded = of_file;
                 member = Some(of_member);
                 applied = Some(index);
                 Model::clustered(index, eid)
             }
-            Backing::Joined(_, upstream, index, eid) => {
+            Backing::Joined(_, upstream, index, eid, of_file) => {
+                recorded = of_file;
                 let model = match &*upstream {
                     Upstream::Member(_) => {
                         applied = Some(index);

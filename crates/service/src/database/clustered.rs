@@ -41,6 +41,7 @@ use corvid_log::cluster::{Eid, Index, Term};
 use super::conversion::Conversion;
 use crate::barrier::Activity;
 use crate::environment::Environment;
+use crate::executor::OnceState;
 use crate::message::{Event, Now, Request, ToDatabase};
 use crate::replies::{Answer, Forwarded, Outputs, Pending, PendingQueue};
 use crate::upstream::{Action, MemberTask, Next, Parts, Role, Stage, Upstream};
@@ -248,6 +249,7 @@ impl Clustered {
         token: Option<u64>,
         database: &mut Database,
         pending: &PendingQueue,
+        once: &OnceState,
     ) {
         for commit in pending.commits().rev() {
             database.undo(&commit.delta);
@@ -258,6 +260,7 @@ impl Clustered {
         }
         let contents = &self.upstream.contents;
         let (index, eid) = (contents.applied(), contents.applied_eid());
+        let commits = once.ids_through(eid.0);
         self.upstream
             .forwarding
             .ask_member(MemberRequest::Snapshot {
@@ -265,6 +268,7 @@ impl Clustered {
                 index,
                 eid,
                 snapshot,
+                commits: commits.into_iter().map(Eid).collect(),
             });
     }
 

@@ -560,7 +560,12 @@ impl DatabaseService {
             self.file.end_queued_compaction();
         }
         if let Some(member) = self.model.member_mut() {
-            member.compact(token, &mut self.database, &self.pending);
+            member.compact(
+                token,
+                &mut self.database,
+                &self.pending,
+                &self.executor.once,
+            );
             return;
         }
         let snapshot = || {

@@ -112,10 +112,16 @@ impl OnceState {
         self.table.end_numbering();
     }
 
-    /// The history begins anew with this commit: all others are forgotten.
-    pub(crate) fn restart(&mut self, last: Uuid) {
-        self.table = OnceTable::new(last);
+    /// The contents are replaced by a snapshot whose last commit is this one, and which names these
+    /// commits.
+    pub(crate) fn install(&mut self, last: Uuid, recorded: &RecordedCommits) {
+        self.table.install(last, recorded);
         self.tentative.clear();
+    }
+
+    /// The ids of the last commits up to this one, for a member's snapshot.
+    pub(crate) fn ids_through(&self, last: Uuid) -> Vec<Uuid> {
+        self.table.ids_through(last)
     }
 
     /// There is a commit, and nothing is to be remembered but its id.

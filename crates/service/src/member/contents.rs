@@ -10,6 +10,9 @@ use corvid_data::{Schema, Tag, WireError};
 use corvid_engine::Database;
 use corvid_log::cluster::{BodyLocation, Eid, Index, Recovered, StoredEntry};
 
+use crate::once::RecordedCommits;
+use crate::storage::member_loading::LoadedMember;
+
 /// The contents of a clustered database after an entry.
 #[derive(Debug)]
 pub struct Contents {
@@ -19,6 +22,8 @@ pub struct Contents {
     pub applied: Index,
     /// The last entry with data that the contents include.
     pub eid: Eid,
+    /// The last commits, as the file names them.
+    pub recorded: RecordedCommits,
 }
 
 impl Contents {
@@ -30,13 +35,13 @@ impl Contents {
     /// this database.
     pub fn of_file(
         file: &Recovered,
-        load: impl FnOnce(BodyLocation, &[StoredEntry]) -> Result<Database, WireError>,
+        load: impl FnOnce(BodyLocation, &[StoredEntry]) -> Result<LoadedMember, WireError>,
     ) -> Result<Option<Contents>, WireError> {
         let Some(joined) = file.joined() else {
             return Ok(None);
         };
         let committed = joined.committed();
-        let database = load(joined.body, committed)?;
+        let LoadedMember { database, recorded } = load(joined.body, committed)?;
         check_schema(&file.name, database.schema())?;
         let mut eids = committed.iter().rev().filter_map(|entry| {
             let (eid, _) = entry.commit.as_ref()?;
@@ -46,6 +51,7 @@ impl Contents {
             database,
             applied: joined.commit,
             eid: eids.next().unwrap_or(joined.snapshot.eid),
+            recorded,
         }))
     }
 }

@@ -22,12 +22,13 @@ use corvid_consensus::member::{Connected, Rewrite};
 use corvid_consensus::message::SnapshotMeta;
 use corvid_consensus::{Input, MemberEvent};
 use corvid_engine::Snapshot;
-use corvid_log::cluster::{Index, MemberIdentity, Recovered};
+use corvid_log::cluster::{Eid, Index, MemberIdentity, Recovered};
 use corvid_log::storage::{
     FileContent, FileSize, RewriteNumber, RewriteStage, RowProgress, StorageReply, StorageRequest,
     StoreError,
 };
 
+use crate::once::recorded::snapshot_comment;
 use crate::storage::{FileState, Growth, MemberContent};
 use reception::Reception;
 use refusal::error_of;
@@ -41,6 +42,16 @@ pub use refusal::{REFUSED, refusal, refusal_without};
 /// The comment in a snapshot's record.
 const COMMENT: &str = "compacting database online";
 
+/// A snapshot that the database has made.
+#[derive(Debug)]
+struct Made {
+    /// The command that asked for it.
+    token: Option<u64>,
+    snapshot: Snapshot,
+    /// The last commits in it.
+    commits: Vec<Eid>,
+}
+
 /// The file of a member, and the new file that may be about to replace it.
 #[derive(Debug)]
 pub struct MemberFile<E: FileEffects> {
@@ -49,8 +60,7 @@ pub struct MemberFile<E: FileEffects> {
     growth: Growth,
     /// The snapshot in the file, for peers.
     stored: Option<StoredSnapshot<Handle<E>>>,
-    /// The snapshot that the database has made, with the token of the command that asked for it.
-    made: Option<(Option<u64>, Snapshot)>,
+    made: Option<Made>,
     /// The member's rewrite in progress, and the last entry that its snapshot includes.
     rewriting: Option<(RewriteNumber, Index)>,
     /// The body that a peer is sending.
@@ -227,7 +237,7 @@ impl<E: FileEffects> MemberFile<E> {
 
     fn rewritten(&mut self, result: Result<(), StoreError>) -> Option<MemberEvent> {
         self.rewriting = None;
-        let (token, _) = self.made.take()?;
+        let token = self.made.take()?.token;
         Some(MemberEvent::Compacted { token, result })
     }
 
@@ -262,12 +272,17 @@ impl<E: FileEffects> MemberFile<E> {
         &mut self,
         token: Option<u64>,
         snapshot: Snapshot,
+        commits: Vec<Eid>,
     ) -> Result<(), MemberEvent> {
         if self.made.is_some() {
             let result = Err(error_of("a snapshot is being stored already"));
             return Err(MemberEvent::Compacted { token, result });
         }
-        self.made = Some((token, snapshot));
+        self.made = Some(Made {
+            token,
+            snapshot,
+            commits,
+        });
         Ok(())
     }
 
@@ -281,7 +296,10 @@ impl<E: FileEffects> MemberFile<E> {
     /// Starts a new file with the snapshot that the database has made.
     pub fn rewrite(&mut self, rewrite: Rewrite) -> Vec<StorageReply> {
         let number = rewrite.number;
-        let Some((_, snapshot)) = &self.made else {
+        let Some(Made {
+            snapshot, commits, ..
+        }) = &self.made
+        else {
             let error = error_of("the database has made no snapshot");
             return vec![StorageReply::Rewrite(number, Err(error))];
         };
@@ -303,7 +321,7 @@ impl<E: FileEffects> MemberFile<E> {
                 election_timer_ms: rewrite.election_timer_ms,
                 body_bytes: 0,
             },
-            comment: COMMENT,
+            comment: snapshot_comment(COMMENT, commits),
             date_ms: self.effects.date_ms(),
             records: rewrite.records,
         };

@@ -150,13 +150,14 @@ impl<F: FileEffects> MemberPump<F> {
             index,
             eid,
             snapshot,
+            commits,
         } = request
         else {
             self.member.handle(now_ms, Input::Database(request));
             return;
         };
         // The file keeps the snapshot; the member decides whether to write it.
-        match self.file.keep_snapshot(token, snapshot) {
+        match self.file.keep_snapshot(token, snapshot, commits) {
             Ok(()) => self
                 .member
                 .handle(now_ms, Input::SnapshotMade { index, eid }),
@@ -213,6 +214,7 @@ impl<F: FileEffects> MemberPump<F> {
                 index: contents.applied,
                 term,
                 eid: contents.eid,
+                recorded: contents.recorded,
             }))
         })
     }

@@ -1,9 +1,9 @@
-//! Ids and results of transactions in the records of a standalone file, so that a restarted server
-//! knows them (docs/reference/files.md, "Transaction ids").
+//! Ids and results of transactions in the records of a file, so that a restarted server knows them
+//! (docs/reference/files.md, "Transaction ids").
 //!
-//! The last line of a record's `_comment` names the commit, if its client may send the transaction
-//! again. A compaction drops the records, so it writes one record without rows that has a line for
-//! each of the last commits.
+//! In a standalone file the last line of a record's `_comment` names the commit, if its client may
+//! send the transaction again. A compaction drops the records, so it writes one record without rows
+//! that has a line for each of the last commits.
 //!
 //! ```text
 //! corvid: txn=6731fef6-0000-4a00-9c66-2f0d8e5b7a11 results=+92b1…,1,-      insert, update, comment
@@ -14,6 +14,15 @@
 //!
 //! The first line of a run has the seed of a [`Numbering`], so that later commits without a line
 //! are known, too.
+//!
+//! A member's entries have ids. Its snapshots name those of the last commits, without results, in
+//! the same form:
+//!
+//! ```text
+//! compacting database online
+//! corvid: the last commits before this file was written
+//! corvid: txn=6731fef6-0000-4a00-9c66-2f0d8e5b7a11
+//! ```
 //!
 //! A backup's commits have no ids of its own. If its file has lines of an earlier time, the records
 //! of these commits end them (`corvid: txn=none`).
@@ -29,10 +38,11 @@ use std::fmt::Write as _;
 use bytes::Bytes;
 use corvid_data::{Recorded, Uuid};
 use corvid_json::{Kind, Reader};
+use corvid_log::cluster::Eid;
 use corvid_log::commit_client::{LAST_COMMITS as HEADING, TRANSACTION_PREFIX as PREFIX, last_line};
 use corvid_log::commit_ids::{CommitLine, NUMBERING_PREFIX, Numbering, is_commit};
 
-use super::IDS_MAX;
+use super::{IDS_MAX, is_execution_in};
 
 /// The longest result in a line, bytes.
 const RESULT_BYTES_MAX: usize = 4096;
@@ -245,6 +255,21 @@ impl RecordedIn {
     }
 }
 
+/// The comment of a member's snapshot: its own text, then a line for each of these commits.
+pub(crate) fn snapshot_comment(text: &str, commits: &[Eid]) -> String {
+    let mut out = text.to_owned();
+    if !commits.is_empty() {
+        out.push('\n');
+        out.push_str(HEADING);
+    }
+    for commit in commits {
+        out.push('\n');
+        let (id, seed, result) = (commit.0, None, None);
+        write_line(&mut out, Line { id, seed, result });
+    }
+    out
+}
+
 /// The last commits of a file, oldest first, and how those after them are numbered.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct RecordedCommits {
@@ -346,6 +371,31 @@ impl RecordedCommits {
             let _ = write!(out, "\n{NUMBERING_PREFIX}{seed} next={next}");
         }
         Some(out)
+    }
+
+    /// The commits whose ids the comment of a member's snapshot names.
+    #[must_use]
+    pub fn of_snapshot(comment: &str) -> RecordedCommits {
+        let mut lines = comment.lines();
+        let is_named = lines.any(|line| line == HEADING);
+        let commits = lines.filter_map(RecordedCommit::parse);
+        let commits: VecDeque<RecordedCommit> = commits.map(|(commit, _)| commit).collect();
+        RecordedCommits {
+            // Servers write these lines only if clients send transactions with ids.
+            has_ids: is_named && !commits.is_empty(),
+            commits,
+            numbering: None,
+        }
+    }
+
+    /// Adds the commit of an entry that follows the snapshot, made by the leader of this term.
+    pub fn append_entry(&mut self, commit: Uuid, term: u64) {
+        self.has_ids |= is_execution_in(commit, term);
+        let id = commit;
+        self.commits.push_back(RecordedCommit { id, result: None });
+        if self.commits.len() > IDS_MAX {
+            self.commits.pop_front();
+        }
     }
 
     /// The commits of such a comment.

@@ -28,6 +28,7 @@ use super::unapplied::Unapplied;
 use super::{RelayEvent, server_row};
 use crate::member::Contents;
 use crate::message::{InstalledSnapshot, RELAY_TERM, SourceNews, SourceRequest, ToDatabase};
+use crate::once::RecordedCommits;
 
 /// Default probe interval of the source, on every kind of connection, ms.
 const PROBE_MS: u64 = 5000;
@@ -455,6 +456,7 @@ impl RelaySource {
                 database,
                 applied: index,
                 eid,
+                recorded: RecordedCommits::default(),
             };
             self.events
                 .push_back(RelayEvent::Contents(Box::new(contents)));
@@ -468,6 +470,7 @@ impl RelaySource {
             index,
             term: RELAY_TERM,
             eid,
+            recorded: RecordedCommits::default(),
         }));
         self.events.push_back(RelayEvent::Database(installed));
     }

@@ -22,8 +22,8 @@ pub struct MemberContent {
     pub identity: MemberIdentity,
     /// The snapshot's metadata. Its body length is not used.
     pub meta: SnapshotMeta,
-    /// `_comment` of the rows' transaction.
-    pub comment: &'static str,
+    /// `_comment` of the rows' transaction. It may name the last commits.
+    pub comment: String,
     /// `_date` of that transaction, ms since the Unix epoch.
     pub date_ms: i64,
     /// Framed records that follow the header: the entries after the snapshot, one vote or term
@@ -39,7 +39,7 @@ impl MemberContent {
         let schema = self.snapshot.schema();
         let stamp = Stamp {
             date_ms: self.date_ms,
-            comment: self.comment,
+            comment: &self.comment,
             is_diff: true,
             with_defaults: false,
         };

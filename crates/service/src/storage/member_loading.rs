@@ -21,6 +21,7 @@ use corvid_log::cluster::{BodyLocation, Index, SnapshotBody, StoredEntry};
 use corvid_log::{Feed, Source};
 
 use super::loading::{Irregular, Loaded};
+use crate::once::RecordedCommits;
 
 /// Why the database of a member cannot be built.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -47,6 +48,15 @@ impl From<MemberLoadError> for WireError {
     }
 }
 
+/// The database of a member, and the commits that its snapshot and its entries name.
+#[derive(Debug)]
+pub struct LoadedMember {
+    /// Schema and rows.
+    pub database: Database,
+    /// The last commits, without a gap up to the last entry.
+    pub recorded: RecordedCommits,
+}
+
 /// Loads the snapshot at `body` and applies `entries`, which are committed. `open` yields the
 /// body's bytes from the start; it is called twice if the rows cannot be applied in pieces. `run`
 /// decodes and applies a feed.
@@ -60,13 +70,18 @@ pub fn load_member<S: Source>(
     seed: HashSeed,
     uuids: &mut dyn UuidSource,
     mut run: impl FnMut(Feed<S>, Database, &mut dyn UuidSource) -> Result<Loaded, Irregular>,
-) -> Result<Database, MemberLoadError> {
+) -> Result<LoadedMember, MemberLoadError> {
+    let mut recorded = RecordedCommits::default();
     let mut stages = stages(entries)?.into_iter();
     let first = stages.next().unwrap_or_default();
     let in_snapshot = |error| MemberLoadError { index: None, error };
     let mut load = |is_whole: bool| {
         let rows = open().and_then(|source| SnapshotBody::open(source, body));
-        let rows = rows.map_err(in_snapshot)?;
+        let mut rows = rows.map_err(in_snapshot)?;
+        let comment = rows
+            .comment()
+            .map_err(|error| in_snapshot(error.to_wire("snapshot")))?;
+        recorded = RecordedCommits::of_snapshot(&comment.unwrap_or_default());
         let schema = Arc::clone(rows.schema());
         let database = Database::new(Arc::clone(&schema), seed);
         let feed = Feed::of_member(schema, Some(rows), first.texts());
@@ -105,7 +120,12 @@ pub fn load_member<S: Source>(
         };
         database = stage.finish(loaded, 0)?;
     }
-    Ok(database)
+    for entry in entries {
+        if let Some((eid, _)) = &entry.commit {
+            recorded.append_entry(eid.0, entry.term.0);
+        }
+    }
+    Ok(LoadedMember { database, recorded })
 }
 
 /// Consecutive entries under one schema.

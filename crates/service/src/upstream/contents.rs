@@ -24,6 +24,7 @@ use crate::barrier::{Activity, UnderWay};
 use crate::job::garbage::Garbage;
 use crate::job::{Job, JobDone, JobNumber, JobResult};
 use crate::message::{InstalledSnapshot, SourceNews, ToDatabase};
+use crate::once::RecordedCommits;
 
 /// The contents, by the entries that they contain.
 pub(crate) struct Contents {
@@ -56,8 +57,9 @@ struct Replacement {
 pub(crate) enum Source {
     /// The present contents under this schema.
     Conversion(Arc<Schema>),
-    /// A snapshot of the same schema, whose last entry has this term.
-    Snapshot(Box<Database>, Term),
+    /// A snapshot of the same schema, whose last entry has this term, and the commits that it
+    /// names.
+    Snapshot(Box<Database>, Term, Box<RecordedCommits>),
 }
 
 impl Contents {
@@ -224,7 +226,7 @@ impl Contents {
             (Source::Conversion(_), JobResult::Converted(Err(error))) => {
                 self.refuse_entry(index, &error, steps, parts);
             }
-            (Source::Snapshot(database, term), JobResult::SnapshotsCompared(found)) => {
+            (Source::Snapshot(database, term, recorded), JobResult::SnapshotsCompared(found)) => {
                 let uuids = parts.environment.uuids();
                 match parts.database.apply_recorded(found, uuids) {
                     Ok(delta) => {
@@ -235,7 +237,7 @@ impl Contents {
                         if self.shares_history {
                             steps.push(Action::RestartHistory(eid));
                         }
-                        steps.plan(Task::FinishInstallation(index, term, eid));
+                        steps.plan(Task::FinishInstallation(index, term, eid, recorded));
                     }
                     Err(error) => {
                         let details = format!("a snapshot cannot be applied: {error}");
@@ -255,7 +257,7 @@ impl Contents {
     /// The database is removed: nothing replaces its contents from now on.
     pub(super) fn give_up_replacement(&mut self, parts: &mut Parts<'_>) {
         let replacement = self.replacement.take();
-        if let Some(Source::Snapshot(database, _)) = replacement.map(|it| it.source) {
+        if let Some(Source::Snapshot(database, ..)) = replacement.map(|it| it.source) {
             parts.outputs.free(Garbage::database(*database));
         }
     }
@@ -278,15 +280,17 @@ impl Contents {
             index,
             term,
             eid,
+            recorded,
         } = installed;
+        let recorded = Box::new(recorded);
         if database.schema().to_json() == parts.database.schema().to_json() {
-            let source = Source::Snapshot(Box::new(database), term);
+            let source = Source::Snapshot(Box::new(database), term, recorded);
             self.begin_replacement(source, index, eid, parts);
         } else {
             steps.plan(Task::FinishConverted(index));
             steps.push(Action::Swap(Box::new(database), eid));
             steps.push(Action::EndSwap);
-            steps.plan(Task::FinishInstallation(index, term, eid));
+            steps.plan(Task::FinishInstallation(index, term, eid, recorded));
         }
     }
 
@@ -295,13 +299,13 @@ impl Contents {
         &mut self,
         (index, eid): (Index, Eid),
         term: Term,
+        recorded: &RecordedCommits,
         steps: &mut Steps,
         parts: &mut Parts<'_>,
     ) {
         self.mark_applied(index, eid);
         if self.shares_history {
-            // The snapshot does not tell which commits it includes.
-            parts.once.restart(eid.0);
+            parts.once.install(eid.0, recorded);
         }
         self.mark_reached(index, steps);
         steps.plan(Task::EndInstallation(index, term));
@@ -332,7 +336,7 @@ impl Replacement {
                 schema: schema.clone(),
                 seed: parts.environment.fresh(),
             },
-            Source::Snapshot(installed, _) => Job::CompareSnapshots {
+            Source::Snapshot(installed, ..) => Job::CompareSnapshots {
                 number,
                 present: snapshot,
                 installed: installed.snapshot(),

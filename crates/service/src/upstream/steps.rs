@@ -19,6 +19,7 @@ use super::in_flight::Number;
 use super::request_stage::{Entry, Stage, Turn};
 use super::role::Role;
 use crate::message::{Request, SourceChange, ToDatabase};
+use crate::once::RecordedCommits;
 use crate::replies::Answer;
 
 /// The reply to a request.
@@ -111,8 +112,8 @@ pub(crate) enum Task {
     EndDoubt(Term),
     /// These contents are those after this entry.
     TakeContents(Box<Database>, Index, Eid),
-    /// The snapshot through this entry is installed.
-    FinishInstallation(Index, Term, Eid),
+    /// The snapshot through this entry is installed, and names these commits.
+    FinishInstallation(Index, Term, Eid, Box<RecordedCommits>),
     /// The same, when outcomes based on it are told.
     EndInstallation(Index, Term),
 }

@@ -13,7 +13,7 @@ use corvid_consensus::database::{
     Committed, Forward, ForwardOrigin, ForwardOutcome, MemberEvent, MemberRequest,
 };
 use corvid_data::{HashSeed, Schema, Uuid, UuidSource};
-use corvid_engine::{Context, Database, LockOwner, Outcome, Snapshot, WorkBudget};
+use corvid_engine::{Context, Database, LockOwner, Outcome, WorkBudget};
 use corvid_json::Value;
 use corvid_log::cluster::{Eid, Index, Sid, Term};
 use corvid_monitor::SessionId;
@@ -29,13 +29,14 @@ use corvid_service::{DatabaseService, Model, Now, Options, Pump, Setting};
 use crate::cluster_search::{Findings, Search};
 use crate::databases::contents;
 use crate::limits::assert_is_taken;
+use crate::made_snapshot::MadeSnapshot;
 use crate::world::Dice;
 
 /// The index of the state in which all members start.
 pub(crate) const FIRST: u64 = 1;
 
 /// UUIDs that differ between members.
-struct Numbered(u64, u64);
+pub(crate) struct Numbered(pub(crate) u64, pub(crate) u64);
 
 impl UuidSource for Numbered {
     fn fresh(&mut self) -> Uuid {
@@ -86,7 +87,7 @@ pub(crate) struct Node {
     /// Forwarded transactions on their way to the leader, and outcomes for other members.
     forwards: VecDeque<(u64, Forward)>,
     outcomes: VecDeque<(Sid, Eid, ForwardOutcome)>,
-    pub(crate) snapshots: Vec<(Index, Eid, Snapshot)>,
+    pub(crate) snapshots: Vec<MadeSnapshot>,
     /// Jobs that other threads have not executed yet.
     pub(crate) jobs: VecDeque<Job>,
     /// The search that the database has requested.
@@ -468,8 +469,14 @@ impl Cluster {
                 index,
                 eid,
                 snapshot,
+                commits,
                 ..
-            } => self.nodes[node].snapshots.push((index, eid, snapshot)),
+            } => self.nodes[node].snapshots.push(MadeSnapshot {
+                index,
+                eid,
+                snapshot,
+                commits,
+            }),
         }
     }
 
@@ -652,21 +659,8 @@ impl Cluster {
         let compact = ToDatabase::Control(Control::Compact(None));
         self.nodes[node].inbox.push_back(compact);
         self.drain(node);
-        let (index, eid, snapshot) = self.nodes[node].snapshots.pop().expect("a snapshot");
-        Cluster::installed(index, eid, &snapshot)
-    }
-
-    /// A snapshot as a member installs it.
-    pub(crate) fn installed(index: Index, eid: Eid, snapshot: &Snapshot) -> InstalledSnapshot {
-        let schema = snapshot.schema().clone();
-        let database = snapshot.convert(schema, &mut Numbered(88, 0));
-        InstalledSnapshot {
-            database: database.expect("the same schema").into_database(),
-            index,
-            // Set by the installation.
-            term: Term(0),
-            eid,
-        }
+        let made = self.nodes[node].snapshots.pop().expect("a snapshot");
+        made.installed()
     }
 
     /// The last entry that a database has been told, or that its snapshot contains.

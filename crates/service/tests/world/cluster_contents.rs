@@ -9,6 +9,7 @@ use corvid_service::message::{
 };
 
 use crate::cluster::{Cluster, SCHEMA, cluster_schema};
+use crate::made_snapshot::MadeSnapshot;
 
 fn insert(id: u64) -> String {
     format!(r#"{{"op":"insert","table":"Log","row":{{"id":{id}}}}}"#)
@@ -70,7 +71,10 @@ fn a_snapshot_waits_neither_for_commits_nor_for_a_conversion_behind_them() {
     let compact = ToDatabase::Control(Control::Compact(None));
     cluster.nodes[0].inbox.push_back(compact);
     cluster.run_without_commits();
-    let (index, _, snapshot) = cluster.nodes[0].snapshots.pop().expect("a snapshot");
+    let made = cluster.nodes[0].snapshots.pop().expect("a snapshot");
+    let MadeSnapshot {
+        index, snapshot, ..
+    } = made;
     assert_eq!(index.0, applied);
     let rows = snapshot.schema().iter();
     let rows = rows.map(|(table, _)| snapshot.rows(table).count());

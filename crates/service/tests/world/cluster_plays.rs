@@ -7,6 +7,7 @@ use corvid_service::once::Once;
 use expect_test::expect;
 
 use crate::cluster::Cluster;
+use crate::made_snapshot::MadeSnapshot;
 
 /// Adds one to the counter of row `a`, and a number to its set.
 fn add(number: u64) -> String {
@@ -279,7 +280,13 @@ fn a_snapshot_for_compaction_shows_committed_rows_and_delays_no_commit() {
     cluster.transact(writer, 9, insert);
     cluster.run_without_commits();
     let after = cluster.contents(0);
-    let (index, eid, snapshot) = cluster.nodes[0].snapshots.pop().expect("a snapshot");
+    let made = cluster.nodes[0].snapshots.pop().expect("a snapshot");
+    let MadeSnapshot {
+        index,
+        eid,
+        snapshot,
+        ..
+    } = made;
     assert_eq!(index.0, applied);
     let last = cluster.log[..cluster.committed].last().expect("entries");
     assert_eq!(Some(eid), last.data.as_ref().map(|(eid, _)| *eid));

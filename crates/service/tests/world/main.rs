@@ -28,6 +28,7 @@ mod limits;
 mod locks;
 mod long_absence;
 mod long_requests;
+mod made_snapshot;
 mod member_file;
 mod member_pump;
 mod monitors;

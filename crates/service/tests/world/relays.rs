@@ -105,6 +105,7 @@ impl World {
             database,
             applied,
             eid,
+            ..
         } = contents;
         let schema = database.schema().clone();
         self.listed.remove(&*schema.name);

@@ -390,7 +390,10 @@ impl MemberRun {
                 let applied = &life.registers.applied;
                 let index = applied.index;
                 let eid = applied.eid.unwrap_or(file::FIRST_EID);
-                match life.file.keep_snapshot(None, applied.to_snapshot()) {
+                match life
+                    .file
+                    .keep_snapshot(None, applied.to_snapshot(), Vec::new())
+                {
                     Ok(()) => {
                         life.snapshot = Some(index);
                         vec![Input::SnapshotMade { index, eid }]

@@ -2,7 +2,6 @@
 //! with the server's own code.
 
 use corvid_data::{HashSeed, WireError};
-use corvid_engine::Database;
 use corvid_json::Value;
 use corvid_log::cluster::{
     BodyLocation, Cid, Data, Eid, Header, Index, Membership, Recovered, Servers, Sid, Snapshot,
@@ -10,7 +9,8 @@ use corvid_log::cluster::{
 };
 use corvid_log::{DiskFile as _, Magic, Source};
 use corvid_service::member::Contents;
-use corvid_service::storage::{loading, member_loading};
+use corvid_service::storage::loading;
+use corvid_service::storage::member_loading::{LoadedMember, load_member};
 
 use crate::server::machine::SeededUuids;
 use crate::server::opening::FileSource;
@@ -117,7 +117,7 @@ pub(super) fn load_body(
     body: BodyLocation,
     committed: &[StoredEntry],
     seed: u64,
-) -> Result<Database, WireError> {
+) -> Result<LoadedMember, WireError> {
     let open = || {
         Ok(Body {
             source: FileSource {
@@ -129,7 +129,7 @@ pub(super) fn load_body(
     };
     let mut uuids = SeededUuids(Dice::new(seed));
     let mut versions = SeededUuids(Dice::new(seed ^ 1));
-    let database = member_loading::load_member(
+    let loaded = load_member(
         body,
         committed,
         open,
@@ -137,7 +137,7 @@ pub(super) fn load_body(
         &mut uuids,
         |feed, database, uuids| loading::run(feed, database, uuids, &mut versions),
     );
-    database.map_err(WireError::from)
+    loaded.map_err(WireError::from)
 }
 
 /// The bytes of a snapshot's body.

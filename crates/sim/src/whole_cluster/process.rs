@@ -19,6 +19,7 @@ use corvid_log::storage::{StorageReply, StoreError};
 use corvid_log::{DiskFile as _, LogWriter};
 use corvid_service::Now;
 use corvid_service::member::{Contents, MemberPump, ReceptionNumber};
+use corvid_service::storage::member_loading::LoadedMember;
 
 use super::opening;
 use super::turn::Turn;
@@ -199,15 +200,7 @@ impl Process {
         let peers = Peers::new(PeersSettings::of_file(&recovered, MESSAGE_BYTES_MAX));
         let row = ServerRow::of_file(&recovered);
         let machine = contents.map(|contents| {
-            let applied = (contents.applied, contents.eid);
-            Machine::start_clustered(
-                now,
-                dice.draw(),
-                &disk,
-                contents.database,
-                applied,
-                row.clone(),
-            )
+            Machine::start_clustered(now, dice.draw(), &disk, contents, row.clone())
         });
         let handle = file.share().map_err(|fault| fault.text)?;
         let mut writer = LogWriter::new(disk.clone(), file);
@@ -385,13 +378,14 @@ impl Process {
         let Load { index, eid, source } = self.pump.file.effects_mut().take_load();
         let (file, body) =
             source.map_err(|problem| format!("snapshot {index} cannot be loaded: {problem}"))?;
-        let database = opening::load_body(&file, body, &[], self.dice.draw());
-        let database =
-            database.map_err(|error| format!("snapshot {index} does not load: {error}"))?;
+        let loaded = opening::load_body(&file, body, &[], self.dice.draw());
+        let LoadedMember { database, recorded } =
+            loaded.map_err(|error| format!("snapshot {index} does not load: {error}"))?;
         let contents = Contents {
             database,
             applied: index,
             eid,
+            recorded,
         };
         self.mail.push_back(Mail::Loaded(index, contents));
         Ok(())
@@ -407,21 +401,14 @@ impl Process {
                 self.is_row_shown = true;
             }
             Some(ToMain::Joined(contents)) => {
-                let applied = (contents.applied, contents.eid);
+                let applied = contents.applied;
                 let seed = self.dice.draw();
                 let Some(row) = self.row.clone() else {
                     return;
                 };
-                let machine = Machine::start_clustered(
-                    now,
-                    seed,
-                    &self.disk,
-                    contents.database,
-                    applied,
-                    row,
-                );
+                let machine = Machine::start_clustered(now, seed, &self.disk, contents, row);
                 self.machine = Some(machine);
-                self.mail.push_back(Mail::Served(applied.0));
+                self.mail.push_back(Mail::Served(applied));
             }
             None => {}
         }

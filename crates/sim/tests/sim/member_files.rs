@@ -161,6 +161,7 @@ fn load(file: &Handle, body: BodyLocation, recovered: &Recovered) -> Database {
         |feed, database, uuids| run(feed, database, uuids, &mut Counter(1 << 32)),
     )
     .expect("every entry applies")
+    .database
 }
 
 pub(crate) fn rows(database: &Database) -> Vec<String> {
@@ -226,7 +227,7 @@ fn compacted(database: &Database) -> Box<dyn FileContent> {
         snapshot: database.snapshot(),
         identity: identity(),
         meta: meta(3, 1),
-        comment: "compacting database online",
+        comment: "compacting database online".to_owned(),
         date_ms: 1_700_000_000_000,
         records: framed(&[
             commit(4, &inserted(104, 4)),

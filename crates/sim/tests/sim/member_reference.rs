@@ -132,7 +132,7 @@ fn open(bytes: &[u8]) -> (Recovered, Database) {
     assert_eq!(recovered.damage, None);
     let joined = recovered.joined().expect("a member");
     let at = usize::try_from(joined.body.offset).expect("small");
-    let database = load_member(
+    let loaded = load_member(
         joined.body,
         joined.committed(),
         || Ok(&bytes[at..]),
@@ -141,7 +141,7 @@ fn open(bytes: &[u8]) -> (Recovered, Database) {
         |feed, database, uuids| run(feed, database, uuids, &mut Counter(1 << 32)),
     )
     .expect("every entry applies");
-    (recovered, database)
+    (recovered, loaded.database)
 }
 
 fn identity(recovered: &Recovered) -> MemberIdentity {
@@ -201,7 +201,7 @@ fn compacted(recovered: &Recovered, database: &Database) -> Vec<u8> {
             election_timer_ms: joined.election_timer_ms(),
             body_bytes: 0,
         },
-        comment: "compacting database online",
+        comment: "compacting database online".to_owned(),
         date_ms: 1_700_000_000_000,
         records,
     };

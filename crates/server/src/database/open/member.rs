@@ -8,13 +8,12 @@
 
 use corvid_data::{HashSeed, Tag, UuidSource, WireError};
 use corvid_disk::log_file::{Handle, LogFile};
-use corvid_engine::Database;
 use corvid_log::cluster::{BodyLocation, Obstacle, Recovered, RecoveryError, StoredEntry, recover};
 use corvid_log::{DiskFile, Extent};
 use corvid_net::errno;
 use corvid_net::logging::{self, Module};
 use corvid_service::member::Contents;
-use corvid_service::storage::member_loading::load_member;
+use corvid_service::storage::member_loading::{LoadedMember, load_member};
 
 use super::damage::Offsets;
 use super::load::{load_feed, useful_workers};
@@ -110,7 +109,7 @@ pub(crate) fn load(
     seed: HashSeed,
     uuids: &mut dyn UuidSource,
     progress: &Progress,
-) -> Result<Database, WireError> {
+) -> Result<LoadedMember, WireError> {
     let open = || {
         let file = file.share();
         Ok(FileSource {

@@ -1,9 +1,10 @@
 //! Tests: snapshots with and without unusual rows, and entries that apply or fail.
 
 use corvid_data::Uuid;
-use corvid_log::cluster::{Kind, Record};
+use corvid_log::cluster::{Eid, Kind, Record};
 
 use super::*;
+use crate::once::recorded::snapshot_comment;
 use crate::storage::loading;
 
 const SCHEMA: &str = r#"{"name":"D","tables":{"t":{"columns":{"i":{"type":"integer"},"s":{"type":{"key":"string","min":0,"max":"unlimited"}}},"isRoot":true}},"version":"1.0.0"}"#;
@@ -36,12 +37,20 @@ fn entry(index: u64, data: &str) -> StoredEntry {
 
 /// Loads, and returns the rows as `number: i s`.
 fn load(rows: &str, entries: &[StoredEntry]) -> Result<Vec<String>, MemberLoadError> {
+    load_all(rows, entries).map(|(shown, _)| shown)
+}
+
+/// As [`load`], with the commits that snapshot and entries name.
+fn load_all(
+    rows: &str,
+    entries: &[StoredEntry],
+) -> Result<(Vec<String>, RecordedCommits), MemberLoadError> {
     let text = format!("[{SCHEMA},{rows}]");
     let body = BodyLocation {
         offset: 0,
         length: text.len() as u64,
     };
-    let database = load_member(
+    let LoadedMember { database, recorded } = load_member(
         body,
         entries,
         || Ok(text.as_bytes()),
@@ -57,7 +66,7 @@ fn load(rows: &str, entries: &[StoredEntry]) -> Result<Vec<String>, MemberLoadEr
         }
     }
     shown.sort();
-    Ok(shown)
+    Ok((shown, recorded))
 }
 
 fn loaded(rows: &str, entries: &[StoredEntry]) -> Vec<String> {
@@ -115,6 +124,36 @@ fn a_long_snapshot_and_many_entries_are_loaded_whole() {
         })
         .collect();
     assert_eq!(loaded(&snapshot, &entries).len(), 25_000);
+}
+
+#[test]
+fn commits_are_named_by_the_snapshot_and_by_entries() {
+    let named = |number: u32| {
+        let commits = [Eid(Uuid([1; 16])), Eid(Uuid([2; 16]))];
+        let comment = snapshot_comment("compacting", &commits);
+        let comment = comment.replace('\n', "\\n");
+        format!(
+            r#"{{"_comment":"{comment}","_date":1,"t":{{"{}":{{"i":1}}}}}}"#,
+            uuid(number)
+        )
+    };
+    // Repeated rows have the snapshot read twice.
+    let twice = named(1).replace("}}}", &format!(r#"}},"{}":{{"i":1}}}}}}"#, uuid(1)));
+    let schema = format!("[{SCHEMA},null]");
+    let entries = [entry(2, r#"[null,{}]"#), entry(3, &schema)];
+    for snapshot in [named(1), twice] {
+        let (rows, recorded) = load_all(&snapshot, &entries).expect("everything applies");
+        assert_eq!(rows.len(), 1);
+        let ids: Vec<String> = recorded
+            .iter()
+            .map(|commit| commit.id.to_string())
+            .collect();
+        let snapshot = [1, 2].map(|byte| Uuid([byte; 16]).to_string());
+        assert_eq!(ids, [&snapshot[..], &[uuid(7), uuid(7)]].concat());
+        assert!(recorded.has_ids());
+    }
+    let (_, recorded) = load_all(r#"{"t":{}}"#, &[]).expect("everything applies");
+    assert_eq!(recorded, RecordedCommits::default());
 }
 
 #[test]

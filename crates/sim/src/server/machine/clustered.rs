@@ -5,11 +5,10 @@
 //! clusters.
 
 use corvid_consensus::member::ServerRow;
-use corvid_engine::Database;
-use corvid_log::cluster::{Eid, Index};
+use corvid_log::cluster::Index;
 use corvid_service::applied_index::AppliedIndex;
+use corvid_service::member::Contents;
 use corvid_service::message::ToDatabase;
-use corvid_service::once::RecordedCommits;
 use corvid_service::{Model, Now, member_row};
 
 use super::{Content, Machine, SERVER, STORED};
@@ -22,19 +21,23 @@ impl Machine {
         now: Now,
         seed: u64,
         disk: &SimDisk,
-        database: Database,
-        applied: (Index, Eid),
+        contents: Contents,
         row: ServerRow,
     ) -> Machine {
-        let (index, eid) = applied;
+        let Contents {
+            database,
+            applied,
+            eid,
+            recorded,
+        } = contents;
         let name = database.schema().name.to_string();
         let served = Content {
             database,
-            model: Model::clustered(index, eid),
+            model: Model::clustered(applied, eid),
             file: None,
             history: true,
-            recorded: RecordedCommits::default(),
-            row: Some((row, AppliedIndex::new(&name, index))),
+            recorded,
+            row: Some((row, AppliedIndex::new(&name, applied))),
         };
         Machine::assemble(now, seed, disk, served)
     }

@@ -9,7 +9,6 @@ use corvid_data::HashSeed;
 use corvid_service::frontend::shard_of;
 use corvid_service::member::Contents;
 use corvid_service::message::ToShard;
-use corvid_service::once::RecordedCommits;
 use corvid_service::server_db::ServerRow;
 use corvid_service::{Model, Now, ServedDatabases, server_db};
 use std::sync::{Arc, PoisonError};
@@ -40,6 +39,7 @@ impl Machine {
             database,
             applied,
             eid,
+            recorded,
         } = contents;
         let schema = database.schema().clone();
         self.serve(
@@ -49,7 +49,7 @@ impl Machine {
                 model: Model::relay(applied, eid),
                 file: None,
                 history: true,
-                recorded: RecordedCommits::default(),
+                recorded,
                 row: None,
             },
         );

@@ -14,11 +14,14 @@ use std::path::Path;
 
 use corvid_data::{Arc, Schema};
 use corvid_disk::log_file::OpenMode;
-use corvid_json::{Reader, Value};
+use corvid_json::{ObjectWriter, Reader, Value, write};
 use corvid_log::cluster::{Data, Index, Kind, Parts, Replay};
+use corvid_log::commit_client::TRANSACTION_PREFIX;
+use corvid_log::commit_ids::END_LINE;
 use corvid_log::{Magic, ReadError, Record, write_schema};
-use corvid_net::os_name;
+use corvid_net::{clock, os_name};
 use corvid_shell::{output, program};
+use memchr::memmem;
 
 use super::{Invocation, Outcome};
 use crate::failure::Failure;
@@ -43,6 +46,7 @@ pub(super) fn cluster_to_standalone(invocation: &Invocation<'_>) -> Outcome {
         target,
         draft: None,
         pending: VecDeque::new(),
+        may_name_commits: false,
     };
     let warnings = recovery.copy(ClusterFile::new(file)?)?;
     let Some(draft) = recovery.draft else {
@@ -62,6 +66,8 @@ struct Recovery {
     draft: Option<Draft>,
     /// Entries with data that are not known to be committed: later entries may supersede them.
     pending: VecDeque<(Index, Data)>,
+    /// A comment may name commits as those of standalone files do.
+    may_name_commits: bool,
 }
 
 impl Recovery {
@@ -132,7 +138,25 @@ impl Recovery {
             });
         }
         self.write_committed(log.end())?;
+        self.end_commits()?;
         Ok(warnings)
+    }
+
+    /// Ends what the comments say about commits. The lines of a snapshot are followed by entries
+    /// whose records do not name theirs, and a client may have written other lines as its own
+    /// comment. A server that relied on them would execute a transaction again.
+    fn end_commits(&mut self) -> Result<(), Failure> {
+        let Some(draft) = self.draft.as_mut().filter(|_| self.may_name_commits) else {
+            return Ok(());
+        };
+        let mut out = Vec::new();
+        let mut record = Record::begin(&mut out, Magic::Standalone);
+        let object = ObjectWriter::new(record.body());
+        let mut object = object.string("_comment", END_LINE.as_bytes());
+        write::integer(object.member("_date"), clock::wall_ms());
+        object.end();
+        record.finish();
+        draft.write(&out)
     }
 
     /// Writes the pending entries up to `commit`.
@@ -174,6 +198,7 @@ impl Recovery {
                 String::from_utf8_lossy(transaction)
             )));
         }
+        self.may_name_commits |= memmem::find(transaction, TRANSACTION_PREFIX.as_bytes()).is_some();
         let mut out = Vec::with_capacity(transaction.len() + 128);
         let mut record = Record::begin(&mut out, Magic::Standalone);
         // A record is one line, so that files can be cut at lines.
