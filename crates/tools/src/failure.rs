@@ -1,5 +1,5 @@
 //! Why a program ends early: printed as `PROGRAM: MESSAGE` on standard error, with exit status 1. A
-//! suggestion follows on a separate line.
+//! hint follows on a separate line.
 //!
 //! Messages about requests are in `request_failure.rs`, those of `ovsdb-tool` in `tool/failure.rs`.
 
@@ -13,11 +13,11 @@ use corvid_shell::{output, program};
 
 use crate::suggestion;
 
-/// A fatal error: its message, and the name that the user may have meant.
+/// A fatal error: its message, and a hint at what the user may have meant.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Failure {
     message: String,
-    meant: Option<String>,
+    hint: Option<String>,
     status: i32,
 }
 
@@ -42,7 +42,7 @@ impl Failure {
     pub fn of_lines(message: impl Into<String>) -> Failure {
         Failure {
             message: message.into(),
-            meant: None,
+            hint: None,
             status: FAILED,
         }
     }
@@ -64,17 +64,22 @@ impl Failure {
 
     /// Adds a suggestion: the known name nearest to `name`, if one is near enough.
     pub fn suggesting<'a>(self, name: &str, known: impl IntoIterator<Item = &'a str>) -> Failure {
-        let meant = suggestion::nearest(name, known).map(str::to_owned);
-        Failure { meant, ..self }
+        let hint = suggestion::nearest(name, known).map(suggestion::question);
+        Failure { hint, ..self }
     }
 
-    /// Prints the message and the suggestion, and ends the process.
+    /// Adds a line for the user. The message itself may be compared by scripts.
+    pub fn hinting(self, hint: &str) -> Failure {
+        let hint = Some(shown::line(hint).into_owned());
+        Failure { hint, ..self }
+    }
+
+    /// Prints the message and the hint, and ends the process.
     pub fn end(&self) -> ! {
         let program = program::prefix();
         output::error_line(format_args!("{program}: {self}"));
-        if let Some(meant) = &self.meant {
-            let question = suggestion::question(meant);
-            output::error_line(format_args!("{program}: {question}"));
+        if let Some(hint) = &self.hint {
+            output::error_line(format_args!("{program}: {hint}"));
         }
         program::exit(self.status)
     }

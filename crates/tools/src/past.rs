@@ -18,7 +18,7 @@ use corvid_shell::program;
 use corvid_shell::progress::{Progress, Spinner};
 
 use crate::failure::Failure;
-use crate::history::local;
+use crate::history::{date_text, local};
 use crate::session::Session;
 
 /// The steps of a reading's progress.
@@ -172,7 +172,7 @@ fn steps(part: f64) -> u64 {
 }
 
 /// A moment of the command line, as the server expects it. The server does not know the zone of
-/// local times, so these become times since the epoch. Ages are measured by the server's clock.
+/// local times, so these become universal ones. Ages are measured by the server's clock.
 ///
 /// # Errors
 /// The text is not a moment.
@@ -183,7 +183,7 @@ pub fn moment(text: &str) -> Result<String, Failure> {
     let failure = |error: HistoryError| Failure::new(error.to_string());
     Ok(
         match Moment::parse(text, now_ms, &local).map_err(failure)? {
-            Moment::Time(time_ms) if is_local => format!("@{time_ms}"),
+            Moment::Time(time_ms) if is_local => date_text(time_ms),
             _ => text.to_owned(),
         },
     )
@@ -283,7 +283,7 @@ mod tests {
         }
         let civil = Civil::parse("2023-11-14T22:13:20.5").expect("a local time");
         let ms = local(civil).expect("a time");
-        assert_eq!(moment("2023-11-14T22:13:20.5"), Ok(format!("@{ms}")));
+        assert_eq!(moment("2023-11-14T22:13:20.5"), Ok(date_text(ms)));
         for wrong in ["yesterday", "", "2023-02-29", "2999-01-01"] {
             assert!(moment(wrong).is_err(), "{wrong}");
         }

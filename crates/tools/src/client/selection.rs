@@ -44,7 +44,14 @@ pub(crate) fn run(command: &Command, settings: &Settings, words: &[String]) -> R
         Some(_) => {
             let mut session = servers.connect(None)?;
             let (database, words) = match command.action {
-                Action::Database(_) => database(command, &mut session, words)?,
+                Action::Database(_) => {
+                    let served = session.list_dbs()?;
+                    let (database, rest) = database(command, &served, words)?;
+                    if rest.len() == words.len() && rest.len() > command.args_max {
+                        return Err(hint_at(wrong_count(command), &served, words));
+                    }
+                    (database, rest)
+                }
                 _ => (String::new(), words),
             };
             (session, database, words)
@@ -116,11 +123,27 @@ fn check_count(command: &Command, words: &[String]) -> Result<(), Failure> {
     if (command.args_min..=command.args_max).contains(&words.len()) {
         Ok(())
     } else {
-        Err(Failure::new(format!(
-            "invalid syntax for '{}' (use --help for help)",
-            command.name
-        )))
+        Err(wrong_count(command))
     }
+}
+
+fn wrong_count(command: &Command) -> Failure {
+    let name = command.name;
+    Failure::new(format!("invalid syntax for '{name}' (use --help for help)"))
+}
+
+/// Says which databases there are: there are too many words, and the first may have been meant as
+/// one.
+fn hint_at(failure: Failure, served: &[String], words: &[String]) -> Failure {
+    let Some(word) = words.first() else {
+        return failure;
+    };
+    let own = served.iter().filter(|name| !name.starts_with('_'));
+    let own: Vec<&str> = own.map(String::as_str).collect();
+    failure.hinting(&format!(
+        "if \"{word}\" is a database, the server does not have it; it has {}",
+        own.join(", ")
+    ))
 }
 
 /// Whether there are more words than the command needs.
@@ -156,10 +179,9 @@ fn server<'a>(command: &Command, words: &'a [String]) -> (RemoteList, &'a [Strin
 /// The database: the next word, if the server serves one of that name, else the default database.
 fn database<'a>(
     command: &Command,
-    session: &mut Session,
+    served: &[String],
     words: &'a [String],
 ) -> Result<(String, &'a [String]), Failure> {
-    let served = session.list_dbs()?;
     if let Some((first, rest)) = words.split_first()
         && has_spare(command, words)
         && served.contains(first)
