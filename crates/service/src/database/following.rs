@@ -409,6 +409,7 @@ impl DatabaseService {
     /// Ends being a backup: from here on clients may write.
     pub(super) fn end_backup(&mut self) {
         if let Some(backup) = self.model.end_backup() {
+            self.executor.once.end_backup();
             self.outputs.free(backup.into_garbage());
         }
     }

@@ -34,6 +34,8 @@ pub(crate) struct OnceState {
     tentative: BTreeSet<Uuid>,
     /// The file may name commits of this database from before it became a backup.
     has_foreign_lines: bool,
+    /// The database is a backup: its source executes.
+    is_backup: bool,
 }
 
 impl OnceState {
@@ -44,6 +46,7 @@ impl OnceState {
             forwarded: BTreeMap::new(),
             tentative: BTreeSet::new(),
             has_foreign_lines: false,
+            is_backup: false,
         }
     }
 
@@ -61,6 +64,21 @@ impl OnceState {
     /// change of roles, and with them first copies that have not arrived yet: so outcomes stay.
     pub(crate) fn begin_backup(&mut self) {
         self.has_foreign_lines |= self.table.has_ids();
+        self.is_backup = true;
+        self.forget_earlier();
+    }
+
+    /// The database is not a backup any more. Its last state proves that nothing was executed after
+    /// it. Earlier ones do not: the source may have executed a transaction after them, and we have
+    /// its rows under another id. The one at which it became a backup is often known to the source,
+    /// too, because operators copy files.
+    pub(crate) fn end_backup(&mut self) {
+        self.is_backup = false;
+        self.forget_earlier();
+    }
+
+    /// Only the last commit proves anything from here on. Nothing is pending.
+    fn forget_earlier(&mut self) {
         if let Some(last) = self.table.last() {
             self.table.begin_anew(last);
             self.tentative.clear();
@@ -73,8 +91,12 @@ impl OnceState {
         self.has_foreign_lines.then(|| END_LINE.to_owned())
     }
 
-    /// The last commits, for a new file.
+    /// The last commits, for a new file. Those of a backup prove nothing when the source has
+    /// executed others, whose records would follow.
     pub(crate) fn recorded(&self) -> RecordedCommits {
+        if self.is_backup {
+            return RecordedCommits::default();
+        }
         self.table.recorded()
     }
 
@@ -281,6 +303,8 @@ impl OnceState {
         match self.table.judge(once) {
             Verdict::Executed(outcome) => Some(answer_of(outcome)),
             Verdict::Unknown => Some(Answer::Canceled),
+            // The source may have executed another copy, whatever commit the client names.
+            Verdict::New if self.is_backup && once.is_repeated => Some(Answer::Canceled),
             Verdict::New => None,
         }
     }
@@ -444,6 +468,31 @@ mod tests {
             once.came_to_nothing(told, true, &refused);
             let copy = once.resolve(request(1, b"[]"), again, false);
             assert_eq!(matches!(copy, Resolved::Answered(..)), is_told_again);
+        }
+    }
+
+    /// The operator has copied the file, so both servers know the commit at which one of them
+    /// becomes a backup.
+    #[test]
+    fn a_backup_does_not_know_what_its_source_has_executed() {
+        let shared = Uuid([1; 16]);
+        let again = Once::sent(ONCE.id, Some(shared));
+        let is_executed = |once: &mut OnceState| {
+            let copy = once.resolve(request(1, b"[]"), again, false);
+            matches!(copy, Resolved::New(_))
+        };
+        for is_replicated in [false, true] {
+            let mut once = OnceState::new(shared);
+            assert!(is_executed(&mut once));
+            once.begin_backup();
+            assert!(!is_executed(&mut once), "the source executes");
+            if is_replicated {
+                once.committed(Uuid([2; 16]));
+            }
+            assert_eq!(once.recorded().last(), None);
+            once.end_backup();
+            once.check();
+            assert_ne!(is_executed(&mut once), is_replicated);
         }
     }
 

@@ -12,6 +12,7 @@ use corvid_service::replication::{
 };
 
 use crate::databases::wider_schema;
+use crate::relay_once::last_commit;
 use crate::world::{Dice, World};
 
 /// Orders of events per play.
@@ -428,6 +429,44 @@ fn a_conversion_of_a_database_that_becomes_a_backup_is_given_up() {
         pair.connect();
         pair.run();
         pair.check_equal();
+        pair.check_idle();
+    }
+}
+
+/// The copy names a commit that the backup has told its clients, so it may be known to the source.
+#[test]
+fn a_transaction_of_the_source_is_not_executed_again_after_a_fail_over() {
+    let once =
+        |id: &str, after: &str, key: &str| format!(r#"["{id}",{after},["A",{}]]"#, insert(key, 1));
+    let [first, second] =
+        ["5e10", "5e11"].map(|it| format!("{it}3c9a-0000-4a00-9c66-2f0d8e5b7a11"));
+    for seed in 0..SEEDS {
+        let mut pair = Pair::new(seed, "");
+        pair.write(&insert("a", 1));
+        pair.connect();
+        pair.run();
+        let seen = format!("\"{}\"", last_commit(&mut pair.backup));
+        let client = pair.source.connect();
+        let params = once(&first, "null", "b");
+        pair.source.ask(client, "1", "transact_once", &params);
+        let copy = once(&first, &seen, "b");
+        let other = pair.backup.connect();
+        pair.backup.ask(other, "1", "transact_once", &copy);
+        pair.run();
+        pair.set_role(Role::Active);
+        let last = format!("\"{}\"", last_commit(&mut pair.backup));
+        pair.backup.ask(other, "2", "transact_once", &copy);
+        let params = once(&second, &last, "c");
+        pair.backup.ask(other, "3", "transact_once", &params);
+        pair.backup.run();
+        let said = pair.backup.take(other);
+        for id in [1, 2] {
+            let canceled = format!(r#"{{"error":"canceled","id":{id}}}"#);
+            assert!(said.contains(&canceled), "{said}");
+        }
+        assert!(said.contains(r#""id":3,"result":[{"uuid""#), "{said}");
+        assert_eq!(pair.backup.contents("A").len(), 3);
+        pair.untaken = 0;
         pair.check_idle();
     }
 }
