@@ -12,6 +12,7 @@
 //! ```
 
 mod content;
+mod failed_waits;
 mod host;
 mod ledger;
 mod quiescence;

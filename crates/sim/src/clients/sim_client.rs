@@ -11,6 +11,7 @@ use corvid_rpc::log_event::End as LinkEnd;
 use corvid_session::{Clause, Condition, Function, Input, Options, Output};
 
 use super::content::{self, Contents};
+use super::failed_waits::FailedWaits;
 use super::ledger::{End, Ledger};
 use super::workload::{self, LOCK};
 use crate::world::dice::Dice;
@@ -55,6 +56,7 @@ pub(super) struct SimClient {
     /// what it has shown, it goes back (docs/internals/relay.md).
     pub(super) may_go_back: bool,
     sent: BTreeMap<TxnId, Sent>,
+    failed_waits: FailedWaits,
     fetches: Vec<FetchId>,
     /// The greatest `n` of the items to which the client subscribes.
     limit: Option<i64>,
@@ -126,6 +128,7 @@ impl SimClient {
             may_be_canceled: false,
             may_go_back: false,
             sent: BTreeMap::new(),
+            failed_waits: FailedWaits::default(),
             fetches: Vec::new(),
             limit: None,
             promise: 0,
@@ -187,6 +190,7 @@ impl SimClient {
         match parcel {
             Parcel::Open => {
                 self.is_open = true;
+                self.failed_waits.connected();
                 self.input(now_ms, Input::Connected, ledger)
             }
             Parcel::Bytes(bytes) => {
@@ -195,6 +199,7 @@ impl SimClient {
                     self.number,
                     String::from_utf8_lossy(&bytes)
                 ));
+                self.failed_waits.received(&bytes)?;
                 self.input(now_ms, Input::Received(&bytes), ledger)
             }
             Parcel::End => {
@@ -257,6 +262,7 @@ impl SimClient {
                 Output::Send(bytes) => {
                     let conn = self.conn.filter(|_| self.is_open);
                     let conn = conn.ok_or("it sends and is not connected")?;
+                    self.failed_waits.sent(&bytes)?;
                     network.send(now_ms, conn, To::Server, Parcel::Bytes(bytes));
                 }
             }
@@ -285,7 +291,8 @@ impl SimClient {
             }
             // An operation has failed, so the transaction was not canceled.
             let error = self.idl.txn_error(*id);
-            let is_judged = error.is_some_and(|error| error.starts_with('{'));
+            let is_judged = error.is_some_and(|error| error.starts_with('{'))
+                || self.failed_waits.contains(sent.number);
             let end = match status {
                 Status::Incomplete => continue,
                 Status::Success => {
@@ -309,7 +316,9 @@ impl SimClient {
                     }
                     End::Committed
                 }
-                Status::TryAgain if session_seqno != sent.session_seqno => End::Unknown,
+                Status::TryAgain if session_seqno != sent.session_seqno && !is_judged => {
+                    End::Unknown
+                }
                 Status::TryAgain | Status::Error if self.may_be_canceled && !is_judged => {
                     End::Unknown
                 }

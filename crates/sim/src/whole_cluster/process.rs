@@ -114,6 +114,9 @@ pub(super) struct Leading {
     /// The database was told that it leads, and not yet that its leadership has ended.
     is_told: bool,
     may_be_ahead: bool,
+    /// When the member lost its leader, ms, if `connected` does not show it: that stays true until
+    /// two elections have passed.
+    lost_leader_ms: Option<u64>,
 }
 
 impl Leading {
@@ -125,6 +128,22 @@ impl Leading {
     /// The database is told that its leadership has ended.
     pub(super) fn ends(&mut self) {
         self.is_told = false;
+    }
+
+    /// The member does not hear its leader, and shows that it is connected.
+    pub(super) fn loses_leader(&mut self, now_ms: u64) {
+        self.lost_leader_ms = Some(now_ms);
+    }
+
+    /// The member shows that it is not connected. When it is again, it has caught up.
+    pub(super) fn shows_loss(&mut self) {
+        self.lost_leader_ms = None;
+    }
+
+    /// Whether the member has lost its leader since this time, ms, without showing it.
+    pub(super) fn has_lost_leader(&self, since_ms: u64) -> bool {
+        self.lost_leader_ms
+            .is_some_and(|lost_ms| lost_ms >= since_ms)
     }
 }
 
@@ -140,7 +159,7 @@ pub(super) struct Process {
     trace: Trace,
     mail: VecDeque<Mail>,
     main: VecDeque<ToMain>,
-    leading: Leading,
+    pub(super) leading: Leading,
     /// The newest row for `_Server`.
     pub(super) row: Option<ServerRow>,
     is_row_shown: bool,

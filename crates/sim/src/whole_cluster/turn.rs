@@ -136,7 +136,13 @@ impl MemberEffects for Turn<'_> {
         for event in events.drain(..) {
             match &event {
                 ToDatabase::Member(MemberEvent::Leads { .. }) => self.leading.begins(),
-                ToDatabase::Member(MemberEvent::Follows { .. }) => self.leading.ends(),
+                ToDatabase::Member(MemberEvent::Follows { leader, .. }) => {
+                    self.leading.ends();
+                    let is_shown = self.row.as_ref().is_some_and(|row| row.is_connected);
+                    if leader.is_none() && is_shown {
+                        self.leading.loses_leader(self.now_ms);
+                    }
+                }
                 _ => {}
             }
             machine.member(event);
@@ -144,6 +150,9 @@ impl MemberEffects for Turn<'_> {
     }
 
     fn show_row(&mut self, _: u64, row: ServerRow) {
+        if !row.is_connected {
+            self.leading.shows_loss();
+        }
         *self.row = Some(row);
         if std::mem::replace(self.is_row_shown, false) {
             self.main.push_back(ToMain::RowChanged);

@@ -73,9 +73,11 @@ impl ClusterRun {
     }
 
     /// Whether the source of a relay is a member that keeps up, which means that the leader that it
-    /// follows does lead. While the leadership changes, any other member may fall behind by more
-    /// than the time for which contents are withheld. A member whose file takes no records is not
-    /// connected while it is behind.
+    /// follows does lead, and that it has heard it all the time since the relay got its contents.
+    /// While the leadership changes, any other member may fall behind by more than the time for
+    /// which contents are withheld. So may a member that loses its connection to the leader twice:
+    /// it is connected until two elections have passed, and a heartbeat does not tell that it is
+    /// behind. A member whose file takes no records is not connected while it is behind.
     fn source_keeps_up(&self, relay: usize) -> bool {
         let Some(Location::Member(number)) = self.source_of(relay) else {
             return false;
@@ -83,6 +85,11 @@ impl ClusterRun {
         let Some(process) = &self.hosts[number].process else {
             return false;
         };
+        let shown = self.relays.hosts[relay].process.as_ref();
+        let since_ms = shown.map_or(0, |relay| relay.shown.1);
+        if process.leading.has_lost_leader(since_ms) {
+            return false;
+        }
         let status = process.pump.member.status(0);
         let leads = |host: &ClusterHost| {
             let process = host.process.as_ref();
