@@ -40,11 +40,14 @@ pub(crate) enum Kind {
 }
 
 impl Kind {
+    /// The kind; `None` if the row is as it was: it was inserted and deleted again, or only a row
+    /// that it refers to has changed. The replica lists both.
     fn of(change: &Tracked) -> Option<Kind> {
         match (change.is_new, change.is_deleted) {
             (true, true) => None,
             (true, false) => Some(Kind::Insert),
             (false, true) => Some(Kind::Delete),
+            (false, false) if change.updated().next().is_none() => None,
             (false, false) => Some(Kind::Modify),
         }
     }
@@ -57,6 +60,14 @@ impl Kind {
             Kind::Delete => "delete",
         }
     }
+}
+
+/// The changes that viewers are told of.
+pub(super) fn told(tracked: &[Tracked]) -> Vec<(Kind, &Tracked)> {
+    let changes = tracked.iter();
+    changes
+        .filter_map(|change| Some((Kind::of(change)?, change)))
+        .collect()
 }
 
 /// The changes of one table in one update.
@@ -121,7 +132,11 @@ impl TableChange {
 }
 
 /// The changes of a table for the page of changes.
-pub(super) fn described(context: Context<'_>, table: TableId, changes: &[Tracked]) -> TableChange {
+pub(super) fn described(
+    context: Context<'_>,
+    table: TableId,
+    changes: &[(Kind, &Tracked)],
+) -> TableChange {
     let shown = |id: ColumnId, value: &Datum| {
         let column_type = &context.idl.schema().table(table).column(id).column_type;
         let mut out = String::new();
@@ -145,8 +160,7 @@ pub(super) fn described(context: Context<'_>, table: TableId, changes: &[Tracked
         }
         cut(&out, LETTERS_MAX)
     };
-    let described = changes.iter().filter_map(|change| {
-        let kind = Kind::of(change)?;
+    let described = changes.iter().map(|&(kind, change)| {
         let row = RowId {
             table,
             uuid: change.uuid,
@@ -166,34 +180,29 @@ pub(super) fn described(context: Context<'_>, table: TableId, changes: &[Tracked
                 .unwrap_or_default();
             (name, old, shown(id, &new))
         });
-        Some(RowChange {
+        RowChange {
             uuid: change.uuid,
             label: context.naming.label(context.idl, table, change.uuid),
             kind,
             columns: columns.collect(),
-        })
+        }
     });
-    let mut rows: Vec<RowChange> = described.take(RECENT_ROWS_MAX + 1).collect();
-    let more = match rows.len() > RECENT_ROWS_MAX {
-        true => changes.len() - RECENT_ROWS_MAX,
-        false => 0,
-    };
-    rows.truncate(RECENT_ROWS_MAX);
     TableChange {
         at: SystemTime::now(),
         table,
-        rows,
-        more,
+        rows: described.take(RECENT_ROWS_MAX).collect(),
+        more: changes.len().saturating_sub(RECENT_ROWS_MAX),
     }
 }
 
 /// The changes of a table as event `number` for its pages:
 /// `{"total":N,"rows":[["UUID","modify",{"COLUMN":"HTML"}]]}`; without `rows` if there are too
-/// many, or if they are too long.
+/// many, or if they are too long. `rows` is empty if only rows of other tables have changed: a
+/// filter of the page may name them.
 pub(super) fn encoded(
     context: Context<'_>,
     table: TableId,
-    changes: &[Tracked],
+    changes: &[(Kind, &Tracked)],
     number: u64,
 ) -> Vec<u8> {
     let Context { idl, .. } = context;
@@ -207,10 +216,7 @@ pub(super) fn encoded(
     if changes.len() <= ROWS_MAX {
         out.extend_from_slice(b",\"rows\":[");
         let mut is_first = true;
-        for change in changes {
-            let Some(kind) = Kind::of(change) else {
-                continue;
-            };
+        for &(kind, change) in changes {
             if !std::mem::take(&mut is_first) {
                 out.push(b',');
             }

@@ -199,7 +199,7 @@ pub(super) fn distribute(open: &Open) {
                 continue;
             }
             let idl = &*idl;
-            let tracked = idl.changes(table);
+            let told = changes::told(idl.changes(table));
             let context = Context {
                 database: &open.name,
                 idl,
@@ -208,8 +208,8 @@ pub(super) fn distribute(open: &Open) {
             let events = &open.events[usize::from(table.0)];
             let number = events.last.fetch_add(1, Ordering::Relaxed) + 1;
             let event = (events.sender.receiver_count() > 0)
-                .then(|| changes::encoded(context, table, tracked, number));
-            reported.push((event, changes::described(context, table, tracked)));
+                .then(|| changes::encoded(context, table, &told, number));
+            reported.push((event, changes::described(context, table, &told)));
         }
         idl.clear_changes();
         reported
@@ -220,6 +220,9 @@ pub(super) fn distribute(open: &Open) {
             let _ = open.events[usize::from(change.table.0)]
                 .sender
                 .send(event.into());
+        }
+        if change.rows.is_empty() {
+            continue;
         }
         if open.all_events.receiver_count() > 0 {
             let _ = open.all_events.send(lines(open, &change).into());

@@ -146,6 +146,43 @@ fn only_tables_that_are_looked_at_are_sent() {
 }
 
 #[test]
+fn rows_that_only_refer_to_a_changed_row_are_no_changes() {
+    let mut shown = Shown::start(&[]);
+    let (_, ports) = shown.add_switch("sw", &["p0"]);
+    // More than the page lists of one update.
+    let switches: Vec<Value> = (0..25)
+        .map(|index| {
+            json!({"op": "insert", "table": "Switch",
+                "row": {"name": format!("sw{index}"), "ports": ["uuid", ports[0]]}})
+        })
+        .collect();
+    shown.transact(&switches);
+    shown.page("/db/net/table/Switch");
+    shown.page("/db/net/table/Port");
+    let mut switches = Viewer::of(&shown, "Switch");
+    let mut all = Viewer::at(&shown.console, "/db/net/events");
+    set_tag(&mut shown, 100);
+    assert_eq!(switches.event(), json!({"total": 26, "rows": []}));
+    shown.transact(&[
+        json!({"op": "update", "table": "Port", "where": [], "row": {"tag": 101}}),
+        json!({"op": "update", "table": "Switch", "where": [["name", "==", "sw7"]],
+            "row": {"labels": ["map", [["a", "b"]]]}}),
+    ]);
+    let event = switches.event();
+    assert_eq!(event["rows"].as_array().expect("rows").len(), 1, "{event}");
+    // Both changes may share an event, but each table has its own.
+    let mut lines = String::new();
+    while !lines.contains("data-of=\"Switch\"") || !lines.contains("101") {
+        lines += all.event()["html"].as_str().expect("lines");
+    }
+    assert_eq!(lines.matches("data-of=\"Switch\"").count(), 1, "{lines}");
+    let page = shown.page("/db/net/changes");
+    let page = super::between(&page, "<h2>Now</h2>", "<h2>History</h2>");
+    assert_eq!(page.matches("data-of=\"Switch\"").count(), 1, "{page}");
+    assert!(page.contains("sw7") && !page.contains("more row"), "{page}");
+}
+
+#[test]
 fn a_viewer_that_reads_nothing_delays_nobody() {
     let mut shown = Shown::start(&[]);
     shown.add_switch("sw0", &["p0"]);
