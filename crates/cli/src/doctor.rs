@@ -10,6 +10,8 @@ mod process;
 mod security;
 mod storage;
 
+pub(crate) use storage::why_not_stored;
+
 use std::collections::BTreeMap;
 
 use corvid_json::Value;

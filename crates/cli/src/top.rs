@@ -9,7 +9,7 @@ use corvid_shell::date;
 use corvid_shell::terminal::{Colour, Painted, cut};
 use corvid_tools::table::{Cell, CellStyle, Table};
 
-use crate::doctor::bytes;
+use crate::doctor::{bytes, why_not_stored};
 use crate::page::{self, Layout, Shape};
 use corvid_tools::status::document;
 
@@ -103,14 +103,22 @@ fn head(page: &mut Painted, address: &str, readings: &Readings<'_>, width: usize
             .fold(0, i64::saturating_add)
     });
     let text = format!(
-        "cpu {cpu}  memory {memory}  descriptors {}/{}  threads {}  sessions {}  backlog {}",
+        "cpu {cpu}  memory {memory}  descriptors {}/{}  threads {}  sessions {}  backlog {}  requests {} ({}/s)",
         count("server.descriptors"),
         count("server.descriptors_max"),
         count("server.threads"),
         sessions.map_or("-".to_owned(), |sessions| sessions.len().to_string()),
         backlog.map_or("-".to_owned(), bytes),
+        count("server.requests"),
+        rate_text(readings.rate(Some(readings.before), now, "server.requests")),
     );
     line(page, Colour::Plain, &text, width);
+    for (name, database) in document::databases(now) {
+        if let Some(why) = why_not_stored(database) {
+            let text = format!("commits of {name} cannot be stored: {why}");
+            line(page, Colour::Red, &text, width);
+        }
+    }
     let silent = document::list(now, "unanswered").unwrap_or_default();
     if !silent.is_empty() {
         let names: Vec<&str> = silent.iter().filter_map(Value::as_str).collect();
@@ -373,7 +381,7 @@ mod tests {
 
     fn status(time_ms: i64, committed: i64, sessions: &str, more: &str) -> Value {
         let text = format!(
-            r#"{{"version":1,"time_ms":{time_ms},"server":{{"program":"Corvid 1","started_ms":0,"cpu_ms":{},"ready":true,"descriptors":5,"descriptors_max":9}},
+            r#"{{"version":1,"time_ms":{time_ms},"server":{{"program":"Corvid 1","started_ms":0,"cpu_ms":{},"requests":{committed}0,"ready":true,"descriptors":5,"descriptors_max":9}},
             "databases":[{{"name":"Lab","model":"standalone","transactions":{{"committed":{committed},"failed":1}},"tables":[{{"rows":2}},{{"rows":3}}]{more}}}],
             "sessions":[{sessions}]}}"#,
             time_ms / 4
@@ -404,6 +412,7 @@ mod tests {
             lines[1].starts_with("cpu 25.0 %  memory -  descriptors 5/9"),
             "{text}"
         );
+        assert!(lines[1].ends_with("requests 300 (100.0/s)"), "{text}");
         let of = |start: &str| {
             let line = lines.iter().find(|line| line.starts_with(start));
             let words = line.expect(start).split_whitespace();
@@ -451,6 +460,18 @@ mod tests {
         );
         let held = "lock a: held by unix#1, 1 wait\n";
         assert!(text.contains(held) && !text.contains("lock b"), "{text}");
+    }
+
+    #[test]
+    fn a_database_that_stores_nothing_says_why() {
+        let more = r#","storage":{"failed":true,"error":"No space left on device"}"#;
+        let now = status(3_000, 3, "", more);
+        let text = shown_at(&now, &now, 200);
+        let expected = "commits of Lab cannot be stored: No space left on device";
+        assert!(text.lines().any(|line| line == expected), "{text}");
+        let now = status(3_000, 3, "", r#","storage":{"failed":false,"error":null}"#);
+        let text = shown_at(&now, &now, 200);
+        assert!(!text.contains("cannot be stored"), "{text}");
     }
 
     /// Hostile names, at every width that a terminal has.

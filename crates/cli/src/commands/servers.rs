@@ -10,6 +10,7 @@ use corvid_tools::table::{Cell, Format, Table};
 
 use super::Output;
 use crate::chain_run::print_outputs;
+use crate::doctor::why_not_stored;
 use crate::failure::Failure;
 use crate::fleet::{self, Fleet, Look, Origin, Seen};
 use crate::grammar::chain::Invocation;
@@ -18,7 +19,7 @@ use corvid_tools::status::document;
 use corvid_tools::status::source::LOCAL_FILE_BYTES;
 
 /// The columns.
-pub(super) const HEADINGS: [&str; 10] = [
+pub(super) const HEADINGS: [&str; 11] = [
     "address",
     "database",
     "model",
@@ -26,6 +27,7 @@ pub(super) const HEADINGS: [&str; 10] = [
     "term",
     "lag",
     "sessions",
+    "requests",
     "file_bytes",
     "version",
     "state",
@@ -151,6 +153,8 @@ fn row(fleet: &Fleet, look: &Look, name: Option<&str>) -> Vec<Value> {
     let counted = |path: &str| database.and_then(|database| document::number(database, path));
     let model = told("model").or_else(|| seen.and_then(|seen| seen.model.as_deref()));
     let server = |path: &str| look.document().and_then(|it| document::text(it, path));
+    let requests = look.document();
+    let requests = requests.and_then(|it| document::number(it, "server.requests"));
     vec![
         Value::string(&look.address),
         text(name),
@@ -159,6 +163,7 @@ fn row(fleet: &Fleet, look: &Look, name: Option<&str>) -> Vec<Value> {
         number(counted("cluster.term")),
         number(name.and_then(|name| lag(fleet, look, name))),
         number(sessions(look)),
+        number(requests),
         number(counted("storage.bytes").or_else(|| counted(LOCAL_FILE_BYTES))),
         text(server("server.program")),
         Value::string(state(fleet, look, name)),
@@ -266,8 +271,10 @@ fn state(fleet: &Fleet, look: &Look, name: Option<&str>) -> String {
                 .filter(|status| *status != "cluster member")
                 .map(str::to_owned),
         );
-        if is("storage.failed") {
-            remarks.push("commits cannot be stored".to_owned());
+        match why_not_stored(database) {
+            Some(why) => remarks.push(format!("commits cannot be stored: {why}")),
+            None if is("storage.failed") => remarks.push("commits cannot be stored".to_owned()),
+            None => {}
         }
         if is("converting") {
             remarks.push("converting".to_owned());
@@ -321,7 +328,7 @@ mod tests {
 
     #[test]
     fn a_cluster_is_a_row_for_each_member() {
-        let status = r#"{"server":{"program":"Corvid 1","faults":[]},"sessions":[{},{}],"databases":[
+        let status = r#"{"server":{"program":"Corvid 1","requests":512,"faults":[]},"sessions":[{},{}],"databases":[
             {"name":"Lab","model":"clustered","storage":{"bytes":70},"cluster":{"role":"leader","term":3,"committed":9,"status":"cluster member",
              "server_id":"aaaa","servers":[{"server_id":"cccc","match":4,"last_message_age_ms":77}]}}]}"#;
         let mut dead = look("tcp:192.0.2.3:6644", &[], None);
@@ -342,9 +349,9 @@ mod tests {
         assert_eq!(
             texts(&fleet),
             [
-                "tcp:192.0.2.1:1|Lab|clustered|leader|3|0|2|70|Corvid 1|ok",
-                "tcp:192.0.2.2:1|Lab|clustered|follower|-|2|-|-|-|ok",
-                "tcp:192.0.2.3:6644|Lab|clustered|-|-|5|-|-|-|not reached: x; the leader heard it 77 ms ago",
+                "tcp:192.0.2.1:1|Lab|clustered|leader|3|0|2|512|70|Corvid 1|ok",
+                "tcp:192.0.2.2:1|Lab|clustered|follower|-|2|-|-|-|-|ok",
+                "tcp:192.0.2.3:6644|Lab|clustered|-|-|5|-|-|-|-|not reached: x; the leader heard it 77 ms ago",
             ]
         );
         let missing = missing(&fleet).unwrap();
@@ -381,5 +388,31 @@ mod tests {
             ..Fleet::default()
         };
         assert_eq!(faults(&fleet.looks[0], "Lab"), ["not ready: w"]);
+    }
+
+    #[test]
+    fn the_state_says_why_nothing_is_stored() {
+        for (database, expected) in [
+            (
+                r#""storage":{"failed":true,"error":"No space left on device"}"#,
+                "commits cannot be stored: No space left on device",
+            ),
+            (
+                r#""storage":{"failed":true,"error":null}"#,
+                "commits cannot be stored",
+            ),
+            (r#""storage":{"failed":false,"error":null}"#, "ok"),
+            (
+                r#""cluster":{"status":"cluster member","file_error":"Input/output error"}"#,
+                "commits cannot be stored: Input/output error",
+            ),
+        ] {
+            let status = format!(r#"{{"server":{{}},"databases":[{{"name":"Lab",{database}}}]}}"#);
+            let fleet = Fleet {
+                looks: vec![look("unix:/a", &[], Some(&status))],
+                ..Fleet::default()
+            };
+            assert_eq!(state(&fleet, &fleet.looks[0], Some("Lab")), expected);
+        }
     }
 }

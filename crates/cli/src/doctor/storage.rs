@@ -1,5 +1,7 @@
 //! Checks of the files of databases.
 
+use corvid_json::Value;
+
 use super::{Facts, Finding, Verdict, bytes, fine, share};
 use corvid_tools::status::document;
 use corvid_tools::status::source::LOCAL_FILE_BYTES;
@@ -26,12 +28,26 @@ pub(super) fn contents(facts: &Facts) -> Vec<Finding> {
     })
 }
 
+/// Why the file of a database takes no records, as its status says.
+pub(crate) fn why_not_stored(database: &Value) -> Option<&str> {
+    let error = document::text(database, "storage.error");
+    error.or_else(|| document::text(database, "cluster.file_error"))
+}
+
 /// Commits can be stored.
 pub(super) fn storage(facts: &Facts) -> Vec<Finding> {
     facts.of_databases(|_, _, database| {
-        Some(match document::flag(database, "storage.failed")? {
-            false => fine("the last commit was stored"),
-            true => (Verdict::Bad, "the last commit was not stored".to_owned()),
+        let why = why_not_stored(database);
+        let has_failed = document::flag(database, "storage.failed");
+        Some(match (has_failed, why) {
+            (_, Some(why)) => (
+                Verdict::Bad,
+                format!("the last commit was not stored: {why}"),
+            ),
+            (Some(true), None) => (Verdict::Bad, "the last commit was not stored".to_owned()),
+            (Some(false), None) => fine("the last commit was stored"),
+            // Of a member only the error is told.
+            (None, None) => return None,
         })
     })
 }
