@@ -26,7 +26,7 @@ use corvid::shared::Client;
 use corvid_net::tls::Credentials;
 use tokio::sync::{broadcast, watch};
 
-use crate::settings::Source;
+use crate::settings::sources::Source;
 use crate::status::StatusSource;
 use crate::status::samples::{self, Samples};
 use crate::web::EVENTS_MAX;

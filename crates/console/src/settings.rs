@@ -1,16 +1,15 @@
 //! The command line: options, and a word for each database.
 //!
-//! `NAME=REMOTES[/DATABASE]` names a database, `NAME.status=ADDRESS` the place of its server's
-//! status. `main` parses it once.
+//! [`sources`] has the words. `main` parses it once.
 
-use std::collections::BTreeMap;
+pub(crate) mod sources;
+
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
-use std::os::unix::fs::FileTypeExt;
 use std::sync::Arc;
 use std::time::Duration;
 
+use corvid_net::resolve;
 use corvid_net::tls::{self, Authority, Credentials};
-use corvid_net::{dirs, resolve};
 use corvid_shell::args::{self, Arg, Args, Item, OptionEntry, Spec};
 use corvid_shell::manual::{Manual, Placeholders, help};
 use corvid_shell::program;
@@ -20,25 +19,10 @@ use corvid_tools::standard_options;
 
 use crate::database::looks::IDLE;
 use crate::manual;
+use sources::Source;
 
 /// The port if the command line names none.
 pub(crate) const PORT: u16 = 8640;
-
-/// The number of databases that one console shows.
-const DATABASES_MAX: usize = 64;
-
-/// A database to show.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Source {
-    /// The name in addresses of pages.
-    pub(crate) name: String,
-    /// The servers, separated by commas.
-    pub(crate) remotes: String,
-    /// The database; `None`: the only one of the server.
-    pub(crate) database: Option<String>,
-    /// Where the server's status is: `http:` or a control socket.
-    pub(crate) status: Option<String>,
-}
 
 /// The values of the command line.
 #[derive(Debug)]
@@ -193,7 +177,7 @@ impl Settings {
             }
         }
         settings.credentials = Credentials::new(&tls);
-        settings.sources = or_die(sources(&words));
+        settings.sources = or_die(sources::parse(&words, &tls));
         let is_asking = settings.token.is_some() || viewers.authority.is_some();
         settings.viewers = or_die(of_viewers(viewers));
         let is_secure = settings.viewers.is_some() && is_asking;
@@ -304,85 +288,6 @@ fn token(file: &str) -> Result<String, String> {
     }
 }
 
-/// The databases that the words name.
-fn sources(words: &[String]) -> Result<Vec<Source>, String> {
-    let mut sources: Vec<Source> = Vec::new();
-    let mut places = BTreeMap::new();
-    for word in words {
-        let (name, value) = word
-            .split_once('=')
-            .filter(|(_, value)| !value.is_empty())
-            .ok_or_else(|| format!("{word}: expected NAME=REMOTES[/DATABASE]"))?;
-        let (name, part) = name.split_once('.').unwrap_or((name, ""));
-        let is_name = |name: &str| {
-            let mut letters = name.chars();
-            letters.all(|letter| letter.is_ascii_alphanumeric() || matches!(letter, '-' | '_'))
-        };
-        if name.is_empty() || !is_name(name) {
-            return Err(format!(
-                "{word}: a name consists of letters, digits, \"-\" and \"_\""
-            ));
-        }
-        match part {
-            "" if sources.iter().any(|source| source.name == name) => {
-                return Err(format!("{word}: {name} is given twice"));
-            }
-            "" => sources.push(source(name, value)),
-            "status" | "database" => {
-                places.insert((name, part), value);
-            }
-            part => return Err(format!("{word}: unknown part {part:?}")),
-        }
-    }
-    for ((name, part), value) in places {
-        let source = sources.iter_mut().find(|source| source.name == name);
-        let source = source.ok_or_else(|| format!("{name}.{part}: there is no {name}"))?;
-        match part {
-            "status" => source.status = Some(value.to_owned()),
-            _ => source.database = Some(value.to_owned()),
-        }
-    }
-    if sources.is_empty() {
-        let socket = dirs::run().join("db.sock");
-        sources.push(source("ovsdb", &format!("unix:{}", socket.display())));
-    }
-    match sources.len() <= DATABASES_MAX {
-        true => Ok(sources),
-        false => Err(format!("more than {DATABASES_MAX} databases")),
-    }
-}
-
-/// Splits a database off the remotes. The path of a socket has slashes too, so the last part is a
-/// database only if what precedes it is a socket.
-fn source(name: &str, value: &str) -> Source {
-    let is_id = |text: &str| {
-        !text.is_empty()
-            && text
-                .chars()
-                .all(|letter| letter.is_ascii_alphanumeric() || letter == '_')
-    };
-    let is_socket =
-        |path: &str| std::fs::metadata(path).is_ok_and(|metadata| metadata.file_type().is_socket());
-    let split = value.rsplit_once('/').filter(|(remotes, database)| {
-        let last = remotes.rsplit(',').next().unwrap_or_default();
-        let is_whole = match last.strip_prefix("unix:") {
-            Some(path) => is_socket(path),
-            None => true,
-        };
-        is_id(database) && is_whole
-    });
-    let (remotes, database) = match split {
-        Some((remotes, database)) => (remotes, Some(database.to_owned())),
-        None => (value, None),
-    };
-    Source {
-        name: name.to_owned(),
-        remotes: remotes.to_owned(),
-        database,
-        status: None,
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -400,35 +305,5 @@ mod tests {
         let local = resolve::now("localhost").map(|ip| SocketAddr::from((ip, 82)).to_string());
         is("localhost:82", &local.unwrap_or_default());
         assert!(address("127.0.0.1:http").is_err());
-    }
-
-    #[test]
-    fn words_name_databases_with_their_parts() {
-        let words = |words: &[&str]| {
-            let words: Vec<String> = words.iter().map(|&word| word.to_owned()).collect();
-            sources(&words)
-        };
-        let found = words(&[
-            "nb.status=http://127.0.0.1:9641/status.json",
-            "nb=tcp:10.0.0.1:6641,tcp:10.0.0.2:6641/OVN_Northbound",
-            "ovs=unix:/nowhere/db.sock",
-            "ovs.database=Open_vSwitch",
-        ])
-        .unwrap();
-        assert_eq!(found[0].remotes, "tcp:10.0.0.1:6641,tcp:10.0.0.2:6641");
-        assert_eq!(found[0].database.as_deref(), Some("OVN_Northbound"));
-        assert!(found[0].status.is_some());
-        assert_eq!(found[1].remotes, "unix:/nowhere/db.sock");
-        assert_eq!(found[1].database.as_deref(), Some("Open_vSwitch"));
-        for wrong in [
-            &["nb"][..],
-            &["n b=tcp:127.0.0.1:1"],
-            &["a=tcp:127.0.0.1:1", "a=tcp:127.0.0.1:2"],
-            &["a.status=http://x"],
-            &["a=tcp:127.0.0.1:1", "a.colour=red"],
-        ] {
-            assert!(words(wrong).is_err(), "{wrong:?}");
-        }
-        assert_eq!(words(&[]).unwrap()[0].name, "ovsdb");
     }
 }

@@ -21,7 +21,7 @@ use corvid_tools::status::source::Source as Told;
 use corvid_tools::status::{address, document};
 use tokio::runtime::Handle;
 
-use crate::settings::Source;
+use crate::settings::sources::Source;
 
 /// How long a status is shown before it is read again.
 const FRESH: Duration = Duration::from_secs(2);

@@ -247,3 +247,26 @@ fn names(shown: &mut Shown) -> Vec<String> {
         .map(|row| row["name"].as_str().expect("a name").to_owned())
         .collect()
 }
+
+#[test]
+fn a_console_that_could_reach_nothing_does_not_start() {
+    for (word, said) in [
+        (
+            "nb=bogus:1",
+            "nb=bogus:1: \"bogus:1\" is not a remote: write tcp:HOST:PORT, ssl:HOST:PORT or unix:FILE",
+        ),
+        ("nb=ptcp:1", "\"ptcp:1\" waits for connections"),
+        ("=unix:/a", "expected NAME=REMOTES[/DATABASE]"),
+        ("unix:/a", "expected NAME=REMOTES[/DATABASE]"),
+        ("nb.status=https://h:1", "is not read from \"https://h:1\""),
+    ] {
+        let output = Command::new(binary::bin("corvid-console"))
+            .args(["--listen=127.0.0.1:0", "other=unix:/a", word])
+            .output()
+            .expect("the program");
+        let text = String::from_utf8_lossy(&output.stderr);
+        assert_eq!(output.status.code(), Some(1), "{word}: {text}");
+        assert!(text.starts_with("corvid-console: "), "{text}");
+        assert!(text.contains(said), "{word}: {text}");
+    }
+}
