@@ -26,6 +26,7 @@ use corvid::shared::Client;
 use corvid_net::tls::Credentials;
 use tokio::sync::{broadcast, watch};
 
+use crate::refusal;
 use crate::settings::sources::Source;
 use crate::status::StatusSource;
 use crate::status::samples::{self, Samples};
@@ -270,7 +271,10 @@ impl Open {
             Outcome::Result(result) => {
                 Value::parse(&result).map_err(|error| format!("the reply is malformed: {error}"))
             }
-            Outcome::Error(error) => Err(String::from_utf8_lossy(&error).into_owned()),
+            Outcome::Error(error) => Err(match Value::parse(&error) {
+                Ok(error) => refusal::words(&error),
+                Err(_) => String::from_utf8_lossy(&error).into_owned(),
+            }),
             Outcome::Lost => Err(match waited {
                 Err(error) => error.to_string(),
                 Ok(()) => "the connection was lost".to_owned(),

@@ -28,6 +28,7 @@
 mod database;
 mod filter;
 mod pages;
+mod refusal;
 mod settings;
 mod status;
 mod web;

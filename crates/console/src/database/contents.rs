@@ -9,6 +9,7 @@ use corvid::json::{Object, Value};
 use corvid::{Column, Idl, RowId};
 
 use super::Open;
+use crate::refusal;
 
 /// How long the server may take to read the contents of a moment.
 const TIMEOUT: Duration = Duration::from_secs(20);
@@ -114,9 +115,10 @@ impl Open {
         let rows = results
             .as_array()
             .and_then(|results| results.first()?.get("rows"));
-        let rows = rows
-            .and_then(Value::as_array)
-            .ok_or_else(|| results.to_string())?;
+        let rows = rows.and_then(Value::as_array).ok_or_else(|| {
+            let failure = refusal::of_results(&results);
+            failure.unwrap_or_else(|| format!("the reply is malformed: {results}"))
+        })?;
         let read = rows.iter().filter_map(|row| {
             let uuid = row.get("_uuid")?.as_array()?.get(1)?.as_str()?;
             let uuid = Uuid::parse(uuid.as_bytes())?;

@@ -13,6 +13,7 @@ use crate::database::naming::{NAME_LETTERS_MAX, short};
 use crate::database::{Database, Open};
 use crate::pages::frame::{self, Frame};
 use crate::pages::{REFERRERS_ROWS_MAX, command, table, tables};
+use crate::refusal;
 use crate::web::{App, reply};
 
 /// The number of elements of a column that the page shows.
@@ -224,10 +225,16 @@ fn referrers(
         .collect();
     let results = match params.len() {
         1 => Vec::new(),
-        _ => match open.call("transact", &Value::Array(params))? {
-            Value::Array(results) => results,
-            _ => Vec::new(),
-        },
+        _ => {
+            let results = open.call("transact", &Value::Array(params))?;
+            if let Some(error) = refusal::of_results(&results) {
+                return Err(error);
+            }
+            match results {
+                Value::Array(results) => results,
+                _ => Vec::new(),
+            }
+        }
     };
     let mut results = results.into_iter();
     let described = columns

@@ -8,6 +8,7 @@ use corvid::json::{Object, Value};
 use crate::database::{Database, Open};
 use crate::pages::frame::Frame;
 use crate::pages::params::Params;
+use crate::refusal;
 use crate::status;
 use crate::web::{App, reply};
 
@@ -72,7 +73,7 @@ fn count(open: &Open, counts: &mut [Option<u64>]) -> Result<(), String> {
         let rows = result.get("rows").and_then(Value::as_array);
         counts[*at] = rows.map(|rows| rows.len() as u64);
     }
-    Ok(())
+    refusal::of_results(&reply).map_or(Ok(()), Err)
 }
 
 pub(crate) fn page(app: &App, database: &Database, open: &Open, params: &Params) -> Response {
