@@ -1,11 +1,12 @@
 //! A backup as a file that a browser saves, made by the code of `ovsdb-client backup`.
 //!
-//! The contents are read before the response begins, so a refusal is a page. One backup is made at
-//! a time, and its contents are limited ([`BYTES_MAX`]), so the memory of the console is. The file
-//! is sent in pieces; a viewer that does not read for [`STALLED`] gets no more, and its browser
-//! reports that the file is incomplete.
+//! The contents are read and written to a temporary file without a name before the response begins,
+//! so a refusal and a full disk are pages. One backup is made at a time, and its contents are limited
+//! ([`BYTES_MAX`]), so the memory of the console is. It is free again before the file is sent, in
+//! pieces. A viewer that does not read for [`STALLED`] gets no more, and its browser reports that the
+//! file is incomplete. The file is gone when nothing is sent any more.
 
-use std::io;
+use std::io::{self, BufWriter, Read, Seek, Write};
 use std::pin::Pin;
 use std::task::{Context, Poll};
 use std::time::Duration;
@@ -13,7 +14,7 @@ use std::time::Duration;
 use axum::body::Body;
 use axum::response::Response;
 use bytes::Bytes;
-use corvid_net::clock;
+use corvid_net::{clock, errno};
 use corvid_shell::blocking::Connection;
 use corvid_tools::backup::Backup;
 use corvid_tools::session::Session;
@@ -63,41 +64,61 @@ pub(crate) fn stream(app: &App, database: &Database, open: &Open) -> Result<Resp
             false => failure.to_string(),
         })?;
     drop(session);
+    let mut file = written(&contents).map_err(|error| {
+        let folder = std::env::temp_dir();
+        let error = errno::text(&error);
+        format!(
+            "the file cannot be written in {}: {error}",
+            folder.display()
+        )
+    })?;
+    drop(contents);
     let (sender, receiver) = mpsc::channel(QUEUE);
-    let writer = runtime.clone();
+    let sending = runtime.clone();
     runtime.spawn_blocking(move || {
         let send = |piece: Piece| {
-            let sent = writer.block_on(timeout(STALLED, sender.send(piece)));
-            match sent {
-                Ok(Ok(())) => Ok(()),
-                // The viewer has gone, or reads nothing.
-                _ => Err(io::Error::from(io::ErrorKind::BrokenPipe)),
-            }
+            let sent = sending.block_on(timeout(STALLED, sender.send(piece)));
+            // If not, the viewer has gone, or reads nothing.
+            matches!(sent, Ok(Ok(())))
         };
-        let mut buffer = Vec::with_capacity(PIECE_BYTES);
-        let written = contents.write("corvid-console", &|| {}, &mut |bytes| {
-            buffer.extend_from_slice(bytes);
-            match buffer.len() < PIECE_BYTES {
-                true => Ok(()),
-                false => send(Piece::Bytes(std::mem::take(&mut buffer).into())),
+        loop {
+            let mut piece = Vec::with_capacity(PIECE_BYTES);
+            let bytes_max = PIECE_BYTES as u64;
+            // Without the end, the connection breaks and the browser does not keep half a file.
+            if (&mut file).take(bytes_max).read_to_end(&mut piece).is_err() {
+                break;
             }
-        });
-        // Without the end, the connection breaks and the browser does not keep half a file.
-        if written.is_ok() && send(Piece::Bytes(buffer.into())).is_ok() {
-            let _ = send(Piece::End);
+            if piece.is_empty() {
+                send(Piece::End);
+                break;
+            }
+            if !send(Piece::Bytes(piece.into())) {
+                break;
+            }
         }
+        // The next backup does not begin before this one's file is gone.
+        drop(file);
         drop(turn);
     });
-    let file = format!("attachment; filename=\"{name}.db\"");
+    let disposition = format!("attachment; filename=\"{name}.db\"");
     let body = Body::new(File {
         receiver,
         is_whole: false,
     });
     let mut response = reply::of(StatusCode::OK, "application/octet-stream", body);
-    if let Ok(value) = HeaderValue::from_str(&file) {
+    if let Ok(value) = HeaderValue::from_str(&disposition) {
         response.headers_mut().insert(CONTENT_DISPOSITION, value);
     }
     Ok(response)
+}
+
+/// A temporary file with the backup, at its beginning.
+fn written(contents: &Backup) -> io::Result<std::fs::File> {
+    let mut file = BufWriter::with_capacity(PIECE_BYTES, tempfile::tempfile()?);
+    contents.write("corvid-console", &|| {}, &mut |bytes| file.write_all(bytes))?;
+    let mut file = file.into_inner().map_err(io::IntoInnerError::into_error)?;
+    file.rewind()?;
+    Ok(file)
 }
 
 enum Piece {

@@ -15,6 +15,42 @@ use super::{Shown, between};
 
 const MIB: u64 = 1 << 20;
 
+/// The number of open files of the console that have no name.
+fn unnamed_files(console: &Console) -> usize {
+    let files = std::fs::read_dir(format!("/proc/{}/fd", console.pid())).expect("it runs");
+    let targets = files.filter_map(|file| std::fs::read_link(file.ok()?.path()).ok());
+    targets
+        .filter(|target| target.to_string_lossy().ends_with(" (deleted)"))
+        .count()
+}
+
+#[test]
+fn a_viewer_that_leaves_frees_its_backup() {
+    let server = large();
+    let word = format!("big=unix:{}", server.socket().display());
+    let console = Console::start(&[word, "--writable".to_owned()]).expect("a console");
+    let path = "/db/big/servers/act";
+    let asked = console.get_until(&format!("{path}?do=backup"), |answer| answer.status == 200);
+    let token = asked.expect("a page").body;
+    let token = between(&token, "name=\"form_token\" value=\"", "\"").to_owned();
+    let body = format!("form_token={token}&do=backup");
+    let mut leaving = console
+        .open("POST", path, &[LOCAL], &body)
+        .expect("a connection");
+    let mut head = [0; 64];
+    leaving.read_exact(&mut head).expect("a head");
+    assert_eq!(unnamed_files(&console), 1);
+    drop(leaving);
+    let begin = Instant::now();
+    while unnamed_files(&console) > 0 {
+        // One that only stalls keeps its file for 30 seconds.
+        assert!(begin.elapsed() < Duration::from_secs(15), "the file stays");
+        std::thread::sleep(Duration::from_millis(20));
+    }
+    let again = console.ask("POST", path, &[LOCAL], &body);
+    assert_eq!(again.expect("an answer").status, 200);
+}
+
 #[test]
 fn a_stalled_download_of_a_backup_holds_up_nobody() {
     let server = large();
@@ -40,12 +76,19 @@ fn a_stalled_download_of_a_backup_holds_up_nobody() {
         "{}",
         String::from_utf8_lossy(&head)
     );
-    let held = memory(&console).saturating_sub(before);
+    // The file waits on the disk. The allocator gives memory back with a delay.
+    assert_eq!(unnamed_files(&console), 1);
+    let begin = Instant::now();
+    let mut held = memory(&console).saturating_sub(before);
+    while held >= 24 * MIB && begin.elapsed() < Duration::from_secs(20) {
+        std::thread::sleep(Duration::from_millis(100));
+        held = memory(&console).saturating_sub(before);
+    }
     let _ = std::io::Write::write_all(
         &mut std::io::stderr(),
         format!("a stalled backup of {ROWS} rows holds {} MiB\n", held / MIB).as_bytes(),
     );
-    assert!(held < 300 * MIB, "{held} bytes");
+    assert!(held < 24 * MIB, "{held} bytes");
     // Pages and events go on, and so do writes.
     let mut client = server.connect().expect("a connection");
     let update = |number: usize| {
