@@ -44,6 +44,9 @@ function renewer(part, address, done) {
         for (const row of mark ? part.querySelectorAll("tr[data-uuid]") : []) {
           if (!known.has(row.dataset.uuid)) row.classList.add("added");
         }
+      } else if (reply.headers.get("content-type")?.startsWith("text/plain")) {
+        // Why the part cannot be made, for example because its rows could not be put in order.
+        tell((await reply.text()).trim(), true);
       }
     } catch {
       tell("disconnected", true);

@@ -123,6 +123,19 @@ enum State {
     Made(Arc<Work>, Ledger),
     /// It is there.
     Ready(Order),
+    /// It could not be made, which no page has told yet.
+    Failed,
+}
+
+impl State {
+    /// Why the order could not be made, once: the next page has it made anew.
+    fn take_failure(&mut self) -> Option<String> {
+        let has_failed = matches!(self, State::Failed);
+        has_failed.then(|| {
+            *self = State::Missing;
+            "the rows could not be put in order: read the page again".to_owned()
+        })
+    }
 }
 
 /// A page of an order.
@@ -222,6 +235,7 @@ impl Orders {
             let is_of_use = kept.used.elapsed() < UNUSED
                 && match &mut *state {
                     State::Missing => false,
+                    State::Failed => true,
                     State::Made(_, ledger) => ledger.note(idl),
                     State::Ready(order) => {
                         order.note(idl) && order.move_changed(idl, CHANGED_ROWS_MAX)
@@ -231,7 +245,7 @@ impl Orders {
                 _ if !is_of_use => *state = State::Missing,
                 State::Ready(order) => order.clear(),
                 State::Made(_, ledger) => ledger.clear(),
-                State::Missing => {}
+                State::Missing | State::Failed => {}
             }
             is_of_use
         });
@@ -255,7 +269,7 @@ impl Open {
     /// that takes long, the page has no rows.
     ///
     /// # Errors
-    /// The filter is malformed.
+    /// The filter is malformed, or the order could not be made.
     pub(crate) fn with_order<T>(
         &self,
         key: &Key,
@@ -327,6 +341,9 @@ impl Open {
         }
         let place = self.orders().place(key);
         let mut state = locked(&place);
+        if let Some(failure) = state.take_failure() {
+            return Err(failure);
+        }
         if let State::Ready(order) = &mut *state
             && !(order.note(idl) && order.move_changed(idl, CHANGED_ROWS_MAX))
         {
@@ -357,7 +374,8 @@ impl Open {
             }
         }
         Ok(match &*state {
-            State::Missing => Step::Again,
+            // The order may have been made, or have failed, since its job was queued.
+            State::Missing | State::Failed => Step::Again,
             State::Ready(order) if !order.is_complete() => Step::Again,
             State::Ready(order) => {
                 let page = order.page(places.clone());

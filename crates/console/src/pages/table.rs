@@ -215,6 +215,11 @@ pub(crate) fn page(
     let (rows, wrong) = match view.rows(&choices) {
         Ok(rows) => (rows, wrong),
         Err(error) => {
+            let parse = |idl: &Idl| filter::parse(idl, &open.naming, table, &choices.filter);
+            // Other rows than the viewer asked for are shown only if the filter itself is wrong.
+            if open.client.read(parse).is_ok() {
+                return reply::text(StatusCode::SERVICE_UNAVAILABLE, &format!("{error}\n"));
+            }
             let all = Choices {
                 filter: String::new(),
                 ..choices

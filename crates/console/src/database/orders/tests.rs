@@ -398,3 +398,43 @@ fn pieces_are_all_slots_once() {
         assert!(all.windows(2).all(|pair| pair[0].end == pair[1].start));
     }
 }
+
+#[test]
+fn an_order_whose_making_panics_is_told_once_and_made_anew() {
+    let mut world = World::new(1, 10);
+    let key = Key {
+        table: TABLE,
+        filter: String::new(),
+        sort: None,
+    };
+    let job = world.begin(&key);
+    let made = job.attempt(&mut |_| panic!("on purpose"), &|| true);
+    assert_eq!(made, None);
+    // A page that waits finds the failure, also after further changes.
+    world.orders.catch_up(&world.idl);
+    let place = world.orders.place(&key);
+    assert!(Arc::ptr_eq(&place, &job.state), "forgotten");
+    let failure = locked(&place).take_failure().expect("a failure");
+    assert!(failure.contains("could not be put in order"), "{failure}");
+    assert_eq!(locked(&place).take_failure(), None);
+    let again = world.begin(&key);
+    let idl = &world.idl;
+    let made = again.attempt(&mut |look| look(idl), &|| true);
+    assert_eq!(made, Some(10));
+}
+
+#[test]
+fn an_order_that_panics_does_not_touch_its_successor() {
+    let mut world = World::new(1, 10);
+    let key = Key {
+        table: TABLE,
+        filter: String::new(),
+        sort: None,
+    };
+    let first = world.begin(&key);
+    let second = world.begin(&key);
+    first.attempt(&mut |_| panic!("on purpose"), &|| true);
+    let idl = &world.idl;
+    let made = second.attempt(&mut |look| look(idl), &|| true);
+    assert_eq!(made, Some(10));
+}

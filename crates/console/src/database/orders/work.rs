@@ -5,6 +5,7 @@
 
 use std::collections::HashSet;
 use std::ops::Range;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -44,7 +45,7 @@ pub(super) type Hold<'h> = dyn FnMut(&mut dyn FnMut(&Idl)) + 'h;
 pub(in crate::database) fn run(open: &Open) {
     while let Some(job) = open.next_job() {
         let mut hold = |look: &mut dyn FnMut(&Idl)| open.client.read(|idl| look(idl));
-        let made = job.make(&mut hold, &|| open.orders().has(&job.state));
+        let made = job.attempt(&mut hold, &|| open.orders().has(&job.state));
         let mut orders = open.orders();
         if let Some(rows) = made {
             orders.used(&job.key, rows);
@@ -100,6 +101,26 @@ impl Open {
 }
 
 impl Job {
+    /// As [`Job::make`]. A panic fails this order only: the thread makes others, and pages that
+    /// wait for this one are told.
+    pub(super) fn attempt(
+        &self,
+        hold: &mut Hold<'_>,
+        is_wanted: &dyn Fn() -> bool,
+    ) -> Option<usize> {
+        let made = catch_unwind(AssertUnwindSafe(|| self.make(hold, is_wanted)));
+        made.unwrap_or_else(|_| {
+            let mut state = locked(&self.state);
+            match &*state {
+                // Somebody else's order by now.
+                State::Made(current, _) if !Arc::ptr_eq(current, &self.work) => {}
+                State::Ready(_) => {}
+                _ => *state = State::Failed,
+            }
+            None
+        })
+    }
+
     /// Makes the order, unless it is not wanted any more or too much changes meanwhile. Returns the
     /// number of its rows.
     pub(super) fn make(&self, hold: &mut Hold<'_>, is_wanted: &dyn Fn() -> bool) -> Option<usize> {
