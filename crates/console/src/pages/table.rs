@@ -36,8 +36,11 @@ const PAGES_MAX: usize = 1 << 40;
 /// The header of a file that tells its rows, `ROWS of ALL`.
 const ROWS_HEADER: HeaderName = HeaderName::from_static("corvid-rows");
 
-/// The bytes of a file after which no row is added.
-const FILE_BYTES_MAX: usize = 64 * 1024 * 1024;
+/// The size of a file after which no row is added, MiB.
+const FILE_MIB_MAX: usize = 64;
+
+/// The same in bytes.
+const FILE_BYTES_MAX: usize = FILE_MIB_MAX * 1024 * 1024;
 
 /// The page.
 #[derive(Template)]
@@ -52,7 +55,7 @@ struct Table {
     names: Vec<ColumnChoice>,
     hidden: usize,
     rows: Rows,
-    /// Why a file has not all rows; empty if it has.
+    /// Why a file may not have all rows.
     cut: String,
     previous: Option<String>,
     next: Option<String>,
@@ -265,8 +268,8 @@ pub(crate) fn page(
         hidden: names.iter().filter(|one| !one.is_shown).count(),
         names,
         cut: match rows.selected {
-            ..=FILE_ROWS_MAX => String::new(),
-            _ => format!("the first {FILE_ROWS_MAX} rows"),
+            ..=FILE_ROWS_MAX => format!("at most {FILE_MIB_MAX} MiB"),
+            _ => format!("the first {FILE_ROWS_MAX} rows, at most {FILE_MIB_MAX} MiB"),
         },
         previous: rows.page_before(page, choices_rows(params)).map(page_at),
         next: rows.has_next().then(|| page_at(page + 1)),

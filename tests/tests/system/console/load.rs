@@ -268,7 +268,12 @@ fn a_large_table_is_paged_sorted_and_filtered() {
         filtered.contains("<b id=\"selected\">999</b>"),
         "{filtered}"
     );
-    // A file has the first rows of the same order.
+    // A file has the first rows of the same order, as long as its bytes have room.
+    assert!(
+        page.contains("(the first 100000 rows, at most 64 MiB)"),
+        "{page}"
+    );
+    assert!(filtered.contains("(at most 64 MiB)"), "{filtered}");
     let file = console
         .get("/db/big/table/Item.csv?sort=number&where=number+%3C+10")
         .unwrap();
