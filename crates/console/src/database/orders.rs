@@ -290,9 +290,7 @@ impl Open {
                 Step::Select(selection, slots, ledger) => {
                     let selecting = Selecting { open: self, ledger };
                     let mut selection = selection;
-                    for piece in select::pieces(slots) {
-                        self.client.read(|idl| selection.read(idl, piece));
-                    }
+                    selection.read_all(slots, &|look| self.client.read(|idl| look(idl)));
                     let found = self.client.read(|idl| {
                         let page = selecting.finish(idl, selection, key, places)?;
                         shown(idl, &page)

@@ -2,9 +2,12 @@
 //! replica takes updates, and only as many are kept as the page needs.
 //!
 //! Pieces are read in a scattered sequence. So few rows are kept and dropped again, even if they
-//! came in the opposite order.
+//! came in the opposite order. Two threads read them, because a viewer waits: the time goes into
+//! fetching each row from memory, where neither of them holds up the other.
 
 use std::ops::Range;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::thread;
 
 use corvid::data::{Datum, TableId, Uuid};
 use corvid::{Idl, RowId};
@@ -19,6 +22,12 @@ pub(super) const PIECE: usize = 4096;
 /// Rows that are kept beyond those that the page needs, because rows may leave the page while
 /// others are read.
 const SPARE: usize = 256;
+
+/// The threads that read the rows of one selection.
+const READERS: usize = 2;
+
+/// Tables with fewer pieces are read by one thread.
+const SHARED_PIECES: usize = 8;
 
 /// A selection is begun anew if more rows change meanwhile.
 const CHANGED_MAX: usize = 4096;
@@ -41,6 +50,9 @@ fn gcd(one: usize, other: usize) -> usize {
         _ => gcd(other, one % other),
     }
 }
+
+/// Access to the replica, for a while in which it takes no updates.
+type SharedHold<'h> = dyn Fn(&mut dyn FnMut(&Idl)) + Sync + 'h;
 
 /// A selection of the first rows of an order.
 pub(super) struct Selection {
@@ -68,6 +80,63 @@ impl Selection {
             first: Vec::new(),
             limit: None,
             selected: 0,
+        }
+    }
+
+    /// Reads all rows.
+    pub(super) fn read_all(&mut self, slots: usize, hold: &SharedHold<'_>) {
+        let pieces: Vec<Range<usize>> = pieces(slots).collect();
+        let next = AtomicUsize::new(0);
+        let read = |part: &mut Selection| {
+            while let Some(piece) = pieces.get(next.fetch_add(1, Ordering::Relaxed)) {
+                hold(&mut |idl| part.read(idl, piece.clone()));
+            }
+        };
+        let helpers = match pieces.len() < SHARED_PIECES {
+            true => 0,
+            false => READERS - 1,
+        };
+        let mut others: Vec<Selection> = (0..helpers).map(|_| self.another()).collect();
+        thread::scope(|scope| {
+            for part in &mut others {
+                // Without a thread the others read its pieces, too.
+                let _ = thread::Builder::new().spawn_scoped(scope, || read(part));
+            }
+            read(self);
+        });
+        for part in others {
+            self.merge(part);
+        }
+    }
+
+    /// A selection for another part of the rows.
+    pub(super) fn another(&self) -> Selection {
+        Selection {
+            filter: self.filter.clone(),
+            first: Vec::new(),
+            limit: None,
+            ..*self
+        }
+    }
+
+    /// Adds the rows of another part.
+    pub(super) fn merge(&mut self, other: Selection) {
+        self.selected += other.selected;
+        self.first.extend(other.first);
+        let sort = self.sort;
+        let compare = |one: &(Datum, Uuid), other: &(Datum, Uuid)| {
+            sort.compare((&one.0, one.1), (&other.0, other.1))
+        };
+        self.limit = match (self.limit.take(), other.limit) {
+            (Some(one), Some(other)) => Some(match compare(&one, &other).is_le() {
+                true => one,
+                false => other,
+            }),
+            (one, other) => one.or(other),
+        };
+        // Beyond the nearer limit, one part may have left rows out.
+        if let Some(limit) = &self.limit {
+            self.first.retain(|row| compare(row, limit).is_le());
         }
     }
 

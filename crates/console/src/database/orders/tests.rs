@@ -326,10 +326,16 @@ fn a_page_that_is_selected_while_rows_change_is_that_of_a_model() {
         let ledger = Arc::new(Mutex::new(ledger));
         world.orders.selections.push(ledger.clone());
         let mut selection = Selection::new(TABLE, filter, key.sort(), places.end);
+        let mut other = selection.another();
         for piece in select::pieces(world.idl.slot_count(TABLE)) {
-            selection.read(&world.idl, piece);
+            let part = match world.below(2) {
+                0 => &mut selection,
+                _ => &mut other,
+            };
+            part.read(&world.idl, piece);
             world.change();
         }
+        selection.merge(other);
         let mut ledger = locked(&ledger);
         assert!(ledger.note(&world.idl));
         let Some(page) = selection.finish(&world.idl, &ledger, places.clone()) else {
@@ -365,6 +371,30 @@ fn the_replica_takes_updates_while_an_order_of_many_rows_is_made() {
     // Each access reads one piece, and the last one notes what has changed.
     assert_eq!(world.holds, 10 + 1);
     assert_eq!(world.order(&job.state), Some(world.wanted(&key)));
+}
+
+#[test]
+fn threads_that_select_a_page_read_each_piece_once() {
+    for pieces in [1, 7, 30] {
+        let world = World::new(6, pieces * PIECE - 5);
+        let key = Key {
+            table: TABLE,
+            filter: String::new(),
+            sort: None,
+        };
+        let reads = Mutex::new(0);
+        let mut selection = Selection::new(TABLE, None, key.sort(), 50);
+        selection.read_all(world.idl.slot_count(TABLE), &|look| {
+            look(&world.idl);
+            *locked(&reads) += 1;
+        });
+        assert_eq!(*locked(&reads), pieces);
+        let nothing = Ledger::since(&world.idl, TABLE, key.sort(), &[]);
+        let page = selection.finish(&world.idl, &nothing, 0..50);
+        let page = page.expect("nothing has changed");
+        assert_eq!(page.selected, pieces * PIECE - 5);
+        assert_eq!(page.uuids, world.wanted(&key)[..50]);
+    }
 }
 
 #[test]
