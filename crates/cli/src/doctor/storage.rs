@@ -188,6 +188,21 @@ mod tests {
     }
 
     #[test]
+    fn the_reason_why_nothing_is_stored_is_told() {
+        for members in [
+            r#""storage":{"failed":true,"error":"No space left on device"}"#,
+            r#""cluster":{"file_error":"No space left on device"}"#,
+        ] {
+            let found = storage(&database(members));
+            let said = "the last commit was not stored: No space left on device";
+            assert_eq!(found[0].evidence, said);
+            assert_eq!(found[0].verdict, Bad);
+        }
+        let healthy = database(r#""cluster":{"file_error":null}"#);
+        assert_eq!(verdicts(storage, &healthy), []);
+    }
+
+    #[test]
     fn a_disk_needs_room_for_the_next_file() {
         let mut of = database(r#""file":"/a.db","storage":{"bytes":50}"#);
         assert_eq!(verdicts(disk, &of), [Unknown]);

@@ -38,6 +38,7 @@ pub(crate) struct Source {
 /// A word is malformed, or names no server or status; the text is for people.
 pub(super) fn parse(words: &[String], tls: &Settings) -> Result<Vec<Source>, String> {
     let mut sources: Vec<Source> = Vec::new();
+    let mut given = Vec::new();
     let mut places = BTreeMap::new();
     for word in words {
         let (name, value) = word
@@ -61,9 +62,8 @@ pub(super) fn parse(words: &[String], tls: &Settings) -> Result<Vec<Source>, Str
                 return Err(format!("{word}: {name} is given twice"));
             }
             "" => {
-                let source = source(name, value);
-                check_remotes(&source.remotes, tls).map_err(|error| format!("{word}: {error}"))?;
-                sources.push(source);
+                sources.push(source(name, value));
+                given.push(word);
             }
             "status" | "database" => {
                 if part == "status" {
@@ -81,6 +81,9 @@ pub(super) fn parse(words: &[String], tls: &Settings) -> Result<Vec<Source>, Str
                 ));
             }
         }
+    }
+    for (source, word) in sources.iter().zip(given) {
+        check_remotes(&source.remotes, tls).map_err(|error| format!("{word}: {error}"))?;
     }
     for ((name, part), value) in places {
         let source = sources.iter_mut().find(|source| source.name == name);
