@@ -236,24 +236,13 @@ if (timed) {
   setInterval(() => document.hidden || isMarked() || renew(false), Number(timed.dataset.every));
 }
 
-// A picture is drawn anew after changes. It is panned by dragging and zoomed by the wheel with Ctrl,
-// or by `+`, `-` and `0`.
-const drawn = document.querySelector("#part[data-picture]");
-if (drawn) {
+// A picture is drawn anew after changes. `apply` zooms one that has just been drawn.
+function pictureIsLive(drawn, apply) {
   // The version that is shown, and the last one that an event has told of.
   const shown = () => Number(drawn.querySelector("#drawn")?.dataset.version);
   let last = 0;
-  let zoom = 1;
-  const apply = () => {
-    const svg = drawn.querySelector("svg");
-    if (!svg) return;
-    for (const side of ["width", "height"]) {
-      svg.dataset[side] ||= svg.getAttribute(side) || "";
-      if (svg.dataset[side]) svg.setAttribute(side, parseFloat(svg.dataset[side]) * zoom);
-    }
-  };
   const renew = renewer(drawn, () => drawn.dataset.address, (renew) => {
-    if (zoom !== 1) apply();
+    apply();
     if (shown() < last) renew(false);
   });
   // Replaces the parts of the picture that have changed.
@@ -283,6 +272,22 @@ if (drawn) {
     last = version;
     if (version !== shown()) renew(false);
   });
+}
+
+// A picture is panned by dragging and zoomed by the wheel with Ctrl, or by `+`, `-` and `0`. One of
+// the past, or of a schema without an interpretation, has no events.
+const drawn = document.querySelector("#part[data-picture]") || document.querySelector("#part .canvas")?.closest("#part");
+if (drawn) {
+  let zoom = 1;
+  const apply = () => {
+    const svg = drawn.querySelector("svg");
+    if (!svg) return;
+    for (const side of ["width", "height"]) {
+      svg.dataset[side] ||= svg.getAttribute(side) || "";
+      if (svg.dataset[side]) svg.setAttribute(side, parseFloat(svg.dataset[side]) * zoom);
+    }
+  };
+  if (drawn.dataset.picture) pictureIsLive(drawn, () => zoom === 1 || apply());
   const by = (factor) => { zoom = Math.min(4, Math.max(0.2, factor ? zoom * factor : 1)); apply(); };
   document.addEventListener("keydown", (event) => {
     if (event.target.closest("input, textarea, select, dialog") || event.ctrlKey || event.metaKey) return;

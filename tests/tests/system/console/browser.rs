@@ -1,11 +1,14 @@
 //! Pages in a browser. On a machine without one, the tests are skipped and say so.
 
 use std::io::Write;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use corvid_tests::browser::Browser;
+use corvid_tests::console::Console;
 use serde_json::json;
 
+use super::load::{ROWS, large};
 use super::{HOSTILE, Shown};
 
 /// A browser, if this machine has one.
@@ -184,4 +187,126 @@ fn the_palette_leads_to_a_table_by_keys_alone() {
             .unwrap(),
         json!("/")
     );
+}
+
+#[test]
+fn a_number_of_rows_that_is_still_counted_becomes_exact() {
+    let Some(browser) = browser() else {
+        return;
+    };
+    let server = large();
+    let word = format!("big=unix:{}", server.socket().display());
+    let console = Console::start(&[word]).expect("a console");
+    let arrived = format!("of <b id=\"selected\">{ROWS}</b>");
+    let page = console.get_until("/db/big/table/Item", |answer| {
+        answer.body.contains(&arrived)
+    });
+    page.expect("the rows");
+    let is_over = AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        // Rows that change during a selection leave the number open.
+        scope.spawn(|| {
+            let mut client = server.connect().expect("a connection");
+            let mut number = ROWS;
+            while !is_over.load(Ordering::Relaxed) {
+                number += 1;
+                let name = format!("item-{:06}", number % ROWS);
+                let update = json!(["Big", {"op": "update", "table": "Item",
+                    "where": [["name", "==", name]], "row": {"number": number}}]);
+                client.call("transact", &update).expect("a reply");
+            }
+        });
+        let words = "return document.querySelector('#summary').textContent";
+        // The order may be there, or its page asked again, before the browser is.
+        let seen = (0..50).find_map(|least| {
+            let path = format!("/db/big/table/Item?where=number+%3E+-{}", least + 1);
+            let address = format!("http://127.0.0.1:{}{path}", console.port());
+            browser.open(&address).unwrap();
+            let text = browser.run(words).unwrap();
+            text.as_str()
+                .filter(|text| text.contains("at least"))
+                .map(str::to_owned)
+        });
+        is_over.store(true, Ordering::Relaxed);
+        let seen = seen.expect("a page that still counts");
+        assert!(seen.contains(" (still counting)"), "{seen}");
+    });
+    browser.run("window.isTheSame = true").unwrap();
+    let exact = format!(
+        "const summary = document.querySelector('#summary').textContent;
+         return summary.includes('of {ROWS}') && !/at least|counting/.test(summary)"
+    );
+    browser.wait_for(&exact).unwrap();
+    assert_eq!(
+        browser.run("return window.isTheSame").unwrap(),
+        json!(true),
+        "reloaded"
+    );
+    assert_eq!(browser.errors().unwrap(), [""; 0]);
+}
+
+#[test]
+fn a_page_says_why_it_is_not_current() {
+    let Some(browser) = browser() else {
+        return;
+    };
+    let mut shown = Shown::start(&[]);
+    shown.add_switch("sw0", &["p0"]);
+    shown.page("/db/net/table/Port");
+    browser
+        .open(&address(&shown, "/db/net/table/Port"))
+        .unwrap();
+    let live = "document.querySelector('#live')";
+    let is_live = format!("return {live}.textContent == 'live' && !{live}.matches('.lost')");
+    browser.wait_for(&is_live).unwrap();
+    shown.server.kill();
+    let script = format!(
+        "return {live}.matches('.lost') && /^not current: ./.test({live}.textContent) && {live}.checkVisibility()"
+    );
+    browser.wait_for(&script).unwrap();
+    let cells = "return document.querySelectorAll('#rows tbody tr').length";
+    assert_eq!(browser.run(cells).unwrap(), json!(1), "the rows stay");
+    shown.server.restart().expect("it starts again");
+    browser.wait_for(&is_live).unwrap();
+    // Without the console nobody tells why.
+    let Shown { console, .. } = shown;
+    drop(console);
+    let is_lost = format!("return {live}.textContent == 'disconnected' && {live}.matches('.lost')");
+    browser.wait_for(&is_lost).unwrap();
+}
+
+#[test]
+fn keys_zoom_a_picture() {
+    let Some(browser) = browser() else {
+        return;
+    };
+    let mut shown = Shown::start(&[]);
+    shown.add_switch("sw0", &["p0"]);
+    shown.page("/db/net/network");
+    browser.open(&address(&shown, "/db/net/network")).unwrap();
+    browser
+        .wait_for("return document.querySelector('#part svg') != null")
+        .unwrap();
+    let width = || {
+        let script = "return document.querySelector('#part svg').getBoundingClientRect().width";
+        browser.run(script).unwrap().as_f64().expect("a width")
+    };
+    let own = width();
+    let is = |keys: &[&str], factor: f64| {
+        for key in keys {
+            browser.press(&[key]).unwrap();
+        }
+        let found = width() / own;
+        assert!((found - factor).abs() < 0.01, "{keys:?}: {found}");
+    };
+    is(&["+"], 1.25);
+    is(&["+"], 1.5625);
+    is(&["-"], 1.25);
+    is(&["0"], 1.0);
+    // The largest picture is four times as wide.
+    is(&["+"; 9], 4.0);
+    // A key that is typed into a field is text.
+    is(&["0", "f", "+"], 1.0);
+    let field = "return document.querySelector('#where').value";
+    assert_eq!(browser.run(field).unwrap(), json!("+"));
 }
