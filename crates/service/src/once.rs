@@ -27,6 +27,7 @@ use std::hash::BuildHasher;
 use bytes::Bytes;
 use corvid_data::{TrustedKeys, Uuid};
 use corvid_json::{Kind, Reader};
+use corvid_log::cluster::Term;
 use corvid_log::commit_ids::{Numbering, hashed};
 pub(crate) use corvid_session::once::{EXECUTION_AT, judges_clients, params};
 pub use corvid_session::once::{announce, announce_history, is_announced, transaction_id};
@@ -81,8 +82,8 @@ impl Key {
 
 /// Whether a commit of the leader of this term has the form of ids that clients have chosen. Other
 /// ids are random, so one in 65,536 has it too.
-fn is_execution_in(commit: Uuid, term: u64) -> bool {
-    let [low, high, ..] = term.to_le_bytes();
+fn is_execution_in(commit: Uuid, term: Term) -> bool {
+    let [low, high, ..] = term.0.to_le_bytes();
     [commit.0[EXECUTION_AT[0]], commit.0[EXECUTION_AT[1]]] == [low, high]
 }
 

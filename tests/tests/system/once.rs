@@ -116,9 +116,13 @@ fn a_restarted_member_knows_that_it_has_executed_a_transaction() {
     let mut server = Process::new(&program, dir.path(), &["cluster.db".into()]);
     server.start().expect("it starts");
     let mut client = server.connect().expect("a connection");
+    // The last commit of the snapshot that the file begins with.
+    let first = json!(last_commit(&mut client));
     assert_eq!(once(&mut client, 1, &Value::Null)["error"], Value::Null);
     let seen = json!(last_commit(&mut client));
     assert_eq!(once(&mut client, 2, &Value::Null)["error"], Value::Null);
+    client = restart(&mut server);
+    assert_eq!(once(&mut client, 4, &first)["error"], Value::Null);
     for is_compacted in [false, true, true] {
         if is_compacted {
             server
@@ -133,11 +137,12 @@ fn a_restarted_member_knows_that_it_has_executed_a_transaction() {
         }
         // Nothing tells whether it was executed before this commit, which nobody knows.
         assert_eq!(once(&mut client, 9, &json!(id(77)))["error"], "canceled");
-        assert_eq!(rows(&mut client), 2);
+        assert_eq!(rows(&mut client), 3);
     }
-    // It was certainly not executed since the first commit.
+    // It was certainly not executed since these commits.
     assert_eq!(once(&mut client, 3, &seen)["error"], Value::Null);
-    assert_eq!(rows(&mut client), 3);
+    assert_eq!(once(&mut client, 5, &first)["error"], Value::Null);
+    assert_eq!(rows(&mut client), 5);
     server.kill();
 
     // The records of a standalone file with these rows do not name their commits.
@@ -145,9 +150,9 @@ fn a_restarted_member_knows_that_it_has_executed_a_transaction() {
     let mut server = Process::new(&program, dir.path(), &["alone.db".into()]);
     server.start().expect("it starts");
     let mut client = server.connect().expect("a connection");
-    assert_eq!(rows(&mut client), 3);
+    assert_eq!(rows(&mut client), 5);
     assert_eq!(once(&mut client, 3, &seen)["error"], "canceled");
-    assert_eq!(rows(&mut client), 3);
+    assert_eq!(rows(&mut client), 5);
     server.kill();
     if let Some(tool) = binary::reference("ovsdb-tool") {
         for file in ["cluster.db", "alone.db"] {

@@ -22,7 +22,7 @@ pub struct Contents {
     pub applied: Index,
     /// The last entry with data that the contents include.
     pub eid: Eid,
-    /// The last commits, as the file names them.
+    /// The last commits that the contents include, as the file tells them, without a gap.
     pub recorded: RecordedCommits,
 }
 
@@ -41,8 +41,18 @@ impl Contents {
             return Ok(None);
         };
         let committed = joined.committed();
-        let LoadedMember { database, recorded } = load(joined.body, committed)?;
+        let LoadedMember {
+            database,
+            mut recorded,
+        } = load(joined.body, committed)?;
         check_schema(&file.name, database.schema())?;
+        let snapshot = &joined.snapshot;
+        recorded.append_entry(snapshot.eid, snapshot.term);
+        for entry in committed {
+            if let Some((eid, _)) = &entry.commit {
+                recorded.append_entry(*eid, entry.term);
+            }
+        }
         let mut eids = committed.iter().rev().filter_map(|entry| {
             let (eid, _) = entry.commit.as_ref()?;
             Some(*eid)
@@ -50,7 +60,7 @@ impl Contents {
         Ok(Some(Contents {
             database,
             applied: joined.commit,
-            eid: eids.next().unwrap_or(joined.snapshot.eid),
+            eid: eids.next().unwrap_or(snapshot.eid),
             recorded,
         }))
     }

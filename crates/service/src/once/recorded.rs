@@ -38,7 +38,7 @@ use std::fmt::Write as _;
 use bytes::Bytes;
 use corvid_data::{Recorded, Uuid};
 use corvid_json::{Kind, Reader};
-use corvid_log::cluster::Eid;
+use corvid_log::cluster::{Eid, Term};
 use corvid_log::commit_client::{LAST_COMMITS as HEADING, TRANSACTION_PREFIX as PREFIX, last_line};
 use corvid_log::commit_ids::{CommitLine, NUMBERING_PREFIX, Numbering, is_commit};
 
@@ -388,10 +388,14 @@ impl RecordedCommits {
         }
     }
 
-    /// Adds the commit of an entry that follows the snapshot, made by the leader of this term.
-    pub fn append_entry(&mut self, commit: Uuid, term: u64) {
-        self.has_ids |= is_execution_in(commit, term);
-        let id = commit;
+    /// Adds the commit of an entry that follows those before, made by the leader of this term; or
+    /// the last commit of the snapshot, unless the snapshot names it.
+    pub fn append_entry(&mut self, commit: Eid, term: Term) {
+        let id = commit.0;
+        if self.commits.back().is_some_and(|last| last.id == id) {
+            return;
+        }
+        self.has_ids |= is_execution_in(id, term);
         self.commits.push_back(RecordedCommit { id, result: None });
         if self.commits.len() > IDS_MAX {
             self.commits.pop_front();

@@ -1,6 +1,6 @@
 //! Tests: what is remembered of transactions and commits, in memory and in snapshots.
 
-use corvid_log::cluster::Eid;
+use corvid_log::cluster::{Eid, Term};
 
 use super::*;
 
@@ -54,7 +54,7 @@ fn entries_of_clients_with_ids_are_recognized() {
         (Uuid([0x77; 16]), false),
     ] {
         let mut recorded = RecordedCommits::of_snapshot("compacting");
-        recorded.append_entry(commit, 0x1_0203);
+        recorded.append_entry(Eid(commit), Term(0x1_0203));
         assert_eq!(recorded.has_ids(), has_ids);
         let mut restarted = OnceTable::restored(commit, &recorded);
         assert_eq!(restarted.has_ids(), has_ids);

@@ -48,12 +48,12 @@ impl From<MemberLoadError> for WireError {
     }
 }
 
-/// The database of a member, and the commits that its snapshot and its entries name.
+/// The database of a member, and the commits that its snapshot names.
 #[derive(Debug)]
 pub struct LoadedMember {
-    /// Schema and rows.
+    /// Schema and rows, after the entries.
     pub database: Database,
-    /// The last commits, without a gap up to the last entry.
+    /// The last commits in the snapshot.
     pub recorded: RecordedCommits,
 }
 
@@ -119,11 +119,6 @@ pub fn load_member<S: Source>(
             unreachable!("transactions are not applied in pieces");
         };
         database = stage.finish(loaded, 0)?;
-    }
-    for entry in entries {
-        if let Some((eid, _)) = &entry.commit {
-            recorded.append_entry(eid.0, entry.term.0);
-        }
     }
     Ok(LoadedMember { database, recorded })
 }

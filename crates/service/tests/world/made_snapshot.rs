@@ -23,7 +23,7 @@ impl MadeSnapshot {
         let database = self.snapshot.convert(schema, &mut Numbered(88, 0));
         let mut recorded = RecordedCommits::default();
         for commit in &self.commits {
-            recorded.append_entry(commit.0, 1);
+            recorded.append_entry(*commit, Term(1));
         }
         InstalledSnapshot {
             database: database.expect("the same schema").into_database(),
