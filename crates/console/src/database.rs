@@ -271,10 +271,7 @@ impl Open {
             Outcome::Result(result) => {
                 Value::parse(&result).map_err(|error| format!("the reply is malformed: {error}"))
             }
-            Outcome::Error(error) => Err(match Value::parse(&error) {
-                Ok(error) => refusal::words(&error),
-                Err(_) => String::from_utf8_lossy(&error).into_owned(),
-            }),
+            Outcome::Error(error) => Err(refusal::of_reply(&error)),
             Outcome::Lost => Err(match waited {
                 Err(error) => error.to_string(),
                 Ok(()) => "the connection was lost".to_owned(),

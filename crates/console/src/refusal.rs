@@ -21,6 +21,14 @@ pub(crate) fn words(error: &Value) -> String {
     words
 }
 
+/// The same of an error as it came, also if it is not JSON.
+pub(crate) fn of_reply(error: &[u8]) -> String {
+    match Value::parse(error) {
+        Ok(error) => words(&error),
+        Err(_) => String::from_utf8_lossy(error).into_owned(),
+    }
+}
+
 /// The error in the results of a transaction, if it failed.
 pub(crate) fn of_results(results: &Value) -> Option<String> {
     let mut results = results.as_array().unwrap_or_default().iter();
@@ -48,9 +56,9 @@ mod tests {
             (r#""canceled""#, "canceled"),
             (r#"{"code":7}"#, r#"{"code":7}"#),
         ] {
-            let error = Value::parse(json.as_bytes()).unwrap();
-            assert_eq!(words(&error), expected);
+            assert_eq!(of_reply(json.as_bytes()), expected);
         }
+        assert_eq!(of_reply(b"not json"), "not json");
     }
 
     #[test]

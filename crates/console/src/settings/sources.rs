@@ -31,8 +31,8 @@ pub(crate) struct Source {
     pub(crate) status: Option<String>,
 }
 
-/// The databases that the words name. What could never be reached is an error: a page would tell it
-/// only when somebody reads it.
+/// The databases that the words name. A remote that no client could reach is an error here: a page
+/// would tell it only when somebody reads it.
 ///
 /// # Errors
 /// A word is malformed, or names no server or status; the text is for people.

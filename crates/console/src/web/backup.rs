@@ -1,10 +1,10 @@
 //! A backup as a file that a browser saves, made by the code of `ovsdb-client backup`.
 //!
-//! The contents are read and written to a temporary file without a name before the response begins,
-//! so a refusal and a full disk are pages. One backup is made at a time, and its contents are limited
-//! ([`BYTES_MAX`]), so the memory of the console is. It is free again before the file is sent, in
-//! pieces. A viewer that does not read for [`STALLED`] gets no more, and its browser reports that the
-//! file is incomplete. The file is gone when nothing is sent any more.
+//! The contents are read and written to a temporary file without a name before the response
+//! begins, so a refusal and a full disk are pages. One backup is made at a time, and its contents
+//! are limited ([`BYTES_MAX`]), so the memory of the console is. It is free again before the file
+//! is sent, in pieces. A viewer that does not read for [`STALLED`] gets no more, and its browser
+//! reports that the file is incomplete. The file is gone when nothing is sent any more.
 
 use std::io::{self, BufWriter, Read, Seek, Write};
 use std::pin::Pin;
