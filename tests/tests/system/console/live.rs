@@ -49,6 +49,22 @@ impl Viewer {
         }
     }
 
+    /// The next change; `None` if the stream ends first, because the page has to be read anew.
+    pub(super) fn change(&mut self) -> Option<Value> {
+        loop {
+            let mut line = String::new();
+            self.0.read_line(&mut line).expect("a line");
+            if line.is_empty() || line == "0\r\n" {
+                return None;
+            }
+            // The other data are the states of the connection.
+            if line.starts_with("data: {") {
+                let change = serde_json::from_str(&line["data: ".len()..]);
+                return Some(change.expect("JSON"));
+            }
+        }
+    }
+
     pub(super) fn event(&mut self) -> Value {
         let line = self.line("data: ");
         serde_json::from_str(&line["data: ".len()..]).expect("JSON")
