@@ -149,7 +149,7 @@ where
                 }
                 bulk.add(text.table, built).map_err(|_| Ended::Irregular)?;
             }
-            Job::Filled(_) => {
+            Job::Filled { .. } => {
                 let bulk = filling.take().ok_or(Ended::Irregular)?;
                 database = bulk.finish().map_err(|_| Ended::Irregular)?;
             }

@@ -45,8 +45,13 @@ pub enum Job {
     Fill,
     /// Decode rows of the long record.
     Rows(RowText),
-    /// The long record is complete and its hash is right. The value is the byte offset of its end.
-    Filled(u64),
+    /// The long record is complete and its hash is right.
+    Filled {
+        /// The byte offset of its end.
+        end: u64,
+        /// Its `_comment`.
+        comment: Option<String>,
+    },
     /// The long record cannot be read in pieces.
     Irregular,
     /// The log ends here, because of the error if there is one.
@@ -255,9 +260,9 @@ impl<S: Source> Feed<S> {
                     splitter.reuse_piece(piece);
                 }
                 Ok(None) if cut.is_complete() => {
-                    let end = long.end;
+                    let (end, comment) = (long.end, cut.take_comment());
                     self.long = None;
-                    return Job::Filled(end);
+                    return Job::Filled { end, comment };
                 }
                 Ok(None) | Err(_) => return Job::Irregular,
             }
@@ -297,9 +302,9 @@ impl<S: Source> Feed<S> {
                         }
                     }
                     Ok(None) if cut.is_complete() => {
-                        let end = rows.end();
+                        let (end, comment) = (rows.end(), cut.take_comment());
                         *body = None;
-                        return Job::Filled(end);
+                        return Job::Filled { end, comment };
                     }
                     Ok(None) | Err(_) => return Job::Irregular,
                 }

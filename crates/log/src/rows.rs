@@ -41,6 +41,8 @@ pub(crate) struct RowSplitter {
     run: Vec<u8>,
     /// A run is returned once it has this many bytes.
     run_bytes: usize,
+    /// The value of `_comment`, a JSON text.
+    comment: Option<Vec<u8>>,
 }
 
 /// The part of the body that comes next in the window.
@@ -77,6 +79,7 @@ impl RowSplitter {
             tables: Vec::new(),
             run: Vec::new(),
             run_bytes,
+            comment: None,
         }
     }
 
@@ -111,6 +114,13 @@ impl RowSplitter {
     /// Whether the body is complete.
     pub(crate) fn is_complete(&self) -> bool {
         self.state == State::End && self.window.is_empty()
+    }
+
+    /// The record's comment, if there is one and it is a text.
+    pub(crate) fn take_comment(&mut self) -> Option<String> {
+        let json = self.comment.take()?;
+        let text = Reader::new(&json).string().ok()?.into_owned();
+        String::from_utf8(text).ok()
     }
 
     /// Appends the row just consumed to the run, with a comma before it unless it is the first.
@@ -182,10 +192,14 @@ impl RowSplitter {
             (b"\"_date\"", Kind::Number) | (b"\"_is_diff\"", Kind::Bool) | (b"\"_comment\"", _)
         );
         if is_special {
-            return special(&window[value..], name == b"\"_date\"").map(|length| match length {
-                Some(length) => Step::Passed(value + length, State::Body { any: true }),
-                None => Step::Starved,
-            });
+            let is_comment = name == b"\"_comment\"";
+            let Some(length) = special(&window[value..], name == b"\"_date\"")? else {
+                return Ok(Step::Starved);
+            };
+            if is_comment {
+                self.comment = Some(window[value..value + length].to_vec());
+            }
+            return Ok(Step::Passed(value + length, State::Body { any: true }));
         }
         let id = std::str::from_utf8(&name[1..name.len() - 1])
             .ok()

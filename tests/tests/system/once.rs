@@ -164,6 +164,28 @@ fn a_restarted_member_knows_that_it_has_executed_a_transaction() {
     }
 }
 
+/// The first record of a file is read in pieces if it is long.
+#[test]
+fn a_restarted_server_knows_a_long_first_transaction() {
+    let dir = tempfile::tempdir().expect("a directory");
+    let schema = json!({"name": "D", "tables": {"T": {"isRoot": true, "columns": {"s": {"type": "string"}}}}});
+    database_file::create(&dir.path().join("D.db"), &schema).expect("a file");
+    let mut server = server(Implementation::Corvid, dir.path());
+    let mut client = server.connect().expect("a connection");
+    let text = "long".repeat(1 << 20);
+    let insert = json!(["D", {"op": "insert", "table": "T", "row": {"s": format!("{text}!")}},
+        {"op": "insert", "table": "T", "row": {"s": text}}]);
+    let params = json!([id(1), Value::Null, insert]);
+    let sent = |client: &mut Client| client.call("transact_once", &params).expect("a reply");
+    let first = sent(&mut client)["result"].clone();
+    assert!(first[0]["uuid"].is_array(), "{first}");
+    for _ in 0..2 {
+        client = restart(&mut server);
+        assert_eq!(sent(&mut client)["result"], first);
+        assert_eq!(rows(&mut client), 2);
+    }
+}
+
 /// The client has been told that nothing changed. A late copy after a restart would change
 /// something.
 #[test]

@@ -63,7 +63,7 @@ fn read_by_jobs<S: Source>(
                     return None;
                 }
             }
-            Job::Filled(end) => {
+            Job::Filled { end, .. } => {
                 let recorded = Recorded {
                     rows: std::mem::take(&mut filled).into(),
                     ..Recorded::default()

@@ -236,6 +236,12 @@ impl RecordedIn {
         RecordedIn::of_comment(comment, !transaction.rows.is_empty())
     }
 
+    /// Reads the comment of a transaction with rows.
+    #[must_use]
+    pub fn of_rows(comment: &str) -> RecordedIn {
+        RecordedIn::of_comment(comment, true)
+    }
+
     /// `has_rows`: it has rows, not only a comment.
     fn of_comment(comment: &str, has_rows: bool) -> RecordedIn {
         if last_line(comment) == END_LINE {

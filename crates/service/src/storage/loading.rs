@@ -45,8 +45,8 @@ pub enum Outcome {
     Fill,
     /// Rows of the long record.
     Rows(TableId, Vec<Arc<Row>>),
-    /// The long record ends at this offset.
-    Filled(u64),
+    /// The long record ends at this offset, and says this about commits.
+    Filled(u64, RecordedIn),
     /// The long record cannot be applied in pieces.
     Irregular,
     /// The log has ended, or cannot be read further for this reason.
@@ -99,7 +99,10 @@ impl Decoder {
                 });
                 rows.map_or(Outcome::Irregular, |rows| Outcome::Rows(text.table, rows))
             }
-            Job::Filled(end) => Outcome::Filled(end),
+            Job::Filled { end, comment } => {
+                let named = RecordedIn::of_rows(comment.as_deref().unwrap_or_default());
+                Outcome::Filled(end, named)
+            }
             Job::Irregular => Outcome::Irregular,
             Job::End(error) => Outcome::End(error),
         }
@@ -157,11 +160,12 @@ impl Loaded {
                     let fill: &mut BulkLoad = fill.as_mut().ok_or(Irregular)?;
                     fill.add(table, rows).map_err(|_| Irregular)?;
                 }
-                Outcome::Filled(end) => {
+                Outcome::Filled(end, named) => {
                     let fill = fill.take().ok_or(Irregular)?;
                     self.database = fill.finish().map_err(|_| Irregular)?;
                     // Only now is the record whole: the extent must never end inside it.
                     self.extent.accept(end);
+                    self.recorded.append(named);
                 }
                 Outcome::Irregular => return Err(Irregular),
                 Outcome::End(error) => {
