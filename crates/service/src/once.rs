@@ -306,6 +306,12 @@ impl OnceTable {
         table
     }
 
+    /// A client has sent a transaction with an id to another member. The snapshots of this one name
+    /// commits, too.
+    pub(crate) fn note_ids(&mut self) {
+        self.make_known();
+    }
+
     /// Whether a client has sent a transaction with an id, to this server or to one that had its
     /// file before.
     pub(crate) fn has_ids(&self) -> bool {

@@ -151,9 +151,10 @@ impl OnceState {
         self.table.committed(id);
     }
 
-    /// The result of a commit has come from another member. It is copied, because it is part of a
-    /// long message that must not be kept.
+    /// The result of a commit has come from another member: its transaction has an id. It is
+    /// copied, because it is part of a long message that must not be kept.
     pub(crate) fn know_result(&mut self, id: Uuid, result: &[u8]) {
+        self.table.note_ids();
         let result = Bytes::copy_from_slice(result);
         self.table
             .remember(Key::of_commit(id), OnceOutcome::Result(Some(result)), true);

@@ -330,10 +330,12 @@ impl RecordedCommits {
         };
         match record {
             RecordedIn::Nothing => {}
-            RecordedIn::Unnamed => {
-                let commit = numbered.map(|id| RecordedCommit { id, result: None });
-                self.commits.extend(commit);
-            }
+            RecordedIn::Unnamed => match numbered {
+                Some(id) => self.commits.push_back(RecordedCommit { id, result: None }),
+                // Another program wrote it, or it was an entry of a cluster. It may be any
+                // transaction, so the commits before it do not prove that one did not happen.
+                None => self.commits.clear(),
+            },
             RecordedIn::Named(named) => {
                 self.has_ids |= named.seed.is_none() || named.commit.result.is_some();
                 self.commits.push_back(named.commit);
@@ -418,6 +420,7 @@ impl RecordedCommits {
 
 #[cfg(test)]
 mod tests {
+    use corvid_data::{RecordedRow, TableId};
     use corvid_log::commit_client;
 
     use super::*;
@@ -511,6 +514,28 @@ mod tests {
             commits.to_comment().map(|text| text.lines().count()),
             Some(2)
         );
+    }
+
+    /// The reference's `cluster-to-standalone` copies the comment of a member's snapshot into a
+    /// record with rows, and entries after it.
+    #[test]
+    fn a_commit_that_nothing_names_ends_what_those_before_it_prove() {
+        let of = |comment: String| Recorded {
+            comment: Some(comment),
+            rows: vec![RecordedRow {
+                table: TableId(0),
+                uuid: Uuid([5; 16]),
+                columns: None,
+            }]
+            .into(),
+            ..Recorded::default()
+        };
+        let snapshot = snapshot_comment("compacting", &[Eid(Uuid([1; 16])), Eid(Uuid([2; 16]))]);
+        let mut commits = RecordedCommits::default();
+        commits.append(RecordedIn::of(&of(snapshot)));
+        assert_eq!(commits.iter().count(), 1, "the last one");
+        commits.append(RecordedIn::of(&of("an entry".to_owned())));
+        assert_eq!(commits.iter().count(), 0);
     }
 
     #[test]

@@ -212,32 +212,35 @@ fn an_end_that_only_one_member_knows_answers_no_repeated_copy() {
 }
 
 /// A first copy lies unread at a member that is cut off, while another one is executed. The member
-/// installs a snapshot, becomes the leader and reads its copy.
+/// installs a snapshot, of the leader or of a follower, becomes the leader and reads its copy.
 #[test]
 fn a_snapshot_names_the_transactions_that_happened() {
-    let mut cluster = Cluster::led(56, 3, 0);
-    cluster.nodes[2].is_cut = true;
-    let client = cluster.connect(0);
-    cluster.transact_once(client, 1, &set(4), FIRST);
-    cluster.transact(client, 2, &set(5));
-    cluster.run();
-    let installed = cluster.snapshot_of(0);
-    cluster.install(2, installed);
-    cluster.run();
-    cluster.elect(2);
-    cluster.run();
-    let late = cluster.connect(2);
-    cluster.transact_once(late, 3, &set(4), FIRST);
-    let other = Once::sent(
-        Uuid([0xa8, 2, 2, 2, 0, 0, 2, 0, 2, 2, 2, 2, 2, 2, 2, 2]),
-        None,
-    );
-    cluster.transact_once(late, 4, &set(6), other);
-    cluster.run();
-    let told = cluster.take(late);
-    assert_eq!(
-        told,
-        "{\"error\":\"canceled\",\"id\":3}\n".to_owned() + &result(4, r#"[{"count":1}]"#)
-    );
-    cluster.check_equal();
+    for source in [0, 1] {
+        let mut cluster = Cluster::led(56, 3, 0);
+        cluster.nodes[2].is_cut = true;
+        let client = cluster.connect(0);
+        cluster.transact_once(client, 1, &set(4), FIRST);
+        cluster.transact(client, 2, &set(5));
+        cluster.run();
+        let installed = cluster.snapshot_of(source);
+        cluster.install(2, installed);
+        cluster.run();
+        cluster.elect(2);
+        cluster.run();
+        let late = cluster.connect(2);
+        cluster.transact_once(late, 3, &set(4), FIRST);
+        let other = Once::sent(
+            Uuid([0xa8, 2, 2, 2, 0, 0, 2, 0, 2, 2, 2, 2, 2, 2, 2, 2]),
+            None,
+        );
+        cluster.transact_once(late, 4, &set(6), other);
+        cluster.run();
+        let told = cluster.take(late);
+        assert_eq!(
+            told,
+            "{\"error\":\"canceled\",\"id\":3}\n".to_owned() + &result(4, r#"[{"count":1}]"#),
+            "a snapshot of member {source}"
+        );
+        cluster.check_equal();
+    }
 }
