@@ -1,6 +1,7 @@
 //! The checks of relays: after each of their steps, and when faults have ended.
 
 use corvid_consensus::member::Role;
+use corvid_log::cluster::Index;
 
 use super::{ClusterRun, QUEUED_MAX, WIRE_BYTES_MAX};
 use crate::server::workload::Content;
@@ -77,7 +78,9 @@ impl ClusterRun {
     /// While the leadership changes, any other member may fall behind by more than the time for
     /// which contents are withheld. So may a member that loses its connection to the leader twice:
     /// it is connected until two elections have passed, and a heartbeat does not tell that it is
-    /// behind. A member whose file takes no records is not connected while it is behind.
+    /// behind. Nor does one of a new leader tell anything before the member has stored the entries
+    /// of that leader, which may take long. A member whose file takes no records is not connected
+    /// while it knows that it is behind.
     fn source_keeps_up(&self, relay: usize) -> bool {
         let Some(Location::Member(number)) = self.source_of(relay) else {
             return false;
@@ -92,8 +95,15 @@ impl ClusterRun {
         }
         let status = process.pump.member.status(0);
         let leads = |host: &ClusterHost| {
-            let process = host.process.as_ref();
-            process.is_some_and(|it| it.pump.member.status(0).role == Role::Leader)
+            let Some(process) = &host.process else {
+                return false;
+            };
+            let leading = process.pump.member.status(0);
+            let mut servers = leading.servers.iter();
+            let has_stored = servers
+                .find(|server| server.sid == status.sid)
+                .is_none_or(|server| server.match_index > Some(Index(0)));
+            leading.role == Role::Leader && has_stored
         };
         let leader = self
             .hosts
