@@ -60,6 +60,11 @@ impl<A> Command<A> {
 }
 
 impl<A> Command<A> {
+    /// Whether it stands under this heading.
+    pub(crate) fn is_about(&self, topic: &str) -> bool {
+        self.topic == topic
+    }
+
     /// Whether the synopsis names an option. Options of the history that it does not name are
     /// refused: a command that ignored one would show, or change, something else than what was
     /// asked for.

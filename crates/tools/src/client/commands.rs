@@ -67,7 +67,7 @@ pub(crate) const TOPICS: [&str; 7] = [
 ];
 
 const LOOKING: &str = "Looking at databases";
-const HISTORY: &str = "History";
+pub(crate) const HISTORY: &str = "History";
 const TRANSACTIONS: &str = "Transactions";
 const WATCHING: &str = "Watching changes";
 const SCHEMAS: &str = "Schemas";

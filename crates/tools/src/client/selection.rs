@@ -7,7 +7,7 @@
 use corvid_net::dirs;
 use corvid_rpc::remote::RemoteList;
 
-use crate::client::commands::{Action, COMMANDS, Command, Invocation, transact};
+use crate::client::commands::{Action, COMMANDS, Command, HISTORY, Invocation, transact};
 use crate::client::settings::Settings;
 use crate::failure::Failure;
 use crate::leader;
@@ -47,7 +47,9 @@ pub(crate) fn run(command: &Command, settings: &Settings, words: &[String]) -> R
                 Action::Database(_) => {
                     let served = session.list_dbs()?;
                     let (database, rest) = database(command, &served, words)?;
-                    if rest.len() == words.len() && rest.len() > command.args_max {
+                    // Scripts may compare what the reference's commands say.
+                    let is_own = command.is_about(HISTORY);
+                    if is_own && rest.len() == words.len() && rest.len() > command.args_max {
                         return Err(hint_at(wrong_count(command), &served, words));
                     }
                     (database, rest)

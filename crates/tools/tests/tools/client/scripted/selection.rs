@@ -130,7 +130,11 @@ fn database_is_found_by_name_or_by_default() {
     assert_eq!(chosen(r#"["B","A"]"#, &["get-schema"]), none);
     assert_eq!(
         chosen(r#"["B"]"#, &["get-schema", "A"]),
-        "1 ovsdb-client: invalid syntax for 'get-schema' (use --help for help)\n\
+        "1 ovsdb-client: invalid syntax for 'get-schema' (use --help for help)\n"
+    );
+    assert_eq!(
+        chosen(r#"["B","_Server"]"#, &["log", "A"]),
+        "1 ovsdb-client: invalid syntax for 'log' (use --help for help)\n\
          ovsdb-client: if \"A\" is a database, the server does not have it; it has B\n"
     );
     assert_eq!(
