@@ -20,8 +20,8 @@ fn relays_and_their_clients_agree_with_the_cluster_after_any_faults() {
             servers.restarts,
             servers.moves,
             relays.acknowledged / 2,
-            // A relay gives up the transactions of clients that have gone without telling anybody, and
-            // restarted members know what has happened.
+            // A relay gives up the transactions of clients that have gone without telling anybody,
+            // and restarted members know what has happened.
             relays.canceled * 15,
             relays.asserted,
             relays.kills,
