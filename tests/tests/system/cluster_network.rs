@@ -138,8 +138,12 @@ fn members_reach_each_other_over_tls_and_refuse_strangers() {
     let mut fourth = joiner(&cluster, at, "ssl", "D", &[], &options);
     fourth.start().expect("started");
     await_line(&fourth, "|raft|INFO|joined cluster ");
-    let status = cluster.status(0).expect("a status");
-    assert_eq!(status.matches(" at ssl:127.0.0.1:").count(), 4, "{status}");
+    // The new member may hear of it before the leader knows that its list is committed.
+    let is_listed = |status: String| status.matches(" at ssl:127.0.0.1:").count() == 4;
+    let listed = cluster.wait_until("four members are listed", || {
+        cluster.status(0).is_ok_and(is_listed)
+    });
+    listed.expect("they are listed");
 }
 
 #[test]
