@@ -73,14 +73,15 @@ impl ClusterRun {
         Ok(())
     }
 
-    /// Whether the source of a relay is a member that keeps up, which means that the leader that it
-    /// follows does lead, and that it has heard it all the time since the relay got its contents.
-    /// While the leadership changes, any other member may fall behind by more than the time for
-    /// which contents are withheld. So may a member that loses its connection to the leader twice:
-    /// it is connected until two elections have passed, and a heartbeat does not tell that it is
-    /// behind. Nor does one of a new leader tell anything before the member has stored the entries
-    /// of that leader, which may take long. A member whose file takes no records is not connected
-    /// while it knows that it is behind.
+    /// Whether the source of a relay is a member that keeps up. Some members may lag for longer
+    /// than relays withhold contents:
+    /// - any, while the leadership changes;
+    /// - one that has lost its leader since the relay got its contents: it shows that it is
+    ///   connected until two elections have passed, and a heartbeat does not tell that it is behind;
+    /// - one that has stored nothing of a new leader yet: only then do heartbeats tell of commits.
+    ///
+    /// A member whose file takes no records shows that it is not connected while it knows of
+    /// commits that it lacks.
     fn source_keeps_up(&self, relay: usize) -> bool {
         let Some(Location::Member(number)) = self.source_of(relay) else {
             return false;
