@@ -178,6 +178,6 @@ fn load(
         database,
         applied: index,
         eid,
-        recorded,
+        recorded: recorded.through(eid),
     })
 }

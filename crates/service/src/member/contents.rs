@@ -41,13 +41,10 @@ impl Contents {
             return Ok(None);
         };
         let committed = joined.committed();
-        let LoadedMember {
-            database,
-            mut recorded,
-        } = load(joined.body, committed)?;
+        let LoadedMember { database, recorded } = load(joined.body, committed)?;
         check_schema(&file.name, database.schema())?;
         let snapshot = &joined.snapshot;
-        recorded.append_entry(snapshot.eid, snapshot.term);
+        let mut recorded = recorded.through(snapshot.eid);
         for entry in committed {
             if let Some((eid, _)) = &entry.commit {
                 recorded.append_entry(*eid, entry.term);

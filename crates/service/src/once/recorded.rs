@@ -396,13 +396,21 @@ impl RecordedCommits {
         }
     }
 
-    /// Adds the commit of an entry that follows those before, made by the leader of this term; or
-    /// the last commit of the snapshot, unless the snapshot names it.
+    /// These commits of a snapshot, if they end with its last one. Otherwise that one alone: others
+    /// may lie between, and a transaction among them would count as one that never happened.
+    #[must_use]
+    pub fn through(mut self, last: Eid) -> RecordedCommits {
+        let id = last.0;
+        if self.commits.back().is_none_or(|named| named.id != id) {
+            self.commits.clear();
+            self.commits.push_back(RecordedCommit { id, result: None });
+        }
+        self
+    }
+
+    /// Adds the commit of an entry that follows those before, made by the leader of this term.
     pub fn append_entry(&mut self, commit: Eid, term: Term) {
         let id = commit.0;
-        if self.commits.back().is_some_and(|last| last.id == id) {
-            return;
-        }
         self.has_ids |= is_execution_in(id, term);
         self.commits.push_back(RecordedCommit { id, result: None });
         if self.commits.len() > IDS_MAX {

@@ -47,6 +47,16 @@ fn a_snapshot_names_the_commits_that_it_contains() {
 }
 
 #[test]
+fn a_snapshot_whose_names_end_too_early_names_its_last_commit_only() {
+    let comment = recorded::snapshot_comment("compacting", &[Eid(id(1)), Eid(id(2))]);
+    for (last, names) in [(2, vec![id(1), id(2)]), (3, vec![id(3)])] {
+        let recorded = RecordedCommits::of_snapshot(&comment).through(Eid(id(last)));
+        let ids: Vec<Uuid> = recorded.iter().map(|commit| commit.id).collect();
+        assert_eq!(ids, names);
+    }
+}
+
+#[test]
 fn entries_of_clients_with_ids_are_recognized() {
     let table = OnceTable::new(id(1));
     for (commit, has_ids) in [

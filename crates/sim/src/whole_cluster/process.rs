@@ -404,7 +404,7 @@ impl Process {
             database,
             applied: index,
             eid,
-            recorded,
+            recorded: recorded.through(eid),
         };
         self.mail.push_back(Mail::Loaded(index, contents));
         Ok(())
