@@ -122,6 +122,7 @@ impl Datum {
 
     /// Number of elements or pairs.
     #[must_use]
+    #[inline]
     pub fn len(&self) -> usize {
         match &self.0 {
             Repr::Empty => 0,

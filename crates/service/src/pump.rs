@@ -370,12 +370,15 @@ impl Pump {
                     }
                     // `_Server` can read the index before the member and the sessions learn
                     // anything that follows from the entries.
-                    let applied = self.service.take_applied();
-                    self.ready.extend(applied.map(Output::Applied));
-                    self.ready
-                        .extend(self.service.take_member_requests().map(Output::Member));
-                    self.ready
-                        .extend(self.service.take_source_requests().map(Output::Relay));
+                    if let Some(index) = self.service.take_applied() {
+                        self.ready.push_back(Output::Applied(index));
+                    }
+                    for request in self.service.take_member_requests() {
+                        self.ready.push_back(Output::Member(request));
+                    }
+                    for request in self.service.take_source_requests() {
+                        self.ready.push_back(Output::Relay(request));
+                    }
                     self.stage = Stage::Release;
                 }
                 // The storage has nothing to report yet: its replies will be inputs of later

@@ -23,9 +23,8 @@ mod tree;
 
 use std::error::Error;
 use std::path::PathBuf;
-use std::process::ExitCode;
 
-use corvid_shell::output;
+use corvid_shell::{output, program};
 
 use clap::builder::PathBufValueParser;
 use clap::{Arg, ArgAction, ArgMatches, Command};
@@ -158,14 +157,16 @@ fn run(line: &ArgMatches) -> Outcome {
     }
 }
 
-fn main() -> ExitCode {
-    match run(&command_line().get_matches()) {
-        Ok(()) => ExitCode::SUCCESS,
+fn main() {
+    let status = match run(&command_line().get_matches()) {
+        Ok(()) => 0,
         Err(error) => {
             output::error_line(format_args!("corvid-xtask: {error}"));
-            ExitCode::FAILURE
+            1
         }
-    }
+    };
+    // Writes standard output, which is buffered unless it is a terminal.
+    program::exit(status)
 }
 
 #[cfg(test)]

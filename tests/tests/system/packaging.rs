@@ -107,6 +107,16 @@ fn long_options(text: &str) -> Vec<String> {
 }
 
 #[test]
+fn lines_of_every_crate_are_counted_into_a_pipe() {
+    let output = text(&run(Command::new(bin("corvid-xtask"))
+        .arg("lines")
+        .arg(root())));
+    let of_service = output.lines().find(|line| line.ends_with(" service"));
+    assert!(of_service.is_some(), "{output:?}");
+    assert!(output.ends_with(" together\n"), "{output:?}");
+}
+
+#[test]
 fn pages_name_every_option_and_command() {
     let dir = made("man");
     let setup = Setup {

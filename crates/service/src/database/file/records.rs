@@ -112,7 +112,7 @@ impl DatabaseFile {
                 return None;
             }
         } else {
-            record.reserve(SHORT_BYTES);
+            record = Vec::with_capacity(SHORT_BYTES);
             write_transaction(&mut record, schema, delta, now.wall_ms, is_diff)?;
         }
         // Only a commit that is recorded has a position: replies must not wait for one that is
