@@ -23,7 +23,7 @@ use crate::database::open::{self, RandomUuids};
 use crate::main_loop::databases;
 use crate::metrics::listen::ListenAt;
 use crate::options::CommandLine;
-use crate::server::serving::{check_name, same_file};
+use crate::server::databases::{check_name, same_file};
 use crate::tls_settings::TlsSettings;
 
 /// The state of the check.

@@ -111,7 +111,6 @@ pub fn run(line: CommandLine) {
         jobs: Jobs::default(),
         histories: Arc::default(),
         keep_history: line.keep_history,
-        records_clients: line.record_clients,
         record_clients: line.record_clients,
     };
     config.limit_settings.limit(&config.client_memory);

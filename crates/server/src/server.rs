@@ -3,35 +3,39 @@
 //!
 //! Only the main thread starts and ends the threads of databases, shards and openings. It never
 //! waits for a database, except when the server exits: it sends requests and handles the events
-//! that come back ([`events`]). Each file of this folder adds the methods of one concern to
-//! [`Server`]; none of them knows command lines or sockets.
+//! that come back ([`events`]).
+//!
+//! Parts own the state: [`databases`], [`shared`] (what threads share), [`roles`], [`history`]
+//! (settings), [`upstream`], [`opening`], [`reconfiguration`], [`pending_replies`], [`status`] and
+//! [`pages`]. A part gets what it needs from another as an argument. The other files add the
+//! methods of one concern to [`Server`]. None of them knows command lines or sockets.
 
 mod commands;
+pub(crate) mod databases;
 mod events;
+mod history;
 mod members;
 mod opening;
 pub(crate) mod pages;
 mod pending_replies;
 pub(crate) mod reconfiguration;
 mod relays;
-mod reload;
 mod remotes;
 mod roles;
-pub(crate) mod serving;
-mod sessions;
+mod served;
+mod serving;
 pub(crate) mod settings;
+mod shared;
 mod shutdown;
 mod status;
 #[cfg(test)]
 mod tests;
-mod tls_columns;
 mod upstream;
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex};
 
 use corvid_data::uuid::UuidSource;
-use corvid_data::{HashSeed, Uuid};
 use corvid_engine::Database;
 use corvid_history::Policy;
 use corvid_net::tls::Settings;
@@ -44,11 +48,8 @@ use corvid_service::schema_epoch::SchemaEpochs;
 use corvid_service::served_databases::ServedDatabases;
 use corvid_service::server_db;
 use corvid_shell::unixctl::Replier;
-use crossbeam_channel::Receiver;
 
 use crate::audit::AuditSlot;
-use crate::config::applied::AppliedConfig;
-use crate::config::replication::ReplicationSettings;
 use crate::config::saved_config::{SavedConfig, SavedConfigFile};
 use crate::database::history::Histories;
 use crate::database::open::RandomUuids;
@@ -56,21 +57,24 @@ use crate::database::recorder::RecorderSettings;
 use crate::jobs::Jobs;
 use crate::limits;
 use crate::liveness::LivenessRegistry;
-use crate::main_handle::{MainHandle, MainMessage};
-use crate::member::failure::Scenario;
+use crate::main_handle::MainHandle;
 use crate::metrics::{Metrics, SharedState, Stage};
 use crate::read_history::HistoryReaders;
 use crate::remotes::Remotes;
-use crate::shard::{RemoteTable, ShardMessage, ShardSessions};
+use crate::shard::{RemoteTable, ShardSessions};
 use crate::tls_settings::TlsSettings;
 use crate::trusted_relays::TrustedRelays;
+use databases::Databases;
+use history::HistorySettings;
 use opening::Openings;
 use pages::Pages;
 use pending_replies::PendingReplies;
-use reconfiguration::Reconfigurations;
-use serving::{Backing, ServedDatabase};
+use reconfiguration::Configuration;
+use roles::Roles;
+use serving::Backing;
+use shared::Shared;
 use status::StatusGatherings;
-use upstream::JoiningDatabase;
+use upstream::UpstreamSettings;
 
 /// The settings of a server, from the command line; some of them change at run time.
 #[derive(Clone, Debug, Default)]
@@ -111,58 +115,28 @@ pub(crate) struct Config {
     pub(crate) histories: Arc<Histories>,
     /// The policy of the command line.
     pub(crate) keep_history: Policy,
-    /// Whether records name the clients of their commits at present.
-    pub(crate) records_clients: bool,
     /// `--record-clients`
     pub(crate) record_clients: bool,
 }
 
-/// The state of the main thread.
+/// The state of the main thread: its parts, each of which owns its state.
 pub(crate) struct Server {
     config: Config,
-    databases: BTreeMap<String, ServedDatabase>,
-    /// Databases without contents yet: their servers are joining clusters, or their relays have not
-    /// reached their sources.
-    joining: BTreeMap<String, JoiningDatabase>,
-    next_database: u32,
-    shards: Arc<Shards<ShardMessage>>,
+    shared: Shared,
+    databases: Databases,
+    roles: Roles,
+    history: HistorySettings,
+    upstreams: UpstreamSettings,
     remotes: Remotes,
     tls: TlsSettings,
-    locks: Arc<Mutex<Locks>>,
-    main: MainHandle,
-    liveness_registry: Arc<LivenessRegistry>,
-    events: Receiver<MainMessage>,
-    pending: PendingReplies,
     openings: Openings,
-    reconfigurations: Reconfigurations,
-    epochs: SchemaEpochs,
-    is_exiting: bool,
-    is_started: bool,
-    /// The configuration for a restarted server; `None`: a restarted server reads the configuration
-    /// file.
-    saved: Option<SavedConfigFile>,
-    applied_config: Option<AppliedConfig>,
-    server_id: Uuid,
-    /// The hash seed of all databases.
-    hash_seed: HashSeed,
-    sync: ReplicationSettings,
-    last_source: u64,
-    /// The probe interval towards the sources of relays, ms, if a command has set it; 0: no probes.
-    relay_probe_interval_ms: Option<u64>,
-    /// Databases keep a transaction history.
-    keeps_history: bool,
-    /// `keep-history` of the configuration file that was applied last.
-    configured_history: Option<Policy>,
-    /// `record-clients` of the same file.
-    configured_clients: Option<bool>,
-    /// A clustered database has been served since the start.
-    has_clusters: bool,
-    /// The scenario of `cluster/failure-test`, for members that are served later.
-    failure_scenario: Scenario,
-    /// The monitoring pages.
-    pages: Pages,
+    configuration: Configuration,
+    pending: PendingReplies,
     /// Statuses that are being gathered.
     statuses: StatusGatherings,
+    /// The monitoring pages.
+    pages: Pages,
+    is_exiting: bool,
 }
 
 impl Server {
@@ -171,7 +145,7 @@ impl Server {
     /// # Errors
     /// Threads or descriptors are exhausted.
     pub(crate) fn start(config: Config, waker: Arc<mio::Waker>) -> std::io::Result<Server> {
-        let (sender, events) = crossbeam_channel::unbounded();
+        let (sender, inbox) = crossbeam_channel::unbounded();
         let main = MainHandle {
             events: sender,
             lines_dropped: Arc::default(),
@@ -198,7 +172,6 @@ impl Server {
             main: main.clone(),
         });
         config.histories.set_policy(config.keep_history);
-        let keeps_history = !config.no_history;
         let server_id = once::announce_history(once::announce(RandomUuids::new()?.fresh()));
         let hash_seed = crate::database::open::hash_seed()?;
         let histories = config.histories.clone();
@@ -231,43 +204,34 @@ impl Server {
         let shards = Arc::new(shards);
         let remotes = Remotes::new(shards.clone(), remote_options);
         let mut server = Server {
+            history: HistorySettings::new(&config),
             config,
-            databases: BTreeMap::new(),
-            joining: BTreeMap::new(),
-            next_database: 0,
-            shards,
+            shared: Shared {
+                shards,
+                locks,
+                main,
+                inbox,
+                liveness_registry: Arc::default(),
+                epochs,
+                hash_seed,
+            },
+            databases: Databases::default(),
+            roles: Roles::new(server_id),
+            upstreams: UpstreamSettings::default(),
             remotes,
             tls,
-            locks,
-            main,
-            liveness_registry: Arc::default(),
-            events,
-            pending: PendingReplies::default(),
             openings: Openings::default(),
-            reconfigurations: Reconfigurations::default(),
-            epochs,
-            is_exiting: false,
-            is_started: false,
-            saved: None,
-            applied_config: None,
-            server_id,
-            hash_seed,
-            sync: ReplicationSettings::default(),
-            last_source: 0,
-            relay_probe_interval_ms: None,
-            keeps_history,
-            configured_history: None,
-            configured_clients: None,
-            has_clusters: false,
-            failure_scenario: Scenario::Clear,
-            pages: Pages::default(),
+            configuration: Configuration::default(),
+            pending: PendingReplies::default(),
             statuses: StatusGatherings::default(),
+            pages: Pages::default(),
+            is_exiting: false,
         };
         let schema =
             server_db::schema().map_err(|error| std::io::Error::other(error.to_string()))?;
         let database = Database::new(corvid_data::Arc::new(schema), hash_seed);
         let row = server.serve(server_db::NAME, database, Backing::Memory, None)?;
-        server.update_server_db(row);
+        server.databases.update_server_db(row);
         Ok(server)
     }
 
@@ -279,51 +243,42 @@ impl Server {
     /// Marks the first configuration as applied. From now on, changes to the set of databases close
     /// sessions that are not aware of changes, and the configuration is saved.
     pub(crate) fn started(&mut self, saved: Option<SavedConfigFile>) {
-        self.is_started = true;
+        self.configuration.started(saved);
         self.config.metrics.set_stage(Stage::Serving);
-        self.saved = saved;
         self.save();
     }
 
     fn save(&self) {
-        let Some(saved) = &self.saved else {
-            return;
-        };
-        let mut files: Vec<String> = self
-            .databases
-            .iter()
-            .filter(|(name, _)| *name != server_db::NAME)
-            .map(|(_, served)| served.name.clone())
-            .collect();
-        files.extend(self.joining.values().map(|joining| joining.name.clone()));
-        saved.write(&SavedConfig {
-            databases: files,
+        self.configuration.save(|| SavedConfig {
+            databases: self.databases.file_names().map(str::to_owned).collect(),
             remotes: self.remotes.given().map(str::to_owned).collect(),
-            sync: self.sync.clone(),
-            relay_probe_interval_ms: self.relay_probe_interval_ms,
+            sync: self.roles.settings().clone(),
+            relay_probe_interval_ms: self.upstreams.relay_probe_interval_ms,
         });
     }
 
-    /// The names of served and joining databases, sorted.
-    pub(crate) fn database_names(&self) -> impl Iterator<Item = &str> {
-        let names = self.databases.keys().chain(self.joining.keys());
-        let names: BTreeSet<&str> = names.map(String::as_str).collect();
-        names.into_iter()
+    /// Has shards find the present databases.
+    fn publish(&self) {
+        let is_exiting = self.pending.is_exiting.load(Ordering::Relaxed);
+        self.shared.publish(&self.databases, is_exiting);
+    }
+
+    /// The databases, for commands that only ask.
+    #[must_use]
+    pub(crate) fn databases(&self) -> &Databases {
+        &self.databases
     }
 
     /// The liveness of the main thread, the databases and the openings.
     #[must_use]
     pub(crate) fn liveness_registry(&self) -> &Arc<LivenessRegistry> {
-        &self.liveness_registry
+        &self.shared.liveness_registry
     }
 
     /// The served databases, on one line, for the service manager's status.
     #[must_use]
     pub(crate) fn summary(&self) -> String {
-        let names = self
-            .database_names()
-            .filter(|name| *name != server_db::NAME);
-        match names.collect::<Vec<_>>().as_slice() {
+        match self.databases.users_names().collect::<Vec<_>>().as_slice() {
             [] => "serving no database".to_owned(),
             names => format!("serving {}", names.join(", ")),
         }

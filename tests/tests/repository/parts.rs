@@ -31,7 +31,7 @@ struct Limits {
     circle_max: usize,
 }
 
-const TYPES: [Limits; 5] = [
+const TYPES: [Limits; 6] = [
     Limits {
         name: "DatabaseService",
         module: "crates/service/src/database",
@@ -63,6 +63,14 @@ const TYPES: [Limits; 5] = [
         methods_max: 55,
         files_max: 3,
         circle_max: 3,
+    },
+    Limits {
+        name: "Server",
+        module: "crates/server/src/server",
+        fields_max: 14,
+        methods_max: 133,
+        files_max: 12,
+        circle_max: 12,
     },
     Limits {
         name: "Member",

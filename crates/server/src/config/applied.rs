@@ -65,9 +65,7 @@ impl AppliedConfig {
         server: &mut Server,
     ) -> Result<Reconfiguration, ConfigError> {
         let config = read(&self.path)?;
-        server.set_history(config.standalone_history);
-        server.configure_history(config.keep_history);
-        server.configure_clients(config.record_clients);
+        server.configure_history(&config);
         self.remove_databases(server, &config);
         let wanted = config
             .databases
@@ -111,7 +109,7 @@ impl AppliedConfig {
         }
         let other_model = |entry: &String, name: &mut String| {
             let wanted = config.databases.get(entry);
-            wanted.is_some_and(|wanted| !fits(wanted, server.file_kind(name)))
+            wanted.is_some_and(|wanted| !fits(wanted, server.databases().file_kind(name)))
         };
         let others: Vec<(String, String)> = self.databases.extract_if(.., other_model).collect();
         for (entry, name) in others {

@@ -23,14 +23,14 @@ pub(crate) fn register(registry: &mut Registry<Server>) {
             "DB",
             1..=1,
             "print the id of DB's cluster (cluster/ commands exist once a clustered database is served)",
-            |server, args| server.cluster_id(&args[0]),
+            |server, args| server.databases().cluster_id(&args[0]),
         ),
         Command::new(
             "cluster/sid",
             "DB",
             1..=1,
             "print the id of this server in DB's cluster",
-            |server, args| server.member_id(&args[0]),
+            |server, args| server.databases().member_id(&args[0]),
         ),
         Command::deferred(
             "cluster/status",
@@ -87,7 +87,7 @@ pub(crate) fn register(registry: &mut Registry<Server>) {
             3..=3,
             "limit unsent messages to another member: number (50 or more) and bytes (0: no limit)",
             |server, args| {
-                let outcome = server.set_backlog_limits(&args[0], &args[1], &args[2]);
+                let outcome = server.databases().set_backlog_limits(&args[0], &args[1], &args[2]);
                 outcome.map(|()| String::new())
             },
         ),

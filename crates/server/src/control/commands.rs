@@ -47,7 +47,7 @@ pub(crate) fn register(registry: &mut Registry<Server>) {
             "",
             0..=0,
             "list the databases",
-            |server, _| Ok(lines(server.database_names())),
+            |server, _| Ok(lines(server.databases().names())),
         ),
         Command::deferred(
             "ovsdb-server/add-remote",
@@ -270,7 +270,9 @@ fn set_row_log(
     if !tables.any(|known| known.name == table) {
         return Err("no such table");
     }
-    server.control_database(database, Control::LogRows(table.to_owned(), is_logged));
+    server
+        .databases()
+        .control(database, Control::LogRows(table.to_owned(), is_logged));
     Ok(())
 }
 

@@ -5,14 +5,11 @@
 //! Invariant: the order to close sessions leaves before `_Server` changes, so a session that is
 //! being closed gets no update about the change.
 
-use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use corvid_net::logging::Level;
 use corvid_rpc::remote::ColumnRemote;
-use corvid_service::frontend::shard_of;
-use corvid_service::message::{Control, DatabaseId, Event, ToShard};
-use corvid_service::schema_epoch::SchemaEpoch;
+use corvid_service::message::{DatabaseId, Event, ToShard};
 use corvid_service::server_db;
 use corvid_shell::vlog::{self, Module, RateLimit};
 
@@ -24,11 +21,11 @@ use crate::shard::ShardMessage;
 impl Server {
     /// Handles all events that have arrived, and advances the configuration that is being applied.
     pub(crate) fn run_events(&mut self) {
-        while let Ok(report) = self.events.try_recv() {
+        while let Ok(report) = self.shared.inbox.try_recv() {
             self.run_message(report);
         }
         self.end_late_statuses();
-        let dropped = self.main.lines_dropped.swap(0, Ordering::Relaxed);
+        let dropped = self.shared.main.lines_dropped.swap(0, Ordering::Relaxed);
         if dropped > 0 {
             vlog::warn(
                 Module::Transaction,
@@ -71,17 +68,19 @@ impl Server {
             // closed must get no update about this change.
             Event::Converted(id, schema, epoch) => {
                 let name = &schema.name;
-                let reason = match self.is_relay(id) {
+                let reason = match self.databases.is_relay(id) {
                     true => format!("database {name} schema changed"),
                     false => format!("committed {name} database schema conversion"),
                 };
-                self.disconnect_unaware_before(epoch, &reason);
-                self.update_server_db(server_db::update_schema(&schema));
+                self.shared.disconnect_unaware_before(epoch, &reason);
+                self.databases
+                    .update_server_db(server_db::update_schema(&schema));
             }
             Event::Removed(id) => {
                 if let Some(removal) = self.end_removal(id) {
-                    self.disconnect_unaware(&removal.reason);
-                    self.update_server_db(server_db::delete(&removal.name));
+                    self.shared.disconnect_unaware(&removal.reason);
+                    self.databases
+                        .update_server_db(server_db::delete(&removal.name));
                     answer(removal.replier, Ok(String::new()));
                 }
             }
@@ -100,8 +99,7 @@ impl Server {
                 vlog::warn(Module::OvsdbServer, format_args!("{error}"));
             }
             Event::OutcomeUnknown(session, reason) => {
-                let shard = self.shards.handles().get(usize::from(shard_of(session)));
-                if let Some(shard) = shard {
+                if let Some(shard) = self.shared.shard_of(session) {
                     let message = ToShard::CloseSession(session, reason);
                     shard.post(ShardMessage::Service(message));
                 }
@@ -125,7 +123,7 @@ impl Server {
             }
             Event::RemotesChanged(name, rows) => {
                 let source = ColumnRemote::parse(&name);
-                if source.is_some_and(|source| self.databases.contains_key(source.database)) {
+                if source.is_some_and(|source| self.databases.served(source.database).is_some()) {
                     self.remotes.set_rows(&name, rows);
                 }
             }
@@ -138,20 +136,5 @@ impl Server {
         let removal = self.pending.removals.remove(&id)?;
         self.member_ended(&removal.name);
         Some(removal)
-    }
-
-    pub(super) fn update_server_db(&self, params: Vec<u8>) {
-        self.control_database(server_db::NAME, Control::Transact(params));
-    }
-
-    /// Closes the sessions that began before this change of the served databases and are not aware
-    /// of changes. A session that begins later sees only the new set of databases.
-    pub(super) fn disconnect_unaware(&self, reason: &str) {
-        self.disconnect_unaware_before(self.epochs.advance(), reason);
-    }
-
-    fn disconnect_unaware_before(&self, epoch: SchemaEpoch, reason: &str) {
-        let reason: Arc<str> = Arc::from(reason);
-        self.to_shards(|| ToShard::DisconnectUnaware(reason.clone(), epoch));
     }
 }

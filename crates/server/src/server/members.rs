@@ -6,33 +6,26 @@
 //! messages only after the member's database is served.
 
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
 
-use corvid_consensus::BacklogLimits;
 use corvid_consensus::member::{Absence, Command, CommandToken};
-use corvid_consensus::peers::BACKLOG_CHECKED_FROM;
 use corvid_net::errno;
 use corvid_net::logging::{self, Module};
 use corvid_service::member::Contents;
-use corvid_service::message::{Control, DatabaseId};
-use corvid_service::{member_row, server_db};
+use corvid_service::member_row;
+use corvid_service::message::DatabaseId;
 use corvid_shell::unixctl::Replier;
 
 use super::Server;
 use super::pending_replies;
 use super::serving::Backing;
 use super::upstream::{JoiningDatabase, Upstream};
-use crate::control::reports::ClusterUsage;
 use crate::database::open::OpenedMember;
 use crate::member::failure::Scenario;
 use crate::member::handle::ToMember;
-use crate::member::prepared::{PreparedMember, ServedMember};
+use crate::member::prepared::PreparedMember;
 use crate::metrics::member::MemberFigures;
 use crate::metrics::switch::Switched;
 use crate::status::MemberStatus;
-
-/// The answer to a command about a database that is not clustered.
-const UNKNOWN: &str = "unknown cluster";
 
 impl Server {
     /// Serves a clustered database. Returns the transaction that inserts its row in `_Server`.
@@ -43,8 +36,11 @@ impl Server {
     ) -> Result<Vec<u8>, String> {
         let credentials = self.tls.credentials().clone();
         let database = opened.recovered.name.clone();
-        let liveness = self.liveness_registry.add(&format!("raft:{database}"));
-        let seed = self.hash_seed;
+        let liveness = self
+            .shared
+            .liveness_registry
+            .add(&format!("raft:{database}"));
+        let seed = self.shared.hash_seed;
         let histories = self.config.histories.clone();
         let (recovered, file) = (opened.recovered, opened.file);
         let jobs = self.config.jobs.clone();
@@ -58,13 +54,13 @@ impl Server {
             liveness,
         )
         .map_err(|error| error.to_string())?;
-        if self.failure_scenario != Scenario::Clear {
+        if self.upstreams.failure_scenario != Scenario::Clear {
             member
                 .handle()
-                .post([ToMember::Fail(self.failure_scenario)]);
+                .post([ToMember::Fail(self.upstreams.failure_scenario)]);
         }
         let member = Box::new(member);
-        self.has_clusters = true;
+        self.upstreams.has_clusters = true;
         let row = match opened.contents {
             Some(contents) => {
                 let Contents {
@@ -89,11 +85,11 @@ impl Server {
         database: &str,
         member: Box<PreparedMember>,
     ) -> std::io::Result<Vec<u8>> {
-        let id = self.new_database_id();
+        let id = self.databases.new_id();
         let row = member_row::insert(database, None, member.row());
         let absence = member.row().absence.unwrap_or(Absence::Joining);
         let figures = self.member_figures(database);
-        let member = match member.start(id, None, self.main.clone(), figures) {
+        let member = match member.start(id, None, self.shared.main.clone(), figures) {
             Ok(member) => member,
             Err(error) => {
                 // Figures without a member would count as one that is starting, for ever.
@@ -107,7 +103,7 @@ impl Server {
             absence,
             upstream: Upstream::Member(member),
         };
-        self.joining.insert(database.to_owned(), joining);
+        self.databases.add_joining(database, joining);
         self.publish();
         Ok(row)
     }
@@ -123,11 +119,7 @@ impl Server {
     /// Serves a database whose initial contents have arrived: its server has joined the cluster, or
     /// its relay has reached its source.
     pub(super) fn joined(&mut self, id: DatabaseId, contents: Contents) {
-        let found = self.joining.iter().find(|(_, joining)| joining.id == id);
-        let Some(database) = found.map(|(name, _)| name.clone()) else {
-            return;
-        };
-        let Some(joining) = self.joining.remove(&database) else {
+        let Some((database, joining)) = self.databases.take_joining(id) else {
             return;
         };
         let handle = joining.upstream.handle();
@@ -143,9 +135,10 @@ impl Server {
             Ok(row) => {
                 // Sessions are closed before `_Server` changes: a closed session must get no update
                 // about this database.
-                self.disconnect_unaware(&format!("database {database} connected to storage"));
-                self.update_server_db(row);
-                self.show_index(&database);
+                self.shared
+                    .disconnect_unaware(&format!("database {database} connected to storage"));
+                self.databases.update_server_db(row);
+                self.databases.show_index(&database);
                 self.watch_columns_again(&database);
             }
             Err(error) => {
@@ -164,56 +157,39 @@ impl Server {
     /// clusters exist.
     #[must_use]
     pub(crate) fn has_clusters(&self) -> bool {
-        self.has_clusters
+        self.upstreams.has_clusters
     }
 
     /// Whether a database of this name is served, joining, or being removed. The end of a removal
     /// deletes the row of `_Server` with its name, which must not be that of another database.
     pub(super) fn is_taken(&self, database: &str) -> bool {
         let mut removals = self.pending.removals.values();
-        self.databases.contains_key(database)
-            || self.joining.contains_key(database)
-            || removals.any(|removal| removal.name == database)
+        self.databases.contains(database) || removals.any(|removal| removal.name == database)
     }
 
     /// Shows the newest state of a member in `_Server`.
     pub(super) fn show_member(&mut self, id: DatabaseId) {
-        let Some((name, member)) = self.member_numbered(id) else {
+        let Some((name, member)) = self.databases.member_numbered(id) else {
             return;
         };
         let Some(row) = member.take_row() else {
             return;
         };
         let name = name.to_owned();
-        self.update_server_db(member_row::update(&name, &row));
+        self.databases
+            .update_server_db(member_row::update(&name, &row));
         // A member that joins, or whose file is damaged, may fail for good. A row without a reason
         // announces contents; until they arrive, the last reason stays.
-        if let (Some(joining), Some(absence)) = (self.joining.get_mut(&name), row.absence)
-            && joining.absence != absence
+        if let Some(absence) = row.absence
+            && self.databases.set_absence(&name, absence)
         {
-            joining.absence = absence;
             self.publish();
         }
     }
 
-    /// Has `_Server` show the index of a database, if it is clustered. The database's row is new,
-    /// so indexes that the database published earlier may have found no row.
-    pub(super) fn show_index(&self, database: &str) {
-        let served = self.databases.get(database);
-        let applied = served.and_then(|served| served.applied.clone());
-        if let Some(applied) = applied {
-            self.control_database(server_db::NAME, Control::ShowIndex(applied));
-        }
-    }
-
-    fn member_numbered(&mut self, id: DatabaseId) -> Option<(&str, &mut ServedMember)> {
-        let (name, upstream) = self.upstream_numbered(id)?;
-        Some((name, upstream.member_mut()?))
-    }
-
     /// Removes the database of a member that has left its cluster for good.
     pub(super) fn member_left(&mut self, id: DatabaseId) {
-        let found = self.member_numbered(id);
+        let found = self.databases.member_numbered(id);
         if let Some(name) = found.map(|(name, _)| name.to_owned()) {
             let why = "because storage disconnected permanently";
             logging::info(
@@ -224,26 +200,13 @@ impl Server {
         }
     }
 
-    fn member(&self, database: &str) -> Result<&ServedMember, String> {
-        let member = self.upstream(database).and_then(Upstream::member);
-        member.ok_or_else(|| UNKNOWN.to_owned())
-    }
-
-    /// `cluster/cid`: the cluster id.
-    pub(crate) fn cluster_id(&self, database: &str) -> Result<String, String> {
-        let cid = self.member(database)?.cid();
-        cid.map(|cid| cid.uuid().to_string())
-            .ok_or_else(|| "cluster id not yet known".to_owned())
-    }
-
-    /// `cluster/sid`: the member's server id.
-    pub(crate) fn member_id(&self, database: &str) -> Result<String, String> {
-        Ok(self.member(database)?.sid.0.to_string())
-    }
-
     /// `cluster/status`.
     pub(crate) fn cluster_status(&mut self, database: &str, replier: Replier) {
-        match self.member(database).map(|member| member.handle.clone()) {
+        match self
+            .databases
+            .member(database)
+            .map(|member| member.handle.clone())
+        {
             Err(error) => replier.reply(Err(error)),
             Ok(handle) => {
                 let ended = pending_replies::ended(database);
@@ -274,7 +237,11 @@ impl Server {
 
     /// Has a member carry out a command.
     pub(crate) fn command_member(&mut self, database: &str, command: Command, replier: Replier) {
-        match self.member(database).map(|member| member.handle.clone()) {
+        match self
+            .databases
+            .member(database)
+            .map(|member| member.handle.clone())
+        {
             Err(error) => replier.reply(Err(error)),
             Ok(handle) => {
                 let token = CommandToken(self.pending.await_reply(Some(database), replier));
@@ -283,49 +250,11 @@ impl Server {
         }
     }
 
-    /// `cluster/set-backlog-threshold`.
-    pub(crate) fn set_backlog_limits(
-        &self,
-        database: &str,
-        messages: &str,
-        bytes: &str,
-    ) -> Result<(), String> {
-        let member = self.member(database)?;
-        let invalid = |_| "invalid argument".to_owned();
-        let limits = BacklogLimits {
-            messages_max: messages.parse().map_err(invalid)?,
-            bytes_max: bytes.parse().map_err(invalid)?,
-        };
-        if limits.messages_max < BACKLOG_CHECKED_FROM {
-            return Err("values out of range".to_owned());
-        }
-        member.handle.post([ToMember::BacklogLimits(limits)]);
-        Ok(())
-    }
-
-    /// Counts over all members, for `memory/show`.
-    pub(super) fn cluster_usage(&self) -> ClusterUsage {
-        let mut usage = ClusterUsage::default();
-        for member in self.members() {
-            let counts = member.handle.counts();
-            usage.backlog_bytes += counts.backlog_bytes.load(Ordering::Relaxed);
-            usage.connections += counts.connections.load(Ordering::Relaxed);
-            usage.log += counts.log.load(Ordering::Relaxed);
-        }
-        usage
-    }
-
-    /// All members, including joining ones.
-    fn members(&self) -> impl Iterator<Item = &ServedMember> {
-        self.upstreams()
-            .filter_map(|(_, upstream)| upstream.member())
-    }
-
     /// `cluster/failure-test`. Applies to all clustered databases of the process.
     pub(crate) fn test_failure(&mut self, name: &str) -> Result<&'static str, String> {
         let scenario = Scenario::parse(name).ok_or("unknown test scenario")?;
-        self.failure_scenario = scenario.lasting(self.failure_scenario);
-        for member in self.members() {
+        self.upstreams.failure_scenario = scenario.lasting(self.upstreams.failure_scenario);
+        for (_, member) in self.databases.members() {
             member.handle.post([ToMember::Fail(scenario)]);
         }
         Ok(match scenario {

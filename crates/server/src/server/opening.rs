@@ -19,7 +19,8 @@ use corvid_net::os_name;
 use corvid_shell::unixctl::Replier;
 
 use super::Server;
-use super::serving::{Backing, check_name, same_file};
+use super::databases::{check_name, same_file};
+use super::serving::Backing;
 use crate::config::applied::{check_kind, replication_of};
 use crate::config::file::DatabaseConfig;
 use crate::config::relay::RelaySettings;
@@ -133,22 +134,18 @@ impl Server {
 
     fn begin_openings(&mut self) {
         while let Some(request) = self.openings.next() {
-            let served = self.databases.values().map(|served| &served.name);
-            let joining = self.joining.values().map(|joining| &joining.name);
-            if served
-                .chain(joining)
-                .any(|name| same_file(name, &request.absolute))
-            {
+            if self.databases.has_file(&request.absolute) {
                 let error = format!("ovsdb error: {}: already open", request.file);
                 self.answer_opening(request.requester, Err(error));
                 continue;
             }
             // During the start, the service manager may restart the server if the file system
             // hangs. Once the server serves other databases, a hanging file must not end it.
-            let liveness = if self.is_started {
+            let liveness = if self.configuration.is_started() {
                 Liveness::default()
             } else {
-                self.liveness_registry
+                self.shared
+                    .liveness_registry
                     .add(&format!("open:{}", request.file))
             };
             let progress = Progress::new(liveness, self.pending.is_exiting.clone());
@@ -156,10 +153,10 @@ impl Server {
             let token = self.openings.last_token;
             let work = Work {
                 file: request.file.clone(),
-                hash_seed: self.hash_seed,
+                hash_seed: self.shared.hash_seed,
                 entry: request.entry.clone(),
                 progress: progress.clone(),
-                report: Outcome::new(token, self.main.clone()),
+                report: Outcome::new(token, self.shared.main.clone()),
             };
             self.openings.under_way.push(Opening {
                 token,
@@ -198,7 +195,7 @@ impl Server {
         }
         let replication = match &request.entry {
             Some((_, wanted)) => replication_of(wanted),
-            None => self.default_replication(),
+            None => self.roles.settings().replication(),
         };
         let row = match opened {
             Opened::Standalone(opened) => {
@@ -222,11 +219,12 @@ impl Server {
         }
         // Sessions are closed before `_Server` changes: a closed session must get no update about
         // this database.
-        if self.is_started {
-            self.disconnect_unaware(&format!("adding {name} database"));
+        if self.configuration.is_started() {
+            self.shared
+                .disconnect_unaware(&format!("adding {name} database"));
         }
-        self.update_server_db(row);
-        self.show_index(&name);
+        self.databases.update_server_db(row);
+        self.databases.show_index(&name);
         self.save();
         Ok(name)
     }
@@ -256,7 +254,7 @@ impl Server {
     /// cancellation.
     pub(super) fn await_abandoned_openings(&mut self, since: Instant) {
         while self.openings.abandoned > 0
-            && let Ok(report) = self.events.recv_deadline(since + GIVE_UP_MAX)
+            && let Ok(report) = self.shared.inbox.recv_deadline(since + GIVE_UP_MAX)
         {
             self.run_message(report);
         }

@@ -18,7 +18,7 @@ use corvid_service::member::file::REFUSED;
 use corvid_service::message::{ControlAnswer, DatabaseId, ToDatabase};
 use corvid_shell::unixctl::{Outcome, Replier};
 
-use super::{Server, tls_columns};
+use super::{Server, remotes};
 use crate::control::sessions::SessionList;
 use crate::status::MemberStatus;
 
@@ -61,7 +61,7 @@ pub(super) struct PendingReplies {
     /// The errors of these column reads.
     pub(super) bad_remotes: Vec<String>,
     /// Column reads for TLS settings.
-    pub(super) tls: tls_columns::PendingColumns,
+    pub(super) tls: remotes::PendingColumns,
 }
 
 /// A database that is being removed.

@@ -4,7 +4,7 @@
 //! Each step waits for the previous one without blocking the main thread: [`Server::advance`] runs
 //! after each batch of events and takes the next step when its condition holds.
 //! [`crate::config::applied`] reads the file and computes how it differs from the current
-//! configuration.
+//! configuration. A command reloads it; SIGHUP also reloads certificates and reopens log files.
 //!
 //! Invariant: one configuration at a time is applied. A reload that is requested in the meantime
 //! begins when the current one has ended, and reads the file then. Pending reloads by SIGHUP are
@@ -12,14 +12,18 @@
 
 use std::collections::VecDeque;
 
+use corvid_net::errno;
+use corvid_service::message::Control;
 use corvid_shell::service_manager;
 use corvid_shell::unixctl::Replier;
 use corvid_shell::vlog::{self, Module};
 
 use super::Server;
 use super::opening::{Request, Requester};
-use crate::config::applied::{ConfigError, replication_of};
-use crate::config::file::DatabaseConfig;
+use crate::config::applied::{AppliedConfig, ConfigError, replication_of};
+use crate::config::file::{ConfigFile, DatabaseConfig};
+use crate::config::relay::RelaySettings;
+use crate::config::saved_config::{SavedConfig, SavedConfigFile};
 use crate::remotes::options::RemoteOptions;
 
 /// A configuration that is being applied.
@@ -109,10 +113,12 @@ impl Reconfiguration {
     }
 }
 
-/// The configuration that is being applied, the pending reloads, and the outcome of the first
-/// configuration.
+/// The configuration file that is applied, the configuration that is being applied, the pending
+/// reloads, and where the present configuration is saved.
 #[derive(Default)]
-pub(super) struct Reconfigurations {
+pub(super) struct Configuration {
+    /// The configuration file, if there is one.
+    file: Option<AppliedConfig>,
     present: Option<Reconfiguration>,
     /// Answered when the current configuration has ended; `None`: it is the first one, or a signal
     /// requested it.
@@ -120,46 +126,127 @@ pub(super) struct Reconfigurations {
     /// Pending reloads, with their repliers: at most one for each control connection, and one for
     /// all signals.
     reloads: VecDeque<Option<Replier>>,
-    started: Option<Result<(), ConfigError>>,
+    /// The outcome of the first configuration, until it is taken.
+    outcome: Option<Result<(), ConfigError>>,
+    is_started: bool,
+    /// The configuration for a restarted server; `None`: a restarted server reads the configuration
+    /// file.
+    saved: Option<SavedConfigFile>,
+}
+
+impl Configuration {
+    /// Whether the first configuration has been applied.
+    pub(super) fn is_started(&self) -> bool {
+        self.is_started
+    }
+
+    /// The first configuration has been applied. From now on it is saved here.
+    pub(super) fn started(&mut self, saved: Option<SavedConfigFile>) {
+        self.is_started = true;
+        self.saved = saved;
+    }
+
+    /// Saves the present configuration for a restarted server, if it is to be saved.
+    pub(super) fn save(&self, present: impl FnOnce() -> SavedConfig) {
+        if let Some(saved) = &self.saved {
+            saved.write(&present());
+        }
+    }
 }
 
 impl Server {
+    /// Begins to apply a configuration file at the start. [`Server::reload`] applies it again.
+    pub(crate) fn configure(&mut self, mut file: AppliedConfig) {
+        let reconfiguration = file.reconfiguration(self);
+        self.configuration.file = Some(file);
+        // A file that cannot be used counts as a failed configuration.
+        self.begin(reconfiguration.unwrap_or_else(|ConfigError| Reconfiguration::failed()));
+    }
+
+    /// The name of the configuration file, if there is one.
+    pub(crate) fn config_file(&self) -> Option<&str> {
+        self.configuration.file.as_ref().map(AppliedConfig::path)
+    }
+
+    /// Applies what the file says about histories and about clients in records.
+    pub(crate) fn configure_history(&mut self, file: &ConfigFile) {
+        if let Some(is_kept) = self.history.apply_kept(file.standalone_history) {
+            let message = || Control::SetHistory(is_kept);
+            self.databases.control_all(message);
+        }
+        if let Some(policy) = self.history.apply_policy(file.keep_history) {
+            self.config.histories.set_policy(policy);
+        }
+        if let Some(names_clients) = self.history.apply_clients(file.record_clients) {
+            let message = || Control::SetRecordClients(names_clients);
+            self.databases.control_all(message);
+        }
+    }
+
     /// Begins to apply the first configuration.
     pub(crate) fn begin(&mut self, reconfiguration: Reconfiguration) {
-        self.reconfigurations.present = Some(reconfiguration);
+        self.configuration.present = Some(reconfiguration);
         self.advance();
     }
 
     /// Takes the outcome of the first configuration, once it is known.
     pub(crate) fn take_started(&mut self) -> Option<Result<(), ConfigError>> {
-        self.reconfigurations.started.take()
+        self.configuration.outcome.take()
     }
 
     /// Whether a configuration is being applied and makes progress.
     #[must_use]
     pub(crate) fn is_reconfiguring(&self, now_ms: u64) -> bool {
-        self.reconfigurations.present.is_some() && self.openings.make_progress(now_ms)
+        self.configuration.present.is_some() && self.openings.make_progress(now_ms)
     }
 
     /// Applies the configuration file again; `replier` is answered when as much as possible is
     /// applied.
     pub(crate) fn reload(&mut self, replier: Option<Replier>) {
-        if self.applied_config.is_none() {
+        if self.configuration.file.is_none() {
             let error = "Configuration file was not specified on command line";
             return super::answer(replier, Err(error.to_owned()));
         }
-        let reloads = &mut self.reconfigurations.reloads;
+        let reloads = &mut self.configuration.reloads;
         if replier.is_some() || !reloads.iter().any(Option::is_none) {
             reloads.push_back(replier);
         }
         self.advance();
     }
 
+    /// Handles SIGHUP: reopens log files by name, and rereads certificates and the configuration
+    /// file. Failures are logged.
+    pub(crate) fn hang_up(&mut self) {
+        let what = "received SIGHUP, reloading configuration and certificates and reopening logs";
+        vlog::info(Module::OvsdbServer, format_args!("{what}"));
+        // `reopen_file` logs a failure; without a log file there is nothing to do.
+        let _ = vlog::reopen_file();
+        if let Some(audit) = self.config.audit.get() {
+            audit.reopen(|outcome| {
+                if let Err(error) = outcome {
+                    let text = errno::text(&error);
+                    vlog::warn(
+                        Module::OvsdbServer,
+                        format_args!("failed to reopen the audit log: {text}"),
+                    );
+                }
+            });
+        }
+        self.refresh_tls();
+        if self.configuration.file.is_some() {
+            // Failures are logged.
+            self.reload(None);
+        } else {
+            service_manager::reloading();
+            service_manager::reloaded(&self.summary());
+        }
+    }
+
     /// Takes the steps that are possible now.
     pub(super) fn advance(&mut self) {
         loop {
-            if self.reconfigurations.present.is_none() {
-                let Some(replier) = self.reconfigurations.reloads.pop_front() else {
+            if self.configuration.present.is_none() {
+                let Some(replier) = self.configuration.reloads.pop_front() else {
                     return;
                 };
                 self.begin_reload(replier);
@@ -171,14 +258,14 @@ impl Server {
 
     fn begin_reload(&mut self, replier: Option<Replier>) {
         service_manager::reloading();
-        self.reconfigurations.replier = replier;
-        let Some(mut file) = self.applied_config.take() else {
+        self.configuration.replier = replier;
+        let Some(mut file) = self.configuration.file.take() else {
             return;
         };
         let reconfiguration = file.reconfiguration(self);
-        self.applied_config = Some(file);
+        self.configuration.file = Some(file);
         match reconfiguration {
-            Ok(reconfiguration) => self.reconfigurations.present = Some(reconfiguration),
+            Ok(reconfiguration) => self.configuration.present = Some(reconfiguration),
             Err(ConfigError) => self.end_reconfiguration(Err(ConfigError)),
         }
     }
@@ -186,7 +273,7 @@ impl Server {
     /// Takes one step. Returns false if the step's condition does not hold yet.
     fn step(&mut self) -> bool {
         let step = self
-            .reconfigurations
+            .configuration
             .present
             .as_ref()
             .map(|reconfiguration| reconfiguration.step);
@@ -198,11 +285,7 @@ impl Server {
             Some(Step::RemotesRead) => !self.pending.column_reads.is_empty(),
             Some(_) => false,
         };
-        let Some(reconfiguration) = self
-            .reconfigurations
-            .present
-            .as_mut()
-            .filter(|_| !must_wait)
+        let Some(reconfiguration) = self.configuration.present.as_mut().filter(|_| !must_wait)
         else {
             return false;
         };
@@ -244,7 +327,7 @@ impl Server {
             Step::Opening => return false,
             Step::Done => {
                 let has_failed = reconfiguration.has_failed;
-                self.reconfigurations.present = None;
+                self.configuration.present = None;
                 self.end_reconfiguration(if has_failed { Err(ConfigError) } else { Ok(()) });
             }
         }
@@ -252,7 +335,7 @@ impl Server {
     }
 
     fn advance_to(&mut self, outcome: Result<(), String>, what: &str, step: Step) {
-        if let Some(reconfiguration) = &mut self.reconfigurations.present {
+        if let Some(reconfiguration) = &mut self.configuration.present {
             if let Err(error) = outcome {
                 reconfiguration.fail(format_args!("failed to configure {what}: {error}"));
             }
@@ -263,12 +346,14 @@ impl Server {
     /// Opens the next database, or changes the replication of a served one.
     /// [`Server::reconfiguration_opened`] gets the outcome.
     fn serve_next(&mut self, wanted: WantedDatabase) {
-        let served = self.applied_config.as_ref();
+        let served = self.configuration.file.as_ref();
         let served = served.and_then(|file| file.database_of(&wanted.entry).map(str::to_owned));
         match (served, wanted.config) {
             (Some(name), Some(config)) => {
                 self.set_replication(&name, replication_of(&config));
-                self.set_relay_source(&name, &wanted.entry, &config);
+                if let Some(settings) = RelaySettings::of_entry(&wanted.entry, &config) {
+                    self.databases.set_relay_source(&name, settings);
+                }
                 self.reconfiguration_opened(Ok(name));
             }
             (_, config) => {
@@ -284,7 +369,7 @@ impl Server {
 
     /// Handles the outcome of the next database: served under this name, or failed.
     pub(super) fn reconfiguration_opened(&mut self, outcome: Result<String, String>) {
-        let Some(reconfiguration) = &mut self.reconfigurations.present else {
+        let Some(reconfiguration) = &mut self.configuration.present else {
             return;
         };
         let Some(wanted) = reconfiguration.databases.pop_front() else {
@@ -293,7 +378,7 @@ impl Server {
         let entry = &wanted.entry;
         match outcome {
             Ok(name) => {
-                if let (Some(file), Some(_)) = (&mut self.applied_config, wanted.config) {
+                if let (Some(file), Some(_)) = (&mut self.configuration.file, wanted.config) {
                     file.served(wanted.entry, name);
                 }
             }
@@ -323,14 +408,14 @@ impl Server {
     }
 
     fn end_reconfiguration(&mut self, outcome: Result<(), ConfigError>) {
-        if !self.is_started {
-            self.reconfigurations.started = Some(outcome);
+        if !self.configuration.is_started {
+            self.configuration.outcome = Some(outcome);
             return;
         }
         service_manager::reloaded(&self.summary());
         let failed = "Configuration failed.  See the log file for details.";
         let outcome = outcome.map(|()| String::new());
-        let replier = self.reconfigurations.replier.take();
+        let replier = self.configuration.replier.take();
         super::answer(replier, outcome.map_err(|ConfigError| failed.to_owned()));
     }
 }

@@ -1,16 +1,16 @@
-//! Commands about remotes: those given directly, and those that rows of databases name
-//! (`db:DB,TABLE,COLUMN`). Part of the main thread.
+//! TLS settings and remotes that columns of databases name. Commands about remotes: those given
+//! directly, and those that rows of databases name (`db:DB,TABLE,COLUMN`). Part of the main thread.
 //!
 //! The database of a `db:` remote reads the column and reports each change of its rows. The command
 //! that adds such a remote is answered when the database has found the column. [`crate::remotes`]
 //! opens and closes the remotes.
 
 use std::collections::BTreeSet;
-use std::sync::{Arc, PoisonError};
+use std::sync::Arc;
 
 use corvid_net::clock::Now;
 use corvid_rpc::remote::ColumnRemote;
-use corvid_service::message::{Control, ToDatabase};
+use corvid_service::message::Control;
 use corvid_service::remote_rows::RemoteRows;
 use corvid_shell::unixctl::Replier;
 use corvid_shell::vlog::{self, Module};
@@ -22,6 +22,63 @@ use crate::remotes::options::RemoteOptions;
 /// the time the database reads it.
 const STATUS_QUEUED_MAX: usize = 1024;
 
+/// The columns that the configuration being applied waits for.
+#[derive(Debug, Default)]
+pub(super) struct PendingColumns {
+    columns: Vec<String>,
+    /// The error of the first unusable column.
+    refusal: Option<String>,
+}
+
+/// Columns that hold TLS settings: read at the start and at each reload, which wait for them, and
+/// again whenever their database is added again.
+impl Server {
+    /// Asks the databases for the columns that hold TLS settings.
+    ///
+    /// # Errors
+    /// A column's database is not served.
+    pub(super) fn read_tls_columns(&mut self) -> Result<(), String> {
+        for column in self.tls.columns() {
+            if self.has_no_contents_yet(column) {
+                continue;
+            }
+            self.watch_column(column, true)?;
+            self.pending.tls.columns.push(column.to_owned());
+        }
+        Ok(())
+    }
+
+    /// Whether columns are still to be read and none has failed.
+    pub(super) fn awaits_tls_columns(&self) -> bool {
+        !self.pending.tls.columns.is_empty() && self.pending.tls.refusal.is_none()
+    }
+
+    /// Takes the error of the first unusable column.
+    pub(super) fn tls_outcome(&mut self) -> Result<(), String> {
+        self.pending.tls.refusal.take().map_or(Ok(()), Err)
+    }
+
+    /// Rereads changed TLS files.
+    pub(crate) fn refresh_tls(&self) {
+        self.tls.credentials().refresh();
+    }
+
+    /// Handles the outcome of reading a column. An error fails the configuration that waits for the
+    /// column; if none waits, the error is logged.
+    pub(super) fn tls_column_read(&mut self, column: &str, found: Result<RemoteRows, String>) {
+        let count = self.pending.tls.columns.len();
+        self.pending.tls.columns.retain(|waiting| waiting != column);
+        match found {
+            Ok(texts) => self.tls.set(column, &texts),
+            Err(error) if self.pending.tls.columns.len() < count => {
+                self.pending.tls.refusal.get_or_insert(error);
+            }
+            Err(error) => vlog::warn(Module::OvsdbServer, format_args!("{error}")),
+        }
+    }
+}
+
+/// Remotes.
 impl Server {
     /// Adds a remote by command. `replier` is answered when the remote is added, or when its column
     /// is not found; in that case the remote is not added.
@@ -71,7 +128,8 @@ impl Server {
     /// Whether the database of a column is still joining. Its columns are read once it has
     /// contents.
     pub(super) fn has_no_contents_yet(&self, column: &str) -> bool {
-        ColumnRemote::parse(column).is_some_and(|source| self.joining.contains_key(source.database))
+        ColumnRemote::parse(column)
+            .is_some_and(|source| self.databases.joining(source.database).is_some())
     }
 
     /// Asks a database to read a column and report its changes: remotes, or a TLS setting
@@ -79,7 +137,7 @@ impl Server {
     pub(super) fn watch_column(&self, remote: &str, texts_only: bool) -> Result<(), String> {
         let source =
             ColumnRemote::parse(remote).ok_or_else(|| format!("\"{remote}\": invalid syntax"))?;
-        if !self.databases.contains_key(source.database) {
+        if self.databases.served(source.database).is_none() {
             let database = source.database;
             return Err(format!("\"{remote}\": no database named {database}"));
         }
@@ -89,7 +147,7 @@ impl Server {
             column: source.column.to_owned(),
             texts_only,
         };
-        self.control_database(source.database, watch);
+        self.databases.control(source.database, watch);
         Ok(())
     }
 
@@ -170,7 +228,8 @@ impl Server {
     /// Stops the reports of a column's changes.
     fn unwatch_column(&self, remote: &str) {
         if let Some(source) = ColumnRemote::parse(remote) {
-            self.control_database(source.database, Control::UnwatchColumn(remote.to_owned()));
+            self.databases
+                .control(source.database, Control::UnwatchColumn(remote.to_owned()));
         }
     }
 
@@ -203,13 +262,13 @@ impl Server {
         if sources.is_empty() {
             return;
         }
-        let locks = self.locks.lock().unwrap_or_else(PoisonError::into_inner);
+        let locks = self.shared.locks();
         let statuses = Arc::new(self.remotes.statuses(Now::read(), &locks));
         drop(locks);
-        let served = sources.iter().filter_map(|name| self.databases.get(*name));
+        let served = sources.iter();
+        let served = served.filter_map(|name| self.databases.served(name));
         for served in served.filter(|served| served.mailbox.queued() < STATUS_QUEUED_MAX) {
-            let show = ToDatabase::Control(Control::ShowStatus(statuses.clone()));
-            let _ = served.mailbox.send(show);
+            served.control(Control::ShowStatus(statuses.clone()));
         }
     }
 }

@@ -1,199 +1,168 @@
 //! Roles of databases: active, or backup of a source (docs/spec/distribution.md 3). Commands or a
 //! configuration file set them; the databases, and the shard that connects to the source, carry
-//! them out. Part of the main thread.
+//! them out.
 //!
 //! Invariant: a database gets its role before clients can reach it, and its connection to the
-//! source is opened only when the shard can reach the database.
+//! source is opened only when the shard can reach the database. This part does not know commands,
+//! nor when a role has been taken.
 
+use corvid_data::Uuid;
 use corvid_net::logging::{self, Module};
-use corvid_service::message::{Control, ToDatabase};
+use corvid_service::message::Control;
 use corvid_service::replication::{Exclusions, Following, LogMessage, Role, SourceId};
 use corvid_service::server_db;
-use corvid_shell::unixctl::Replier;
 
-use super::serving::ServedDatabase;
-use super::{Server, answer};
-use crate::config::replication::{
-    self as config_replication, ActiveBackup, ReplicationSettings, StatusEntry,
-};
+use super::databases::Databases;
+use super::served::ServedDatabase;
+use super::shared::Shared;
+use crate::config::replication::{ActiveBackup, ReplicationSettings};
 use crate::remotes::connection::log_level;
 use crate::shard::{ShardMessage, ToSource};
 
-impl Server {
-    /// Restores saved settings, for databases that are served from now on.
-    pub(crate) fn set_sync(&mut self, sync: ReplicationSettings) {
-        self.sync = sync;
+/// The replication settings of the server, for databases that have none themselves.
+pub(super) struct Roles {
+    settings: ReplicationSettings,
+    last_source: u64,
+    server_id: Uuid,
+}
+
+/// A connection that a backup needs.
+pub(super) struct SourceConnection(SourceId, ToSource);
+
+impl Roles {
+    pub(super) fn new(server_id: Uuid) -> Roles {
+        Roles {
+            settings: ReplicationSettings::default(),
+            last_source: 0,
+            server_id,
+        }
     }
 
-    /// The replication settings of databases that have no settings themselves; `None`: standalone.
-    pub(crate) fn default_replication(&self) -> Option<ActiveBackup> {
-        self.sync.replication()
+    pub(super) fn settings(&self) -> &ReplicationSettings {
+        &self.settings
+    }
+
+    /// Restores saved settings, for databases that are served from now on.
+    pub(super) fn restore(&mut self, settings: ReplicationSettings) {
+        self.settings = settings;
     }
 
     /// The source that backups follow, or will follow.
-    pub(crate) fn sync_source(&self) -> String {
-        let own = self
-            .replications()
-            .next()
-            .map(|replication| replication.source.clone());
-        self.sync.source.clone().or(own).unwrap_or_default()
+    pub(super) fn source(&self, databases: &Databases) -> String {
+        let own = || Some(replications(databases).next()?.source.clone());
+        self.settings
+            .source
+            .clone()
+            .or_else(own)
+            .unwrap_or_default()
     }
 
-    /// Sets the source. It takes effect at the next command that makes backups connect.
-    pub(crate) fn set_sync_source(&mut self, source: &str) {
-        self.sync.source = Some(source.to_owned());
-        for served in self.databases.values_mut() {
+    /// Sets the source. It takes effect when backups connect next.
+    pub(super) fn set_source(&mut self, source: &str, databases: &mut Databases) {
+        self.settings.source = Some(source.to_owned());
+        for (_, served) in databases.all_served_mut() {
             if let Some(replication) = &mut served.replication {
                 source.clone_into(&mut replication.source);
             }
         }
-        self.save();
-    }
-
-    /// Makes every database a backup; `replier` is answered when all are backups.
-    pub(crate) fn become_backup(&mut self, replier: Replier) {
-        if self.sync.source.is_none() {
-            let text = "Unable to connect: active server is not specified.\n";
-            replier.reply(Ok(text.to_owned()));
-            return;
-        }
-        self.sync.is_on = true;
-        self.sync.is_backup = true;
-        self.apply_roles(Some(replier), |_| true);
-    }
-
-    /// Makes every database active; `replier` is answered when all are active.
-    pub(crate) fn become_active(&mut self, replier: Replier) {
-        self.sync.is_backup = false;
-        self.apply_roles(Some(replier), |served| served.replication.is_some());
     }
 
     /// The tables that backups do not replicate, as given by the user.
-    pub(crate) fn sync_excluded(&self) -> String {
-        let own = self
-            .replications()
-            .next()
-            .map(|replication| replication.excluded.clone());
-        let excluded = Some(self.sync.excluded.clone()).filter(|list| !list.is_empty());
-        excluded.or(own).unwrap_or_default()
+    pub(super) fn excluded(&self, databases: &Databases) -> String {
+        let own = || Some(replications(databases).next()?.excluded.clone());
+        let excluded = Some(self.settings.excluded.clone()).filter(|list| !list.is_empty());
+        excluded.or_else(own).unwrap_or_default()
     }
 
-    /// Sets the tables that backups do not replicate, and restarts the replication; `replier` is
-    /// answered when it has restarted.
-    pub(crate) fn set_sync_excluded(&mut self, excluded: &str, replier: Replier) {
-        excluded.clone_into(&mut self.sync.excluded);
-        for served in self.databases.values_mut() {
+    /// Sets the tables that backups do not replicate. It takes effect when they get their roles
+    /// again.
+    pub(super) fn set_excluded(&mut self, excluded: &str, databases: &mut Databases) {
+        excluded.clone_into(&mut self.settings.excluded);
+        for (_, served) in databases.all_served_mut() {
             if let Some(replication) = &mut served.replication {
                 excluded.clone_into(&mut replication.excluded);
             }
         }
-        let is_backup = |served: &ServedDatabase| served.source.is_some();
-        self.apply_roles(Some(replier), is_backup);
     }
 
     /// Sets the probe interval towards the source, ms; 0: no probes.
-    pub(crate) fn set_sync_probe_interval(&mut self, interval_ms: u64) {
-        self.sync.probe_interval_ms = Some(interval_ms);
-        for served in self.databases.values_mut() {
+    pub(super) fn set_probe_interval(
+        &mut self,
+        interval_ms: u64,
+        databases: &mut Databases,
+        shared: &Shared,
+    ) {
+        self.settings.probe_interval_ms = Some(interval_ms);
+        for (_, served) in databases.all_served_mut() {
             if let Some(replication) = &mut served.replication {
                 replication.options.probe_interval = Some(interval_ms);
                 if let Some((id, _)) = served.source {
                     let options = ToSource::SetOptions(replication.options.clone());
-                    self.shards.handles()[0].post(ShardMessage::Source(id, options));
+                    let shard = shared.source_shard();
+                    shard.post(ShardMessage::Source(id, options));
                 }
             }
         }
-        self.save();
     }
 
-    /// Reports the status of backups.
-    pub(crate) fn sync_status(&mut self, replier: Replier) {
-        self.ask_all(|server, reports| {
-            let shown = server.databases.iter().map(|(name, served)| StatusEntry {
-                name,
-                replication: served.replication.as_ref(),
-                source: served.source.as_ref().map_or("", |(_, source)| source),
-                standing: reports.get(name).and_then(|report| report.replication),
-            });
-            let shown: Vec<StatusEntry<'_>> = shown.collect();
-            replier.reply(Ok(config_replication::status(&shown)));
-        });
-    }
-
-    /// Changes the replication of a served database without closing the database. Does nothing if
-    /// the settings are the same.
-    pub(crate) fn set_replication(&mut self, database: &str, replication: Option<ActiveBackup>) {
-        let Some(served) = self.databases.get_mut(database) else {
-            return;
-        };
-        if served.replication == replication {
-            return;
+    /// Makes databases backups from now on.
+    ///
+    /// # Errors
+    /// No source is set; nothing has changed. The text is the reference's.
+    pub(super) fn become_backup(&mut self) -> Result<(), String> {
+        if self.settings.source.is_none() {
+            return Err("Unable to connect: active server is not specified.\n".to_owned());
         }
-        served.replication = replication;
-        let token = self.pending.countdown(1, None)[0];
-        self.apply_role(database, token);
+        self.settings.is_on = true;
+        self.settings.is_backup = true;
+        Ok(())
     }
 
-    /// The replication settings of the databases that have them.
-    fn replications(&self) -> impl Iterator<Item = &ActiveBackup> {
-        let served = self.databases.values();
-        served.filter_map(|served| served.replication.as_ref())
+    /// Makes databases active from now on.
+    pub(super) fn become_active(&mut self) {
+        self.settings.is_backup = false;
     }
 
-    /// Applies the role in `sync` to the databases that `concerns` selects.
-    fn apply_roles(
-        &mut self,
-        replier: Option<Replier>,
+    /// Gives the databases that `concerns` selects the present settings. Returns their names: each
+    /// must be sent its role.
+    pub(super) fn assign(
+        &self,
+        databases: &mut Databases,
         concerns: impl Fn(&ServedDatabase) -> bool,
-    ) {
-        let chosen: Vec<String> = self
-            .databases
-            .iter()
-            .filter(|(name, served)| {
-                *name != server_db::NAME && served.upstream.is_none() && concerns(served)
-            })
-            .map(|(name, _)| name.clone())
-            .collect();
-        for name in &chosen {
-            if let Some(served) = self.databases.get_mut(name) {
-                served.replication = self.sync.replication();
+    ) -> Vec<String> {
+        let mut chosen = Vec::new();
+        for (name, served) in databases.all_served_mut() {
+            if name != server_db::NAME && served.upstream.is_none() && concerns(served) {
+                served.replication = self.settings.replication();
+                chosen.push(name.to_owned());
             }
         }
-        self.save();
-        if chosen.is_empty() {
-            answer(replier, Ok(String::new()));
-            return;
-        }
-        let tokens = self.pending.countdown(chosen.len(), replier);
-        for (name, token) in chosen.iter().zip(tokens) {
-            self.apply_role(name, token);
-        }
+        chosen
     }
 
-    /// Applies the role of a database from the beginning.
-    fn apply_role(&mut self, database: &str, token: u64) {
-        let connection = self.send_role(database, token);
-        self.open_source(connection);
-    }
-
-    /// Sends a database its role. Returns the connection that it needs as a backup.
+    /// Sends a database its role; its answer has this token. Returns the connection that it needs
+    /// as a backup.
     #[must_use]
-    pub(super) fn send_role(&mut self, database: &str, token: u64) -> Option<(SourceId, ToSource)> {
-        let served = self.databases.get_mut(database)?;
-        let shard = &self.shards.handles()[0];
-        if let Some((id, _)) = served.source.take() {
-            shard.post(ShardMessage::Source(id, ToSource::Close));
-        }
+    pub(super) fn send(
+        &mut self,
+        database: &str,
+        token: u64,
+        databases: &mut Databases,
+        shared: &Shared,
+    ) -> Option<SourceConnection> {
+        let served = databases.served_mut(database)?;
         // The old connection is closed first: the database must get nothing from it once it has its
         // new role.
-        self.pending.await_role(token);
+        if let Some((id, _)) = served.source.take() {
+            let shard = shared.source_shard();
+            shard.post(ShardMessage::Source(id, ToSource::Close));
+        }
         let backup = served
             .replication
             .as_ref()
             .filter(|replication| replication.is_backup);
         let Some(replication) = backup else {
-            let active = Control::SetRole(Role::Active, token);
-            let _ = served.mailbox.send(ToDatabase::Control(active));
+            served.control(Control::SetRole(Role::Active, token));
             return None;
         };
         self.last_source += 1;
@@ -204,29 +173,35 @@ impl Server {
             server_id: self.server_id,
         };
         let role = Role::Backup(Box::new(following));
-        let role = ToDatabase::Control(Control::SetRole(role, token));
-        let _ = served.mailbox.send(role);
+        served.control(Control::SetRole(role, token));
         let open = ToSource::Open(
             served.id,
             replication.source.clone(),
             replication.options.clone(),
         );
         served.source = Some((id, replication.source.clone()));
-        Some((id, open))
+        Some(SourceConnection(id, open))
     }
+}
 
-    /// Opens the connection of a backup, if there is one.
-    pub(super) fn open_source(&self, connection: Option<(SourceId, ToSource)>) {
-        if let Some((id, open)) = connection {
-            self.shards.handles()[0].post(ShardMessage::Source(id, open));
-        }
+/// The replication settings of the databases that have them.
+fn replications(databases: &Databases) -> impl Iterator<Item = &ActiveBackup> {
+    let served = databases.all_served();
+    served.filter_map(|(_, served)| served.replication.as_ref())
+}
+
+/// Opens the connection of a backup, if there is one.
+pub(super) fn open_source(connection: Option<SourceConnection>, shared: &Shared) {
+    if let Some(SourceConnection(id, open)) = connection {
+        shared.source_shard().post(ShardMessage::Source(id, open));
     }
+}
 
-    /// Closes the connection of a database that is being removed.
-    pub(super) fn close_source(&self, served: &ServedDatabase) {
-        if let Some((id, _)) = served.source {
-            self.shards.handles()[0].post(ShardMessage::Source(id, ToSource::Close));
-        }
+/// Closes the connection of a database that is being removed.
+pub(super) fn close_source(served: &ServedDatabase, shared: &Shared) {
+    if let Some((id, _)) = served.source {
+        let shard = shared.source_shard();
+        shard.post(ShardMessage::Source(id, ToSource::Close));
     }
 }
 

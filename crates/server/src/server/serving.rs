@@ -4,29 +4,25 @@
 //! Invariant: when [`Server::serve`] returns, the shards' next messages reach the database, and its
 //! role has been sent to it. [`super::shutdown`] stops serving a database.
 
-use std::collections::HashMap;
-use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex, Weak};
-use std::thread::JoinHandle;
 
 use corvid_data::Schema;
 use corvid_disk::log_file::{LogFile, UnforcedName};
 use corvid_engine::Database;
 use corvid_log::cluster::{Eid, Index};
-use corvid_net::{errno, os_name};
+use corvid_net::errno;
 use corvid_reactor::mailbox::{MailSender, Mailbox};
 use corvid_service::applied_index::AppliedIndex;
 use corvid_service::message::{DatabaseId, ToDatabase};
 use corvid_service::once::RecordedCommits;
 use corvid_service::pump::Limits as PumpLimits;
-use corvid_service::replication::SourceId;
-use corvid_service::served_databases::ServedDatabases;
 use corvid_service::storage::FileState;
 use corvid_service::{DatabaseService, Model, Options, Pump, Setting, member_row, server_db};
 use corvid_shell::vlog::{self, Module};
 
-use super::Server;
+use super::served::ServedDatabase;
 use super::upstream::Upstream;
+use super::{Server, roles};
 use crate::audit::AuditSlot;
 use crate::config::replication::ActiveBackup;
 use crate::database::driver::{BatchState, Driver, Effects, read_clock};
@@ -42,7 +38,6 @@ use crate::member::prepared::PreparedMember;
 use crate::metrics::database::DatabaseFigures;
 use crate::metrics::switch::Switched;
 use crate::read_history::PastReader;
-use crate::shard::ShardMessage;
 
 /// Where the commits of a database are kept.
 pub(super) enum Backing {
@@ -56,28 +51,6 @@ pub(super) enum Backing {
     /// The initial contents, after this entry, of a database whose member has just joined its
     /// cluster or whose relay has reached its source. The database keeps its number.
     Joined(DatabaseId, Box<Upstream>, Index, Eid, RecordedCommits),
-}
-
-/// A served database.
-pub(super) struct ServedDatabase {
-    pub(super) id: DatabaseId,
-    /// The absolute name of the file, the relay's argument, or the database's own name.
-    pub(super) name: String,
-    /// The handle for shards.
-    pub(super) handle: DatabaseHandle,
-    pub(super) mailbox: Arc<MailSender<ToDatabase>>,
-    pub(super) thread: JoinHandle<()>,
-    /// Set if the name of the database's file cannot be synced.
-    pub(super) unforced_name: UnforcedName,
-    /// The thread that decides the database's commits, if it is clustered or a relay.
-    pub(super) upstream: Option<Upstream>,
-    /// The index that the database shows in `_Server`, if it is clustered.
-    pub(super) applied: Option<AppliedIndex>,
-    /// `None`: standalone, clustered or a relay.
-    pub(super) replication: Option<ActiveBackup>,
-    /// The connection to the database's source, and the source's remote, while the database is a
-    /// backup.
-    pub(super) source: Option<(SourceId, String)>,
 }
 
 impl Server {
@@ -112,7 +85,7 @@ impl Server {
         let schema: corvid_data::Arc<Schema> = database.schema().clone();
         let id = match &backing {
             Backing::Joined(id, ..) => *id,
-            Backing::Memory | Backing::File(..) | Backing::Member(..) => self.new_database_id(),
+            Backing::Memory | Backing::File(..) | Backing::Member(..) => self.databases.new_id(),
         };
         let is_server_db = matches!(backing, Backing::Memory);
         let mut file = None;
@@ -148,14 +121,14 @@ impl Server {
             }
         };
         let applied = applied.map(|index| AppliedIndex::new(&schema.name, index));
-        let server_db = self.databases.get(server_db::NAME);
+        let server_db = self.databases.served(server_db::NAME);
         let server_db = server_db.map(|served| served.handle.clone());
         let options = Options {
             id,
             model,
             file: file.as_ref().map(|(_, state)| *state),
             column_diff: self.config.column_diff,
-            history: !is_server_db && self.keeps_history,
+            history: !is_server_db && self.history.is_kept(),
             recorded,
         };
         let mailbox = Mailbox::new();
@@ -181,12 +154,12 @@ impl Server {
             })
             .transpose()?;
         let past = PastReader::new(self.config.histories.clone(), &schema.name);
-        let shards = self.shards.handles().to_vec();
+        let shards = self.shared.shards.handles().to_vec();
         let freeing = figures.state().freeing.clone();
         let (listed, owner) = (self.config.jobs.clone(), schema.name.to_string());
         let jobs = JobThreads::new(replies, freeing, Some(past), shards, listed, owner)?;
         let uuids = Box::new(RandomUuids::new()?);
-        let (locks, epochs) = (self.locks.clone(), self.epochs.clone());
+        let (locks, epochs) = (self.shared.locks.clone(), self.shared.epochs.clone());
         let now = read_clock();
         let recorder = match options.model.can_be_recorded() {
             true => self.begin_recording(&schema.name),
@@ -202,7 +175,7 @@ impl Server {
         let service = pump.service_mut();
         service.set_slow_ms(self.config.slow_ms);
         service.set_data_conversion(self.config.data_conversion);
-        if self.config.records_clients {
+        if self.history.names_clients() {
             service.set(Setting::RecordClients, 1);
         }
         service.set_client_memory(self.config.client_memory.clone());
@@ -224,10 +197,13 @@ impl Server {
                 .zip(server_db)
                 .map(|(applied, server_db)| ShownIndex::new(applied, server_db)),
             job_threads: jobs,
-            shards: self.shards.handles().to_vec(),
-            main: self.main.clone(),
+            shards: self.shared.shards.handles().to_vec(),
+            main: self.shared.main.clone(),
             audit,
-            liveness: self.liveness_registry.add(&format!("db:{}", schema.name)),
+            liveness: self
+                .shared
+                .liveness_registry
+                .add(&format!("db:{}", schema.name)),
             figures,
             recorder,
             batch: BatchState::default(),
@@ -253,7 +229,7 @@ impl Server {
         let upstream = match (member, joined) {
             (Some(member), _) => {
                 let figures = self.member_figures(&schema.name);
-                let main = self.main.clone();
+                let main = self.shared.main.clone();
                 let member = member.start(id, Some(handle.clone()), main, figures)?;
                 Some(Upstream::Member(member))
             }
@@ -279,21 +255,14 @@ impl Server {
             .replication
             .as_ref()
             .is_some_and(|replication| replication.is_backup);
-        self.databases.insert(schema.name.to_string(), served);
+        self.databases.add_served(&schema.name, served);
         // In this order: the role is in the mailbox before `publish` lets shards send requests, and
         // the source is dialled only when its shard can reach the database.
         let token = is_backup.then(|| self.pending.countdown(1, None)[0]);
         let connection = token.and_then(|token| self.send_role(&schema.name, token));
         self.publish();
-        self.open_source(connection);
+        roles::open_source(connection, &self.shared);
         Ok(row)
-    }
-
-    /// A number that no database has had.
-    pub(super) fn new_database_id(&mut self) -> DatabaseId {
-        let id = DatabaseId(self.next_database);
-        self.next_database += 1;
-        id
     }
 
     /// Begins the recording of a database that is about to be served, with `--record`. If that
@@ -316,57 +285,5 @@ impl Server {
             vlog::info(Module::OvsdbServer, text);
         }
         None
-    }
-
-    pub(super) fn publish(&self) {
-        // Locks are placed before the shards learn of the databases: a shard tells a new relay
-        // about its sessions' lock claims at that moment.
-        let notified = self.place_locks();
-        let mut directory = ServedDatabases::default();
-        let mut handles = HashMap::new();
-        for (name, joining) in &self.joining {
-            directory.insert_absent(name, joining.absence);
-        }
-        for (name, served) in &self.databases {
-            match served.upstream {
-                Some(_) => directory.insert_clustered(name, served.id, served.applied.clone()),
-                None => directory.insert(name, served.id),
-            }
-            handles.insert(served.id, served.handle.clone());
-        }
-        if self.pending.is_exiting.load(Ordering::Relaxed) {
-            directory.set_exiting();
-        }
-        let directory = Arc::new(directory);
-        for shard in self.shards.handles() {
-            shard.post(ShardMessage::Databases(directory.clone(), handles.clone()));
-        }
-        self.notify_of_locks(notified);
-    }
-}
-
-/// Checks whether a database may be served under this name.
-///
-/// # Errors
-/// The name is reserved or taken, in the reference's words.
-pub(crate) fn check_name(name: &str, is_taken: bool) -> Result<(), String> {
-    if name.starts_with('_') {
-        return Err(format!(
-            "ovsdb error: {name}: names beginning with \"_\" are reserved"
-        ));
-    }
-    if is_taken {
-        return Err(format!("ovsdb error: {name}: duplicate database name"));
-    }
-    Ok(())
-}
-
-/// Whether two names mean the same file; symbolic links are followed.
-pub(crate) fn same_file(a: &str, b: &str) -> bool {
-    use std::os::unix::fs::MetadataExt;
-    let metadata = |name| std::fs::metadata(os_name::path(name));
-    match (metadata(a), metadata(b)) {
-        (Ok(a), Ok(b)) => (a.dev(), a.ino()) == (b.dev(), b.ino()),
-        _ => false,
     }
 }

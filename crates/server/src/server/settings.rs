@@ -8,7 +8,6 @@ use corvid_history::{Policy, PolicyError};
 use corvid_json::{Object, Value};
 use corvid_net::errno;
 use corvid_service::message::Control;
-use corvid_service::server_db;
 use corvid_shell::unixctl::Replier;
 use corvid_shell::vlog::{self, Module};
 
@@ -139,7 +138,7 @@ impl Server {
             },
             KEEP_HISTORY => config.histories.policy().to_string(),
             METRICS_LISTEN => self.pages.setting().to_owned(),
-            RECORD_CLIENTS if config.records_clients => "on".to_owned(),
+            RECORD_CLIENTS if self.history.names_clients() => "on".to_owned(),
             RECORD_CLIENTS => "off".to_owned(),
             // The threshold that is never reached is shown as it is set.
             SLOW_TRANSACTION if config.slow_ms == u64::MAX => "0".to_owned(),
@@ -166,15 +165,11 @@ impl Server {
                 self.config.histories.set_policy(policy);
             }
             METRICS_LISTEN => self.set_metrics_listen(value)?,
-            RECORD_CLIENTS => self.record_clients(match value {
-                "on" => true,
-                "off" => false,
-                _ => return Err(format!("{value}: expected \"on\" or \"off\"")),
-            }),
+            RECORD_CLIENTS => self.set_record_clients(value)?,
             SLOW_TRANSACTION => {
                 self.config.slow_ms = slow_ms(value)?;
                 let slow_ms = self.config.slow_ms;
-                self.control_databases(|| Control::SetSlow(slow_ms));
+                self.databases.control_all(|| Control::SetSlow(slow_ms));
             }
             // Existing sessions keep their trust as of their start.
             TRUSTED_RELAYS => self.config.trusted_relays.set(value),
@@ -187,6 +182,19 @@ impl Server {
         Ok(())
     }
 
+    fn set_record_clients(&mut self, value: &str) -> Result<(), String> {
+        let names_clients = match value {
+            "on" => true,
+            "off" => false,
+            _ => return Err(format!("{value}: expected \"on\" or \"off\"")),
+        };
+        if let Some(names_clients) = self.history.set_clients(names_clients) {
+            let message = || Control::SetRecordClients(names_clients);
+            self.databases.control_all(message);
+        }
+        Ok(())
+    }
+
     fn set_limit(&mut self, name: &str, value: &str) -> Result<(), String> {
         let option = LimitOption::named(name).ok_or_else(|| format!("no setting named {name}"))?;
         let mut settings = self.config.limit_settings;
@@ -196,15 +204,13 @@ impl Server {
         self.config.limit_settings = settings;
         // `resolve` logs a warning if the limit of open files is too low.
         self.config.limits = settings.resolve();
-        self.shards.change_limits(&self.config.limits);
+        self.shared.shards.change_limits(&self.config.limits);
         settings.limit(&self.config.client_memory);
         Ok(())
     }
 
     fn set_metrics_listen(&mut self, value: &str) -> Result<(), String> {
-        let names = self
-            .database_names()
-            .filter(|name| *name != server_db::NAME);
+        let names = self.databases.users_names();
         let names: Vec<String> = names.map(str::to_owned).collect();
         self.pages.set(&self.config.metrics, value, &names)
     }
@@ -220,7 +226,8 @@ impl Server {
             audit.turned(is_audited);
         }
         self.config.is_audited = is_audited;
-        self.control_databases(|| Control::SetAudited(is_audited));
+        self.databases
+            .control_all(|| Control::SetAudited(is_audited));
         Ok(())
     }
 
@@ -259,14 +266,5 @@ impl Server {
         audit.exclude(excluded);
         list.clone_into(&mut self.config.audit_exclude);
         Ok(())
-    }
-
-    /// Sends a request to every database except `_Server`.
-    pub(super) fn control_databases(&self, control: impl Fn() -> Control) {
-        for name in self.databases.keys() {
-            if name != server_db::NAME {
-                self.control_database(name, control());
-            }
-        }
     }
 }

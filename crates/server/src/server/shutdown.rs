@@ -15,9 +15,9 @@ use corvid_service::server_db;
 use corvid_shell::unixctl::Replier;
 
 use super::pending_replies::Removal;
-use super::serving::ServedDatabase;
+use super::served::ServedDatabase;
 use super::upstream::JoiningDatabase;
-use super::{Server, answer};
+use super::{Server, answer, roles};
 use crate::main_handle::MainMessage;
 use crate::metrics::Stage;
 
@@ -42,16 +42,16 @@ impl Server {
     pub(crate) fn remove_database(&mut self, name: &str, reason: &str, replier: Option<Replier>) {
         let refusal = if name.starts_with('_') {
             "Cannot remove reserved database."
-        } else if let Some(served) = self.databases.remove(name) {
+        } else if let Some(served) = self.databases.remove_served(name) {
             self.config.metrics.remove_database(name);
-            self.close_source(&served);
+            roles::close_source(&served, &self.shared);
             self.publish();
             // The thread ends by itself, after the database has reported its removal.
             drop(self.end_database(name, served, reason, replier));
             self.watch_columns_again(name);
             self.save();
             return;
-        } else if let Some(joining) = self.joining.remove(name) {
+        } else if let Some(joining) = self.databases.remove_joining(name) {
             self.config.metrics.remove_database(name);
             self.publish();
             drop(self.end_joining(name, joining, reason, replier));
@@ -126,13 +126,13 @@ impl Server {
         let began = Instant::now();
         let deadline = began + EXIT_MAX;
         self.abandon_openings();
-        let names: Vec<String> = self.databases.keys().cloned().collect();
+        let names = self.databases.served_names();
         let is_server_db = |name: &String| *name == server_db::NAME;
         let mut threads = Vec::new();
         for name in names.iter().filter(|name| !is_server_db(name)) {
             threads.extend(self.begin_exit(name));
         }
-        for (name, joining) in std::mem::take(&mut self.joining) {
+        for (name, joining) in self.databases.take_all_joining() {
             threads.push(self.end_joining(&name, joining, "", None));
         }
         // Shards drop their handles to the databases here; a database's thread cannot end before.
@@ -146,7 +146,7 @@ impl Server {
         self.await_abandoned_openings(began);
         // A database that has not ended in time loses its sender, so that its thread can end.
         self.pending.removals.clear();
-        self.shards.shutdown();
+        self.shared.shards.shutdown();
         for thread in threads {
             // A panic was reported when it happened.
             let _ = thread.join();
@@ -154,10 +154,10 @@ impl Server {
     }
 
     fn begin_exit(&mut self, name: &str) -> Vec<JoinHandle<()>> {
-        let Some(served) = self.databases.remove(name) else {
+        let Some(served) = self.databases.remove_served(name) else {
             return Vec::new();
         };
-        self.close_source(&served);
+        roles::close_source(&served, &self.shared);
         self.end_database(name, served, "", None)
     }
 
@@ -165,7 +165,7 @@ impl Server {
     /// backup.
     fn await_removals(&mut self, deadline: Instant) {
         while self.pending.is_ending()
-            && let Ok(report) = self.events.recv_deadline(deadline)
+            && let Ok(report) = self.shared.inbox.recv_deadline(deadline)
         {
             if let MainMessage::Event(Event::Removed(id)) = report {
                 drop(self.end_removal(id));

@@ -9,7 +9,6 @@
 use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
 use std::rc::Rc;
-use std::sync::PoisonError;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
@@ -100,13 +99,10 @@ impl Server {
     }
 
     pub(super) fn gather_status(&mut self, finish: Finish) {
-        let databases: Vec<String> = self.databases.keys().cloned().collect();
-        let members: Vec<_> = self
-            .upstreams()
-            .filter_map(|(name, upstream)| {
-                let member = upstream.member()?;
-                Some((name.to_owned(), member.handle.clone()))
-            })
+        let databases = self.databases.served_names();
+        let members = self.databases.members();
+        let members: Vec<_> = members
+            .map(|(name, member)| (name.to_owned(), member.handle.clone()))
             .collect();
         let awaited = databases.iter().map(|name| format!("db:{name}"));
         let awaited = awaited.chain(members.iter().map(|(name, _)| format!("raft:{name}")));
@@ -177,7 +173,7 @@ impl Server {
             },
             |name| gathered.reports.get(name)?.replication,
         );
-        let served = self.databases.iter().map(|(name, served)| {
+        let served = self.databases.all_served().map(|(name, served)| {
             let model = match (&served.upstream, &served.replication) {
                 (Some(upstream), _) => model(upstream),
                 (None, Some(backup)) if backup.is_backup => "backup",
@@ -186,7 +182,7 @@ impl Server {
             };
             let has_file = !matches!(model, "memory" | "relay");
             DatabaseStatus {
-                name: name.clone(),
+                name: name.to_owned(),
                 model,
                 file: has_file.then(|| served.name.clone()),
                 has_contents: true,
@@ -197,8 +193,9 @@ impl Server {
             }
         });
         let mut databases: Vec<DatabaseStatus> = served.collect();
-        databases.extend(self.joining.iter().map(|(name, joining)| DatabaseStatus {
-            name: name.clone(),
+        let joining = self.databases.all_joining();
+        databases.extend(joining.map(|(name, joining)| DatabaseStatus {
+            name: name.to_owned(),
             model: model(&joining.upstream),
             file: joining.upstream.member().map(|_| joining.name.clone()),
             has_contents: false,
@@ -218,7 +215,7 @@ impl Server {
         let (sessions, locks) = listed
             .map(|listed| {
                 let all = listed.sessions;
-                let locks = self.locks.lock().unwrap_or_else(PoisonError::into_inner);
+                let locks = self.shared.locks();
                 let all_locks = sessions::locks_json(&all, &locks);
                 (sessions::json(&all, &locks), all_locks)
             })

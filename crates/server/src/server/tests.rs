@@ -233,7 +233,14 @@ fn a_status_names_the_thread_that_does_not_answer() {
         let named = |database: &&Value| database.get("name").and_then(Value::as_str) == Some("D");
         found.find(named).expect("the database").clone()
     };
-    let driver = started.server.databases["D"].handle.driver().clone();
+    let driver = started
+        .server
+        .databases
+        .served("D")
+        .expect("served")
+        .handle
+        .driver()
+        .clone();
     let held = lock(&driver);
     let late = status(&mut started);
     let silent = Value::Array(vec![Value::string("db:D")]);

@@ -8,9 +8,9 @@ use corvid_consensus::member::Absence;
 use corvid_log::cluster::Index;
 use corvid_service::message::DatabaseId;
 
-use super::Server;
 use crate::database::handle::DatabaseHandle;
 use crate::database::upstream::UpstreamHandle;
+use crate::member::failure::Scenario;
 use crate::member::handle::ToMember;
 use crate::member::prepared::ServedMember;
 use crate::relay::handle::ToRelay;
@@ -22,6 +22,28 @@ pub(super) enum Upstream {
     Member(ServedMember),
     /// The relay, which gets the commits from its source.
     Relay(ServedRelay),
+}
+
+/// Settings of all upstreams.
+#[derive(Debug)]
+pub(super) struct UpstreamSettings {
+    /// The probe interval towards the sources of relays, ms, if a command has set it; 0: no probes.
+    pub(super) relay_probe_interval_ms: Option<u64>,
+    /// A clustered database has been served since the start. From then on the commands for clusters
+    /// exist.
+    pub(super) has_clusters: bool,
+    /// The scenario of `cluster/failure-test`, for members that are served later.
+    pub(super) failure_scenario: Scenario,
+}
+
+impl Default for UpstreamSettings {
+    fn default() -> UpstreamSettings {
+        UpstreamSettings {
+            relay_probe_interval_ms: None,
+            has_clusters: false,
+            failure_scenario: Scenario::Clear,
+        }
+    }
 }
 
 /// A database that is listed but has no contents: its server is joining a cluster, its file is
@@ -92,37 +114,5 @@ impl Upstream {
             Upstream::Member(member) => member.end(),
             Upstream::Relay(relay) => relay.end(),
         }
-    }
-}
-
-impl Server {
-    /// The upstream of a database, served or joining.
-    pub(super) fn upstream(&self, database: &str) -> Option<&Upstream> {
-        let served = self.databases.get(database);
-        let joining = || Some(&self.joining.get(database)?.upstream);
-        let upstream = served.and_then(|served| served.upstream.as_ref());
-        upstream.or_else(joining)
-    }
-
-    /// The upstream of the database with this number, and the database's name.
-    pub(super) fn upstream_numbered(&mut self, id: DatabaseId) -> Option<(&str, &mut Upstream)> {
-        let served = self.databases.iter_mut().filter_map(|(name, served)| {
-            let upstream = served.upstream.as_mut()?;
-            (served.id == id).then_some((name, upstream))
-        });
-        let joining = self.joining.iter_mut().filter_map(|(name, joining)| {
-            (joining.id == id).then_some((name, &mut joining.upstream))
-        });
-        let (name, upstream) = served.chain(joining).next()?;
-        Some((name, upstream))
-    }
-
-    /// All upstreams with the names of their databases, including databases without contents.
-    pub(super) fn upstreams(&self) -> impl Iterator<Item = (&str, &Upstream)> {
-        let served = self.databases.iter();
-        let served =
-            served.filter_map(|(name, served)| Some((name.as_str(), served.upstream.as_ref()?)));
-        let joining = self.joining.iter();
-        served.chain(joining.map(|(name, joining)| (name.as_str(), &joining.upstream)))
     }
 }
