@@ -24,10 +24,11 @@
 //! - `election.rs`: when this member stands for election, how long it leads, leadership transfers,
 //!   what others are told of its role. Not: the file, snapshots, transactions.
 //! - `disk.rs`: the file: records in flight, what is stored, rewriting, repair. Not: who is a
-//!   member, who leads.
-//! - `roster.rs`: lists of members, joining, leaving. Not: snapshots, transactions.
+//!   member, elections.
+//! - `roster.rs`: lists of members, joining, leaving. Not: contents of snapshots, transactions,
+//!   elections except the lease.
 //! - `snapshots.rs`: snapshots sent and received, which entries one contains. Not: elections,
-//!   transactions.
+//!   transactions except their ids and outcomes.
 //! - `forwarding.rs`: transactions that followers send to the leader. Not: the file, snapshots,
 //!   lists of members.
 //! - `commits.rs`: proposals, what is committed and applied, when followers learn of it. Not: the
@@ -43,7 +44,8 @@
 //!   nothing.
 //!
 //! A part changes its own fields and the context. It gets what it needs from another part as an
-//! argument, and returns its decisions that concern another part.
+//! argument, and returns its decisions that concern another part. One exception: the roster is lent
+//! the file (`disk/log_file.rs`) and writes to it.
 //!
 //! Invariant: a message leaves only after the records that it promises are stored
 //! ([`Input::Storage`]). The server and the simulator call this module. It must not know sockets,

@@ -1,5 +1,6 @@
 //! Operations: the single table of their kinds, and how their members are parsed
-//! (docs/spec/protocol.md 5.1). Each kind has a file that executes it.
+//! (docs/spec/protocol.md 5.1). A file for each kind executes it; `control.rs` has those that touch
+//! no row.
 //!
 //! An operation is parsed completely, including unexpected members, before it is executed: errors
 //! of its members have precedence over errors of its execution.

@@ -1,8 +1,9 @@
 //! One connection above its bytes: the inactivity probe, and the `echo` messages that both sides
 //! handle without their user.
 //!
-//! Servers, clients and relays have one per connection. It owns neither a queue nor a socket; it
-//! returns the bytes to send.
+//! Connections between members of a cluster have one each, and so has a reading of the past for a
+//! relay's client. Sessions of a shard and [`Reconnect`](crate::Reconnect) have the [`Probe`]
+//! alone. A session owns neither a queue nor a socket; it returns the bytes to send.
 
 use crate::message::{self, Message};
 use crate::probe::{Demand, Probe};

@@ -90,7 +90,8 @@ impl ShortText {
         ))
     }
 
-    /// Whether this names an operation that may change rows.
+    /// Whether this names an operation that may change rows: not `commit`, unlike
+    /// [`OperationKind::is_writing`].
     pub(crate) fn is_writing(&self) -> bool {
         OperationKind::of(self.as_bytes()).is_none_or(|kind| kind.action().is_some())
     }

@@ -4,9 +4,9 @@
 //! are collected in [`Outputs`]; the [`pump`](crate::pump) takes them from there. Everything
 //! executes on speculative state: each reply, of every kind, is made from the state after the
 //! commits before it, and waits in one queue until those commits are stored (`replies`, `requests`,
-//! `executor/undo`). A single session may be blocked (`replies/outbox`). Only an input that
-//! replaces the database or its file waits at a barrier until nothing is pending, together with
-//! every input after it (`barrier`).
+//! `executor/undo`). A follower and a relay release at once what they apply (`following`). A single
+//! session may be blocked (`replies/outbox`). Only an input that replaces the database or its file
+//! waits at a barrier until nothing is pending, together with every input after it (`barrier`).
 //!
 //! Each part owns its state and is given what it needs: docs/internals/request.md, "The parts of a
 //! database", has them in a drawing. The functions here that return several parts at once lend

@@ -3,8 +3,8 @@
 //!
 //! Invariant: an observer is told what has happened and returns events and entries for operators.
 //! It changes no row, no reply and no order, and nothing waits for it. So the same inputs have the
-//! same replies, whichever observers are on. Observers know no session, no file and no queue; the
-//! commits and requests that they are shown are read and kept by others.
+//! same replies, whichever observers are on. Observers know no file and no queue, and of a session
+//! only what describes it; the commits and requests that they are shown are kept by others.
 
 mod audit_entries;
 mod row_log;

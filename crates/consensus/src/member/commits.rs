@@ -6,7 +6,8 @@
 //!
 //! Invariant: the algorithm's commit index never falls, and the database never applies past it.
 //! Release builds assert both: a member that broke one of them would acknowledge or show data that
-//! may be lost. This part must not know the file, the list of members or the leader.
+//! may be lost. This part must not know the file or the list of members. Of the leader it knows
+//! only whether it is this member.
 
 pub(crate) mod catching_up;
 pub(crate) mod notice;

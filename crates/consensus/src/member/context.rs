@@ -1,8 +1,8 @@
 //! The surroundings of every part of a member: its identity, the time, the algorithm, its
 //! connections, whether it has failed, and the queue of outputs.
 //!
-//! Invariant: a part changes its own fields and this context, and nothing of another part. The
-//! context must not know the parts.
+//! Invariant: a part changes its own fields and this context, and nothing of another part, except
+//! that the roster writes to the file. The context must not know the parts.
 
 use corvid_log::cluster::{Cid, Sid};
 use corvid_log::storage::StorageRequest;

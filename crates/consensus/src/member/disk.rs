@@ -10,8 +10,9 @@
 //!
 //! Invariant: only after the storage has answered does the algorithm hear that work is stored, and
 //! does a message that promises a record leave. A failing file costs acknowledgements, never data:
-//! the log in memory has everything that the file lacks, and is written again. This part must not
-//! know the list of members, the leader, or other members' snapshots.
+//! the log in memory has everything that the file lacks, and is written again. The file records the
+//! leader and the lists of members, but nothing here depends on who they are. This part must not
+//! know elections or other members' snapshots.
 
 pub(crate) mod log_file;
 pub(crate) mod records;

@@ -11,7 +11,8 @@
 //! whose database leads proposes one change of the list at a time. A server that has been dropped
 //! hears of it only once the file records that the list is committed. Until then a crash may make
 //! this member forget the list, and it would wait for a vote that never comes. This part must not
-//! know snapshots, elections or transactions.
+//! know transactions or the contents of snapshots. Of elections it knows the lease, which tells
+//! which members have caught up.
 
 pub(crate) mod addresses;
 pub(crate) mod joining;

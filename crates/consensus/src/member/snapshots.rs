@@ -9,8 +9,10 @@
 //! | `search.rs` | which entries are in the snapshot that was installed |
 //! | `recent.rs` | the ids of recent entries, which answer that question |
 //!
-//! Invariant: a snapshot counts only once the file with it is in place and survives a crash. The
-//! parts do not know each other. They must not know elections or transactions.
+//! Invariant: a snapshot counts only once the file with it is in place and survives a crash.
+//! `serving.rs` begins what `sending.rs` sends, and `search.rs` reads the ids of `recent.rs`;
+//! otherwise the files do not know each other. They must not know elections, or of transactions
+//! more than ids and outcomes.
 
 pub(crate) mod receiving;
 pub(crate) mod recent;

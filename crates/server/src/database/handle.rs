@@ -1,11 +1,12 @@
-//! A shard's handle to a database: the mailbox of the database's thread, and the database itself
-//! for inline execution.
+//! The handle to a database that a shard has, or the thread of a member or a relay: the mailbox of
+//! the database's thread, and the database itself for inline execution.
 //!
 //! Waking the database's thread, and being woken by its reply, costs more than a small transaction.
 //! A shard that finds the mailbox free therefore acquires it and executes its requests itself,
 //! within one work budget for all of them. It hands the first request that exceeds the budget, and
 //! every request after it, to the thread. A shard that finds the mailbox held leaves its requests
-//! to the holder. The mailbox ([`corvid_reactor::mailbox`]) guarantees order and exclusion.
+//! to the holder. The threads of members and relays do the same with commits of other servers. The
+//! mailbox ([`corvid_reactor::mailbox`]) guarantees order and exclusion.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 

@@ -3,9 +3,10 @@
 //!
 //! Invariants. Positions only grow, one for each record. Requests to the storage leave in the order
 //! in which they were made, and a record that leaves is complete (`file/records.rs`). There is at
-//! most one new file at a time (`file/rewrites.rs`). The file knows no session, no reply and no
-//! table: it is given deltas and snapshots, and returns positions, requests and what a stage of a
-//! new file means.
+//! most one new file at a time (`file/rewrites.rs`). The file knows no session and no table, and
+//! makes no reply: it is given deltas and snapshots, and returns positions, requests and what a
+//! stage of a new file means. In the pending queue it only reads the lengths of requests and
+//! notes those of long records.
 //!
 //! A clustered database has positions and no file here: the file is its member's.
 

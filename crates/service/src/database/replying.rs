@@ -4,7 +4,7 @@
 //! Invariant: a reply that is sent here leaves after all updates of its session that are released.
 //! A session whose last reason to wait ends here has its requests at the head of the barrier's
 //! queue, or in flight, when the call returns. The caller decides when a reply may leave; this file
-//! knows no pending reply, no transaction and no file.
+//! executes no transaction, and knows no pending reply and no file.
 
 use corvid_data::WireError;
 use corvid_engine::Database;

@@ -33,8 +33,8 @@ impl Executor {
     }
 }
 
-/// The reply to an entry whose commit could not be stored, if anybody is told. It is queued after
-/// the requests that are executed again, because replies keep their order.
+/// The reply to an entry whose commit could not be stored, if anybody is told. It is queued in the
+/// entry's turn, because replies keep their order.
 pub(crate) fn unstored_reply(entry: Pending, error: &StoreError) -> Option<Pending> {
     let answer = match entry.answer {
         Answer::Result(mut result) => {

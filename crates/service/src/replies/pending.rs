@@ -2,7 +2,9 @@
 //!
 //! Every commit and every reply, of every kind, is an entry, made from the state after the commits
 //! before it. It leaves when all of those commits are stored. When a commit cannot be stored, it is
-//! undone with everything after it, and the requests of the later entries are executed again.
+//! undone with everything after it, and the requests of the later entries are executed again. Not
+//! entries are commits that a follower or a relay applies, which are released at once, and replies
+//! with the outcome from another server, unless entries are before them.
 //!
 //! Invariant: entries leave in the order of their execution. An entry keeps its request until it
 //! leaves.
