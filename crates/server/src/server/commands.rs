@@ -37,7 +37,7 @@ impl Server {
         message: impl FnOnce(u64) -> Control,
         finish: impl FnOnce(&mut Server, ControlAnswer) + 'static,
     ) {
-        if self.databases.served(database).is_some() {
+        if self.databases.serves(database) {
             let token = self.pending.await_answer(finish);
             self.databases.control(database, message(token));
         }
@@ -154,7 +154,7 @@ impl Server {
     /// Writes a backup of a database to a new file; `replier` is answered when the backup is on
     /// disk.
     pub(crate) fn backup(&mut self, database: &str, file: &str, replier: Replier) {
-        if self.databases.served(database).is_none() {
+        if !self.databases.serves(database) {
             replier.reply(Err("no database by that name".to_owned()));
             return;
         }
@@ -224,7 +224,7 @@ impl Server {
         let listed = histories.text(database).zip(histories.json(database));
         match listed {
             Some((text, json)) => replier.reply_in_format(|| text, || json),
-            None if self.databases.served(database).is_some() => {
+            None if self.databases.serves(database) => {
                 replier.reply(Err(format!("{database} has no file")));
             }
             None => replier.reply(Err("no database by that name".to_owned())),

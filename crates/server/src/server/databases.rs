@@ -140,6 +140,11 @@ impl Databases {
             .chain(joining)
     }
 
+    /// Whether a database of this name is served.
+    pub(crate) fn serves(&self, name: &str) -> bool {
+        self.served.contains_key(name)
+    }
+
     /// Whether a database of this name is served or joining.
     pub(super) fn contains(&self, name: &str) -> bool {
         self.served.contains_key(name) || self.joining.contains_key(name)

@@ -123,7 +123,7 @@ impl Server {
             }
             Event::RemotesChanged(name, rows) => {
                 let source = ColumnRemote::parse(&name);
-                if source.is_some_and(|source| self.databases.served(source.database).is_some()) {
+                if source.is_some_and(|source| self.databases.serves(source.database)) {
                     self.remotes.set_rows(&name, rows);
                 }
             }

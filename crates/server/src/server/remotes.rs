@@ -137,7 +137,7 @@ impl Server {
     pub(super) fn watch_column(&self, remote: &str, texts_only: bool) -> Result<(), String> {
         let source =
             ColumnRemote::parse(remote).ok_or_else(|| format!("\"{remote}\": invalid syntax"))?;
-        if self.databases.served(source.database).is_none() {
+        if !self.databases.serves(source.database) {
             let database = source.database;
             return Err(format!("\"{remote}\": no database named {database}"));
         }
