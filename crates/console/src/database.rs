@@ -19,6 +19,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
 use std::time::{Duration, Instant, SystemTime};
 
+use corvid::SessionState;
 use corvid::data::{Schema, TableId};
 use corvid::json::Value;
 use corvid::session::Outcome;
@@ -26,6 +27,7 @@ use corvid::shared::Client;
 use corvid_net::tls::Credentials;
 use tokio::sync::{broadcast, watch};
 
+use crate::failure::Failure;
 use crate::refusal;
 use crate::settings::sources::Source;
 use crate::status::StatusSource;
@@ -40,6 +42,9 @@ use pictures::Pictures;
 
 /// How long a page waits for the server.
 pub(crate) const PAGE_TIMEOUT: Duration = Duration::from_secs(5);
+
+/// How long a page waits for a connection that has failed: it may be moving to another server.
+const REACH_TIMEOUT: Duration = Duration::from_secs(1);
 
 /// A database of the command line.
 pub(crate) struct Database {
@@ -212,6 +217,25 @@ impl Open {
         failure.map_or_else(|| "connecting".to_owned(), |failure| failure.to_string())
     }
 
+    /// Waits for the connection, but not as long as for an answer once it has failed: a server that
+    /// is down would hold up each page.
+    ///
+    /// # Errors
+    /// The contents are not current.
+    pub(crate) fn reach(&self) -> Result<(), Failure> {
+        let wait = |timeout, is_wanted: fn(&SessionState) -> bool| {
+            self.client.wait_for_session(Some(timeout), is_wanted)
+        };
+        let is_known = |session: &SessionState| session.is_synced || session.last_failure.is_some();
+        let reached = wait(PAGE_TIMEOUT, is_known)
+            .and_then(|()| wait(REACH_TIMEOUT, |session| session.is_synced));
+        reached.map_err(|error| match self.trouble() {
+            // It has gone since.
+            trouble if trouble.is_empty() => Failure::not_current(&error.to_string()),
+            trouble => Failure::not_current(&trouble),
+        })
+    }
+
     /// The state of the connection, now and as it changes.
     pub(crate) fn standing(&self) -> watch::Receiver<Standing> {
         self.tell_standing();
@@ -258,24 +282,24 @@ impl Open {
     /// Sends a request and waits for its result.
     ///
     /// # Errors
-    /// The database is not connected, or the server refuses; the text is for people.
-    pub(crate) fn call(&self, method: &str, params: &Value) -> Result<Value, String> {
+    /// The database is not connected, or the server refuses.
+    pub(crate) fn call(&self, method: &str, params: &Value) -> Result<Value, Failure> {
         let params = params.to_bytes();
         let Some(request) = self.client.with(|idl| idl.ask(method, &params)) else {
-            return Err("the server is not connected".to_owned());
+            let text = "the server is not connected".to_owned();
+            return Err(Failure::Unreached(text));
         };
         let waited = self
             .client
             .wait_until(Some(PAGE_TIMEOUT), |idl| idl.is_answered(request));
         match self.client.with(|idl| idl.take_answer(request)) {
-            Outcome::Result(result) => {
-                Value::parse(&result).map_err(|error| format!("the reply is malformed: {error}"))
-            }
-            Outcome::Error(error) => Err(refusal::of_reply(&error)),
-            Outcome::Lost => Err(match waited {
+            Outcome::Result(result) => Value::parse(&result)
+                .map_err(|error| Failure::Refused(format!("the reply is malformed: {error}"))),
+            Outcome::Error(error) => Err(Failure::Refused(refusal::of_reply(&error))),
+            Outcome::Lost => Err(Failure::Unreached(match waited {
                 Err(error) => error.to_string(),
                 Ok(()) => "the connection was lost".to_owned(),
-            }),
+            })),
         }
     }
 }

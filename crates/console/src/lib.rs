@@ -26,6 +26,7 @@
 //! connects again and reads the page anew.
 
 mod database;
+mod failure;
 mod filter;
 mod pages;
 mod refusal;

@@ -9,6 +9,7 @@ use corvid::json::{Object, Value};
 use corvid::{Column, Idl, RowId};
 
 use super::Open;
+use crate::failure::Failure;
 use crate::refusal;
 
 /// How long the server may take to read the contents of a moment.
@@ -30,9 +31,24 @@ pub(crate) enum Contents<'c> {
 #[derive(Default)]
 pub(crate) struct Past(BTreeMap<Uuid, Vec<Datum>>);
 
+/// The tag of a refusal by a server that has no room for the question now.
+const NO_ROOM: &str = "resources exhausted";
+
 /// The error of a question about history, for people: of a refusal its details alone.
-pub(crate) fn of_history(error: &corvid::Error) -> String {
-    refused(error, "details").unwrap_or_else(|| error.to_string())
+fn of_history(error: &corvid::Error) -> Failure {
+    let text = refused(error, "details").unwrap_or_else(|| error.to_string());
+    let is_later = match error {
+        corvid::Error::HistoryRefused(_) => refused(error, "error").as_deref() == Some(NO_ROOM),
+        corvid::Error::TimedOut(_)
+        | corvid::Error::Dead(_)
+        | corvid::Error::Io(_)
+        | corvid::Error::HistoryLost => true,
+        _ => false,
+    };
+    match is_later {
+        true => Failure::Unreached(text),
+        false => Failure::Refused(text),
+    }
 }
 
 /// A text in the server's refusal of a question about history.
@@ -44,18 +60,14 @@ fn refused(error: &corvid::Error, member: &str) -> Option<String> {
     refusal.get(member)?.as_str().map(str::to_owned)
 }
 
-/// Asks a question about history. If the server has no room for it now, it is asked again for a
-/// while. All viewers of a database share one session, so the questions of two viewers meet there:
-/// a question that would wait for another of the same session is refused.
-pub(crate) fn in_turn<T>(
-    mut ask: impl FnMut() -> Result<T, corvid::Error>,
-) -> Result<T, corvid::Error> {
+/// Asks a question while the server has no room for it, for a while.
+fn in_turn<T>(mut ask: impl FnMut() -> Result<T, corvid::Error>) -> Result<T, corvid::Error> {
     let began = Instant::now();
     loop {
         let outcome = ask();
         let error = outcome.as_ref().err();
         let tag = error.and_then(|error| refused(error, "error"));
-        if tag.as_deref() != Some("resources exhausted") || began.elapsed() >= TIMEOUT {
+        if tag.as_deref() != Some(NO_ROOM) || began.elapsed() >= TIMEOUT {
             return outcome;
         }
         thread::sleep(TURN);
@@ -99,18 +111,33 @@ impl Contents<'_> {
 }
 
 impl Open {
+    /// Asks a question about history. If the server has no room for it now, it is asked again for
+    /// a while. All viewers of a database share one session, so the questions of two viewers meet
+    /// there: a question that would wait for another of the same session is refused.
+    ///
+    /// # Errors
+    /// The server is not reached, or refuses.
+    pub(crate) fn ask_history<T>(
+        &self,
+        ask: impl FnMut() -> Result<T, corvid::Error>,
+    ) -> Result<T, Failure> {
+        // The client would wait for a server that is down, for as long as for an answer.
+        self.reach()?;
+        in_turn(ask).map_err(|error| of_history(&error))
+    }
+
     /// The rows of a table at a moment, from the server's history.
     ///
     /// # Errors
-    /// The server keeps no history, or there is no such moment.
-    pub(crate) fn past(&self, table: &TableSchema, moment: &str) -> Result<Past, String> {
+    /// The server is not reached or keeps no history, or there is no such moment.
+    pub(crate) fn past(&self, table: &TableSchema, moment: &str) -> Result<Past, Failure> {
         let mut select = Object::new();
         select.insert("op".into(), Value::string("select"));
         select.insert("table".into(), Value::string(table.name.as_str()));
         select.insert("where".into(), Value::Array(Vec::new()));
         let operations = Value::Array(vec![Value::Object(select)]).to_string();
-        let reply = in_turn(|| self.client.select_at(moment, &operations, Some(TIMEOUT)));
-        let reply = Value::parse(&reply.map_err(|error| of_history(&error))?);
+        let reply = self.ask_history(|| self.client.select_at(moment, &operations, Some(TIMEOUT)));
+        let reply = Value::parse(&reply?);
         let results = reply.map_err(|error| format!("the reply is malformed: {error}"))?;
         let rows = results
             .as_array()
@@ -135,6 +162,8 @@ impl Open {
 
 #[cfg(test)]
 mod tests {
+    use hyper::StatusCode;
+
     use super::*;
 
     #[test]
@@ -158,8 +187,27 @@ mod tests {
     fn refusals_of_history_are_sentences() {
         let json = r#"{"details":"\"-2h\" is before the history","error":"no such moment"}"#;
         let refused = corvid::Error::HistoryRefused(json.to_owned());
-        assert_eq!(of_history(&refused), "\"-2h\" is before the history");
+        assert_eq!(of_history(&refused).text(), "\"-2h\" is before the history");
         let refused = corvid::Error::HistoryRefused("\"busy\"".to_owned());
-        assert_eq!(of_history(&refused), "history refused: \"busy\"");
+        assert_eq!(of_history(&refused).text(), "history refused: \"busy\"");
+    }
+
+    #[test]
+    fn only_an_answer_of_the_server_means_that_there_is_no_such_moment() {
+        let missing = StatusCode::NOT_FOUND;
+        let status = |error: corvid::Error| of_history(&error).status(missing);
+        let refused = |tag: &str| {
+            let json = format!(r#"{{"details":"x","error":"{tag}"}}"#);
+            corvid::Error::HistoryRefused(json)
+        };
+        assert_eq!(status(refused("no such moment")), missing);
+        assert_eq!(status(corvid::Error::HistoryUnsupported), missing);
+        for error in [
+            refused(NO_ROOM),
+            corvid::Error::HistoryLost,
+            corvid::Error::TimedOut(None),
+        ] {
+            assert_eq!(status(error), StatusCode::SERVICE_UNAVAILABLE);
+        }
     }
 }

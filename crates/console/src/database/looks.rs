@@ -149,6 +149,9 @@ impl Open {
         let Some(promise) = self.begin_look(table) else {
             return true;
         };
+        if self.reach().is_err() {
+            return false;
+        }
         let has_arrived = |idl: &Idl| idl.has_ever_connected() && idl.condition_seqno() >= promise;
         let is_there = self
             .client

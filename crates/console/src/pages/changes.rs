@@ -10,10 +10,10 @@ use corvid::HistoryQuestion;
 use corvid::data::TableId;
 use corvid::json::Value;
 use corvid_shell::date::utc_text;
+use hyper::StatusCode;
 
 use crate::database::cell::cut;
 use crate::database::changes::TableChange;
-use crate::database::contents::{in_turn, of_history};
 use crate::database::naming::NAME_LETTERS_MAX;
 use crate::database::{Database, Open};
 use crate::pages::frame::Frame;
@@ -79,6 +79,8 @@ pub(crate) struct History {
     database: String,
     events: Vec<Commit>,
     trouble: String,
+    /// That of the page: it has no history if the server is not reached.
+    status: StatusCode,
 }
 
 /// A commit, or another event of the history.
@@ -162,7 +164,8 @@ pub(crate) fn page(app: &App, database: &Database, open: &Open, params: &Params)
         Lines::of(name, open, changes)
     };
     let names = open.schema.iter().map(|(_, table)| table.name.to_string());
-    reply::page(&Changes {
+    let past = past(name, open, params);
+    let page = Changes {
         frame: Frame::of(app, database, "changes", "Changes"),
         watched: watched
             .iter()
@@ -176,9 +179,10 @@ pub(crate) fn page(app: &App, database: &Database, open: &Open, params: &Params)
         from: params.get("from").to_owned(),
         to: params.get("to").to_owned(),
         recent: recent.render().unwrap_or_default(),
-        past: past(name, open, params),
         events: format!("/db/{name}/events"),
-    })
+        past,
+    };
+    reply::page_with(page.past.status, &page)
 }
 
 /// The newest commits that the viewer asks for.
@@ -202,9 +206,10 @@ pub(crate) fn past(database: &str, open: &Open, params: &Params) -> History {
         database: database.to_owned(),
         events: Vec::new(),
         trouble: String::new(),
+        status: StatusCode::OK,
     };
     // A refusal comes before the first line.
-    let read = in_turn(|| {
+    let read = open.ask_history(|| {
         open.client
             .read_history(&question, Some(HISTORY_TIMEOUT), |line| {
                 if let Ok(event) = Value::parse(line) {
@@ -214,8 +219,11 @@ pub(crate) fn past(database: &str, open: &Open, params: &Params) -> History {
             })
     });
     history.events.reverse();
-    if let Err(error) = read {
-        history.trouble = of_history(&error);
+    if let Err(failure) = read {
+        if history.events.is_empty() {
+            history.status = failure.status(StatusCode::OK);
+        }
+        history.trouble = failure.text().to_owned();
     }
     history
 }

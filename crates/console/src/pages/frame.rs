@@ -5,7 +5,7 @@ use askama::Template;
 use axum::response::Response;
 use hyper::StatusCode;
 
-use crate::database::{Database, State};
+use crate::database::{Database, Open, State};
 use crate::web::{App, reply};
 
 /// The frame of a page.
@@ -91,6 +91,26 @@ pub(crate) fn unreached(app: &App, database: &Database, why: &str) -> Response {
     let page = Problem {
         frame: Frame::of(app, database, "", &database.source.name),
         text: format!("{}: {why}", database.source.remotes),
+    };
+    reply::page_with(StatusCode::SERVICE_UNAVAILABLE, &page)
+}
+
+/// The text of a page whose rows have not arrived.
+pub(crate) const ARRIVING: &str = "The rows are still arriving: read the page again in a moment.";
+
+/// The status of a page of rows. It is not an error if they are still on their way.
+pub(crate) fn status_of_rows(open: &Open, have_arrived: bool) -> StatusCode {
+    match have_arrived || open.trouble().is_empty() {
+        true => StatusCode::OK,
+        false => StatusCode::SERVICE_UNAVAILABLE,
+    }
+}
+
+/// The page of what cannot be known to exist until its rows have arrived.
+pub(crate) fn arriving(app: &App, database: &Database) -> Response {
+    let page = Problem {
+        frame: Frame::of(app, database, "", &database.source.name),
+        text: ARRIVING.to_owned(),
     };
     reply::page_with(StatusCode::SERVICE_UNAVAILABLE, &page)
 }

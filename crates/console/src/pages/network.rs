@@ -22,7 +22,8 @@ use crate::database::contents::Contents;
 use crate::database::looks::Lease;
 use crate::database::naming::NAME_LETTERS_MAX;
 use crate::database::{Database, Event, Open};
-use crate::pages::frame::Frame;
+use crate::failure::Failure;
+use crate::pages::frame::{self, Frame};
 use crate::pages::params::Params;
 use crate::pages::tables;
 use crate::web::{App, reply};
@@ -94,11 +95,12 @@ pub(crate) fn is_known(open: &Open) -> bool {
 }
 
 pub(crate) fn page(app: &App, database: &Database, open: &Open, params: &Params) -> Response {
-    let status = database.status.read();
-    let counts = tables::counts(open, status.as_deref());
+    let told = database.status.read();
+    let counts = tables::counts(open, told.as_deref());
     let known = interpretations::of(&open.schema.name);
     let (before, at) = (params.get("before").trim(), params.get("at").trim());
     let mut trouble = String::new();
+    let mut status = StatusCode::OK;
     let drawn = match known {
         Some(known) => {
             let wanted = needed(open, known, &counts);
@@ -107,8 +109,8 @@ pub(crate) fn page(app: &App, database: &Database, open: &Open, params: &Params)
                 open.begin_look(*table);
             }
             if !wanted.iter().all(|table| open.look(*table)) {
-                trouble =
-                    "The rows are still arriving: read the page again in a moment.".to_owned();
+                trouble = frame::ARRIVING.to_owned();
+                status = frame::status_of_rows(open, false);
             }
             let now = open.graph(known, &wanted);
             if before.is_empty() && at.is_empty() {
@@ -119,8 +121,9 @@ pub(crate) fn page(app: &App, database: &Database, open: &Open, params: &Params)
                 let (version, now) = now;
                 let graph = match past {
                     Ok(graph) => Arc::new(graph),
-                    Err(error) => {
-                        trouble = error;
+                    Err(failure) => {
+                        trouble = failure.text().to_owned();
+                        status = failure.status(StatusCode::NOT_FOUND);
                         now
                     }
                 };
@@ -139,11 +142,7 @@ pub(crate) fn page(app: &App, database: &Database, open: &Open, params: &Params)
         }
     };
     if !params.get("part").is_empty() {
-        return reply::of(
-            StatusCode::OK,
-            "text/html; charset=utf-8",
-            drawn.html(open.name()),
-        );
+        return reply::of(status, "text/html; charset=utf-8", drawn.html(open.name()));
     }
     let labels = drawn.graph.nodes.iter().map(|node| node.label.as_str());
     // A longer one is found by its beginning.
@@ -152,7 +151,7 @@ pub(crate) fn page(app: &App, database: &Database, open: &Open, params: &Params)
     let name = &database.source.name;
     let query = viewed(params).with("part", "");
     let is_live = known.is_some() && before.is_empty() && at.is_empty();
-    reply::page(&Network {
+    let page = Network {
         frame: Frame::of(app, database, "network", drawn.title),
         title: drawn.title.to_owned(),
         find: params.get("find").to_owned(),
@@ -176,7 +175,8 @@ pub(crate) fn page(app: &App, database: &Database, open: &Open, params: &Params)
             true => format!("/db/{name}/network/events{query}"),
             false => String::new(),
         },
-    })
+    };
+    reply::page_with(status, &page)
 }
 
 /// The parameters that the contents of a picture depend on.
@@ -209,11 +209,11 @@ fn past(
     wanted: &[TableId],
     (before, at): (&str, &str),
     now: &Graph,
-) -> Result<Graph, String> {
+) -> Result<Graph, Failure> {
     let read = |moment: &str| {
         let tables = then(open, known, wanted, moment);
-        let tables = tables.map_err(|error| format!("{moment}: {error}"))?;
-        Ok::<_, String>((known.read)(&tables))
+        let tables = tables.map_err(|failure| failure.of(moment))?;
+        Ok::<_, Failure>((known.read)(&tables))
     };
     Ok(match (before, at) {
         ("", at) => read(at)?,
@@ -326,7 +326,7 @@ fn then(
     known: &Interpretation,
     wanted: &[TableId],
     moment: &str,
-) -> Result<Tables, String> {
+) -> Result<Tables, Failure> {
     let mut filled = Tables::new();
     for table in wanted {
         let schema = open.schema.table(*table);

@@ -11,6 +11,7 @@ use corvid::json::{Object, Value};
 use hyper::StatusCode;
 
 use crate::database::{Database, Open};
+use crate::failure::Failure;
 use crate::pages::form::{self, Form};
 use crate::pages::frame::Frame;
 use crate::pages::grid::{Grid, counted, duration};
@@ -117,6 +118,7 @@ pub(crate) fn execute(app: &App, database: &Database, open: &Open, form: &Params
     };
     let begin = Instant::now();
     let outcome = params(open, &page.operations, is_dry, app.is_writable)
+        .map_err(Failure::from)
         .and_then(|params| Ok((open.call("transact", &params)?, params)));
     let micros = i64::try_from(begin.elapsed().as_micros()).unwrap_or(i64::MAX);
     let status = match outcome {
@@ -125,9 +127,9 @@ pub(crate) fn execute(app: &App, database: &Database, open: &Open, form: &Params
             page.results = shown(&results, &params, is_dry);
             StatusCode::OK
         }
-        Err(error) => {
-            page.trouble = error;
-            StatusCode::BAD_REQUEST
+        Err(failure) => {
+            page.trouble = failure.text().to_owned();
+            failure.status(StatusCode::BAD_REQUEST)
         }
     };
     reply::page_with(status, &page)

@@ -11,6 +11,7 @@ use crate::database::cell::{Cell, Context, cut};
 use crate::database::contents::Contents;
 use crate::database::naming::{NAME_LETTERS_MAX, short};
 use crate::database::{Database, Open};
+use crate::failure::Failure;
 use crate::pages::frame::{self, Frame};
 use crate::pages::{REFERRERS_ROWS_MAX, command, table, tables};
 use crate::refusal;
@@ -78,7 +79,7 @@ pub(crate) fn page(
     let name = &database.source.name;
     let (referrers, trouble) = match referrers(open, name, table, uuid, &counts) {
         Ok(referrers) => (referrers, String::new()),
-        Err(error) => (Vec::new(), error),
+        Err(failure) => (Vec::new(), failure.text().to_owned()),
     };
     let shown = open.client.read(|idl| {
         let row = idl.row(table, uuid)?;
@@ -111,11 +112,10 @@ pub(crate) fn page(
         ))
     });
     let Some((label, columns, json, command)) = shown else {
-        let text = match has_arrived {
-            true => format!("{} has no row {uuid}.", schema.name),
-            false => "The rows are still arriving: read the page again in a moment.".to_owned(),
+        return match has_arrived {
+            true => frame::missing(app, &format!("{} has no row {uuid}.", schema.name)),
+            false => frame::arriving(app, database),
         };
-        return frame::missing(app, &text);
     };
     reply::page(&Row {
         frame: Frame::of(app, database, "tables", &format!("{} {label}", schema.name)),
@@ -205,7 +205,7 @@ fn referrers(
     table: TableId,
     uuid: Uuid,
     counts: &[Option<u64>],
-) -> Result<Vec<Referrer>, String> {
+) -> Result<Vec<Referrer>, Failure> {
     let columns = referring(open, table);
     let mut params = vec![Value::string(open.schema.name.as_str())];
     let is_asked: Vec<bool> = columns
@@ -228,7 +228,7 @@ fn referrers(
         _ => {
             let results = open.call("transact", &Value::Array(params))?;
             if let Some(error) = refusal::of_results(&results) {
-                return Err(error);
+                return Err(Failure::Refused(error));
             }
             match results {
                 Value::Array(results) => results,

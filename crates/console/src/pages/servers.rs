@@ -210,7 +210,8 @@ fn of_server_database(open: &Open) -> Result<Value, String> {
     let columns = columns.into_iter().map(Value::string).collect();
     select.insert("columns".into(), Value::Array(columns));
     let params = vec![Value::string("_Server"), Value::Object(select)];
-    let reply = open.call("transact", &Value::Array(params))?;
+    let reply = open.call("transact", &Value::Array(params));
+    let reply = reply.map_err(|failure| failure.text().to_owned())?;
     let rows = reply
         .as_array()
         .and_then(|results| results.first()?.get("rows"));

@@ -13,8 +13,9 @@ use crate::database::cell::{Cell, Context};
 use crate::database::contents::{Contents, Past};
 use crate::database::orders::{self, Key, Page, SORTED_ROWS_MAX, Sort};
 use crate::database::{Database, Open};
+use crate::failure::Failure;
 use crate::filter;
-use crate::pages::frame::Frame;
+use crate::pages::frame::{self, Frame};
 use crate::pages::params::Params;
 use crate::web::{App, reply};
 
@@ -197,20 +198,19 @@ pub(crate) fn page(
         past: None,
     };
     let moment = params.get("at").trim();
-    let mut moment_trouble = None;
+    let mut unread = None;
     let past = match moment {
         "" => None,
-        moment => match open.past(schema, moment) {
-            Ok(past) => Some(past),
+        moment => Some(past(open, schema, moment).unwrap_or_else(|failure| {
             // The form stays, so that the moment can be corrected.
-            Err(error) => {
-                moment_trouble = Some(format!("{} at {moment}: {error}", schema.name));
-                Some(Past::default())
-            }
-        },
+            unread = Some(failure);
+            Past::default()
+        })),
     };
-    let is_moment = moment_trouble.is_none();
-    let wrong = moment_trouble.or(wrong);
+    let wrong = match &unread {
+        Some(failure) => Some(failure.text().to_owned()),
+        None => wrong,
+    };
     let view = View {
         past: past.as_ref(),
         ..view
@@ -233,12 +233,13 @@ pub(crate) fn page(
             }
         }
     };
+    let unread = unread.map(|failure| failure.status(StatusCode::NOT_FOUND));
     if !params.get("part").is_empty() {
-        return reply::page(&rows);
+        return reply::page_with(unread.unwrap_or(StatusCode::OK), &rows);
     }
     let trouble = match (wrong, has_arrived) {
         (Some(error), _) => error,
-        (None, false) => "The rows are still arriving: read the page again in a moment.".to_owned(),
+        (None, false) => frame::ARRIVING.to_owned(),
         (None, true) => String::new(),
     };
     let shown: Vec<String> = rows.heads.iter().map(|head| head.name.clone()).collect();
@@ -248,12 +249,10 @@ pub(crate) fn page(
         is_shown: shown.iter().any(|name| *name == column.name.as_str()),
     });
     let names: Vec<ColumnChoice> = names.collect();
-    let status = if !is_moment {
-        StatusCode::NOT_FOUND
-    } else if trouble.is_empty() || !has_arrived {
-        StatusCode::OK
-    } else {
-        StatusCode::BAD_REQUEST
+    let status = match unread {
+        Some(status) => status,
+        None if trouble.is_empty() || !has_arrived => frame::status_of_rows(open, has_arrived),
+        None => StatusCode::BAD_REQUEST,
     };
     let address = &rows.address;
     let filter = params.get("where").trim().to_owned();
@@ -292,6 +291,12 @@ pub(crate) fn page(
         rows,
     };
     reply::page_with(status, &page)
+}
+
+/// The rows of a table at a moment; a failure names both.
+fn past(open: &Open, table: &TableSchema, moment: &str) -> Result<Past, Failure> {
+    let past = open.past(table, moment);
+    past.map_err(|failure| failure.of(&format!("{} at {moment}", table.name)))
 }
 
 fn choices_rows(params: &Params) -> usize {
@@ -514,16 +519,16 @@ pub(crate) fn file(
     }
     let trouble = open.trouble();
     if !trouble.is_empty() {
-        return super::frame::not_current(&trouble);
+        return frame::not_current(&trouble);
     }
     let schema = open.schema.table(table);
     let past = match params.get("at").trim() {
         "" => None,
-        moment => match open.past(schema, moment) {
+        moment => match past(open, schema, moment) {
             Ok(past) => Some(past),
-            Err(error) => {
-                let text = format!("{} at {moment}: {error}\n", schema.name);
-                return reply::text(StatusCode::BAD_REQUEST, &text);
+            Err(failure) => {
+                let text = format!("{}\n", failure.text());
+                return reply::text(failure.status(StatusCode::BAD_REQUEST), &text);
             }
         },
     };

@@ -4,8 +4,10 @@ use askama::Template;
 use axum::response::Response;
 use corvid::data::TableId;
 use corvid::json::{Object, Value};
+use hyper::StatusCode;
 
 use crate::database::{Database, Open};
+use crate::failure::Failure;
 use crate::pages::frame::Frame;
 use crate::pages::params::Params;
 use crate::refusal;
@@ -53,7 +55,7 @@ pub(crate) fn counts(open: &Open, status: Option<&Value>) -> Vec<Option<u64>> {
 }
 
 /// Counts the rows of the tables whose number is unknown, by one transaction.
-fn count(open: &Open, counts: &mut [Option<u64>]) -> Result<(), String> {
+fn count(open: &Open, counts: &mut [Option<u64>]) -> Result<(), Failure> {
     let unknown: Vec<usize> = (0..counts.len())
         .filter(|at| counts[*at].is_none())
         .collect();
@@ -73,7 +75,7 @@ fn count(open: &Open, counts: &mut [Option<u64>]) -> Result<(), String> {
         let rows = result.get("rows").and_then(Value::as_array);
         counts[*at] = rows.map(|rows| rows.len() as u64);
     }
-    refusal::of_results(&reply).map_or(Ok(()), Err)
+    refusal::of_results(&reply).map_or(Ok(()), |error| Err(Failure::Refused(error)))
 }
 
 pub(crate) fn page(app: &App, database: &Database, open: &Open, params: &Params) -> Response {
@@ -86,15 +88,23 @@ pub(crate) fn page(app: &App, database: &Database, open: &Open, params: &Params)
     let (tables, empty) = lines(open, &counts)
         .into_iter()
         .partition(|line: &Line| line.rows != Some(0));
-    reply::page(&Tables {
+    let status = match &counted {
+        Ok(()) => StatusCode::OK,
+        Err(failure) => failure.status(StatusCode::OK),
+    };
+    let page = Tables {
         frame: Frame::of(app, database, "tables", &open.schema.name),
         schema: open.schema.name.to_string(),
         version: open.schema.version.clone(),
         tables,
         empty,
         is_uncounted: counts.contains(&None),
-        trouble: counted.err().unwrap_or_default(),
-    })
+        trouble: counted
+            .err()
+            .map(|failure| failure.text().to_owned())
+            .unwrap_or_default(),
+    };
+    reply::page_with(status, &page)
 }
 
 fn lines(open: &Open, counts: &[Option<u64>]) -> Vec<Line> {

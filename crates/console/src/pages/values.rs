@@ -238,11 +238,11 @@ pub(crate) fn page(
         lines: lines.collect(),
         trouble: match has_arrived {
             true => String::new(),
-            false => "The rows are still arriving: read the page again in a moment.".to_owned(),
+            false => frame::ARRIVING.to_owned(),
         },
         address,
     };
-    reply::page(&page)
+    reply::page_with(frame::status_of_rows(open, has_arrived), &page)
 }
 
 /// A share of all rows, per cent.

@@ -26,6 +26,7 @@ use tokio::sync::mpsc;
 use tokio::time::timeout;
 
 use crate::database::{Database, Open};
+use crate::failure::Failure;
 use crate::web::{App, reply};
 
 /// The longest contents, as the server sends them.
@@ -46,16 +47,17 @@ const STALLED: Duration = Duration::from_secs(30);
 /// The response with the file.
 ///
 /// # Errors
-/// Another backup is being made, or the server does not tell its contents; the text is for people.
-pub(crate) fn stream(app: &App, database: &Database, open: &Open) -> Result<Response, String> {
+/// Another backup is being made, or the server is not reached or does not tell its contents.
+pub(crate) fn stream(app: &App, database: &Database, open: &Open) -> Result<Response, Failure> {
     let turn = app.backups.clone().try_acquire_owned();
     let turn = turn.map_err(|_| "another backup is being made: try again later".to_owned())?;
     let runtime = Handle::try_current().map_err(|error| error.to_string())?;
+    open.reach()?;
     let remote = open.client.session().remote;
-    let remote = remote.ok_or("the server is not connected")?;
+    let remote = remote.ok_or_else(|| "there are no servers".to_owned())?;
     let deadline_ms = Some(clock::mono_ms() + READ_MS);
     let connection = Connection::open_with(&remote, deadline_ms, Some(&database.credentials))
-        .map_err(|error| format!("{remote}: {error}"))?;
+        .map_err(|error| Failure::Unreached(format!("{remote}: {error}")))?;
     let mut session = Session::over(connection.limited_to(BYTES_MAX)).until(deadline_ms);
     let name = open.schema.name.as_str();
     let contents =

@@ -2,11 +2,13 @@
 //! token.
 
 use std::fs;
+use std::time::{Duration, Instant};
 
 use serde_json::json;
 
 use super::{Shown, between, schema};
 use corvid_tests::console::Console;
+use corvid_tests::http::Answer;
 use corvid_tests::server::{Implementation, Server, Setup};
 
 const LOCAL: (&str, &str) = ("Host", "localhost");
@@ -31,6 +33,103 @@ fn files_tell_their_rows_and_are_refused_without_a_server() {
     let page = shown.console.get("/db/net/servers").expect("a page").body;
     assert!(page.contains("not connected"), "{page}");
     assert!(!page.contains("has no _Server"), "{page}");
+}
+
+/// A server and a console with the database, and with one that has a picture of its own as `nb`.
+fn with_a_picture(options: &[&str]) -> Shown {
+    let mut picture = schema();
+    picture["name"] = json!("OVN_Northbound");
+    picture["tables"] = json!({"Logical_Switch": {"isRoot": true,
+        "columns": {"name": {"type": "string"}}}});
+    let setup = Setup {
+        databases: vec![schema(), picture],
+        ..Setup::default()
+    };
+    let server = Server::start(Implementation::Corvid, &setup).expect("a server");
+    let client = server.connect().expect("a connection");
+    let socket = server.socket().display().to_string();
+    let mut words = vec![
+        format!("net=unix:{socket}/Net"),
+        format!("nb=unix:{socket}/OVN_Northbound"),
+    ];
+    words.extend(options.iter().map(|&option| option.to_owned()));
+    let console = Console::start(&words).expect("a console");
+    Shown {
+        console,
+        server,
+        client,
+    }
+}
+
+#[test]
+fn what_a_server_that_is_down_would_have_to_tell_is_refused_at_once() {
+    let mut shown = with_a_picture(&["--writable"]);
+    let (switch, _) = shown.add_switch("sw0", &["p0"]);
+    shown.page("/db/net/table/Switch");
+    shown.page("/db/nb/network");
+    let missing = "01234567-89ab-4cde-8f01-23456789abcd";
+    let ask = |path: &str| {
+        let begin = Instant::now();
+        let answer = shown.console.get(path).expect("an answer");
+        (answer, begin.elapsed())
+    };
+    // A moment that does not exist is one thing, a server that cannot tell it another.
+    for path in ["/db/net/table/Switch?at=nonsense", "/db/nb?at=nonsense"] {
+        assert_eq!(ask(path).0.status, 404, "{path}");
+    }
+    let form = shown.page("/db/net/query");
+    let token = between(&form, "name=\"form_token\" value=\"", "\"").to_owned();
+    shown.server.kill();
+    for name in ["net", "nb"] {
+        let path = format!("/db/{name}/tables");
+        let is_told = |answer: &Answer| answer.body.contains("Not current: ");
+        shown.console.get_until(&path, is_told).expect("the news");
+    }
+    // Pages that wait for an answer do so for five seconds, or for twenty.
+    let at_once = Duration::from_secs(4);
+    for path in [
+        "/db/net/table/Switch?at=HEAD",
+        "/db/net/table/Switch.csv?at=HEAD",
+        "/db/net/table/Unused",
+        "/db/net/table/Unused/values/name",
+        &format!("/db/net/table/Unused/row/{missing}"),
+        "/db/net/changes",
+        "/db/net/changes?from=HEAD~1",
+        "/db/nb?at=HEAD",
+        "/db/nb?before=HEAD",
+    ] {
+        let (answer, took) = ask(path);
+        assert_eq!(answer.status, 503, "{path}: {}", answer.body);
+        let words = answer.body.to_lowercase();
+        assert!(words.contains("not current: "), "{path}: {words}");
+        assert!(took < at_once, "{path} took {took:?}");
+    }
+    for (path, status) in [
+        ("/db/other/table/Switch?at=HEAD", 404),
+        ("/db/net/table/Nothing?at=HEAD", 404),
+        (&format!("/db/net/table/Switch/row/{missing}"), 404),
+        // The console shows the rows that it has, and says that they are old.
+        (&format!("/db/net/table/Switch/row/{switch}"), 200),
+        ("/db/net/table/Switch", 200),
+        ("/db/net/servers", 200),
+    ] {
+        let (answer, took) = ask(path);
+        assert_eq!(answer.status, status, "{path}: {}", answer.body);
+        assert!(took < at_once, "{path} took {took:?}");
+    }
+    for (path, rest) in [
+        ("/db/net/query", "operations=%7B%22op%22:%22comment%22%7D"),
+        ("/db/net/servers/act", "do=backup"),
+        ("/db/net/servers/act", "do=compact"),
+    ] {
+        let begin = Instant::now();
+        let body = format!("form_token={token}&{rest}");
+        let answer = shown.console.ask("POST", path, &[LOCAL], &body);
+        let answer = answer.expect("an answer");
+        assert_eq!(answer.status, 503, "{rest}: {}", answer.body);
+        assert!(answer.body.contains("Not current: "), "{}", answer.body);
+        assert!(begin.elapsed() < at_once, "{rest}");
+    }
 }
 
 #[test]

@@ -21,6 +21,7 @@ use super::list::text;
 use super::members::{Cluster, short};
 use super::sessions::program;
 use crate::database::{Database, Open};
+use crate::failure::Failure;
 use crate::pages::frame::Frame;
 use crate::pages::params::Params;
 use crate::status::Status;
@@ -146,7 +147,16 @@ pub(crate) fn ask(app: &App, database: &Database, open: &Open, params: &Params) 
     }
     match asked(app, database, open, params) {
         Ok(page) => reply::page(&page),
-        Err(error) => told(app, database, "Not possible", Err(error)),
+        Err(error) => told(app, database, "Not possible", &Err(failure(open, error))),
+    }
+}
+
+/// An error of an action. Without the server, an answer that there is nothing to act on means
+/// nothing.
+fn failure(open: &Open, error: String) -> Failure {
+    match open.trouble().is_empty() {
+        true => Failure::Refused(error),
+        false => Failure::Unreached(error),
     }
 }
 
@@ -240,47 +250,44 @@ pub(crate) fn act(app: &App, database: &Database, open: &Open, form: &Params) ->
         );
     }
     let name = open.schema.name.as_str();
-    match form.get("do") {
-        "close" => told(app, database, "Close the session", close(database, form)),
-        "compact" => told(app, database, "Compact", compact(database, name)),
+    let (title, outcome) = match form.get("do") {
+        "close" => ("Close the session", close(database, form)),
+        "compact" => ("Compact", compact(database, name)),
         "transfer" => {
             let outcome = transfer(database, name, form.get("to"));
-            told(app, database, "Transfer the leadership", outcome)
+            ("Transfer the leadership", outcome)
         }
-        "backup" => match backup::stream(app, database, open) {
-            Ok(response) => response,
-            Err(error) => told(app, database, "Backup", Err(error)),
-        },
-        other => told(
-            app,
-            database,
-            "Not possible",
-            Err(format!("\"{other}\" is not known")),
-        ),
-    }
+        "backup" => {
+            return backup::stream(app, database, open)
+                .unwrap_or_else(|failure| told(app, database, "Backup", &Err(failure)));
+        }
+        other => ("Not possible", Err(format!("\"{other}\" is not known"))),
+    };
+    let outcome = outcome.map_err(|error| failure(open, error));
+    told(app, database, title, &outcome)
 }
 
 fn told(
     app: &App,
     database: &Database,
     title: &'static str,
-    outcome: Result<String, String>,
+    outcome: &Result<String, Failure>,
 ) -> Response {
-    let is_failure = outcome.is_err();
+    let (words, status) = match outcome {
+        Ok(words) => (words.as_str(), StatusCode::OK),
+        Err(failure) => (failure.text(), failure.status(StatusCode::CONFLICT)),
+    };
     let page = Action {
         frame: Frame::of(app, database, "servers", "Servers"),
         form_token: String::new(),
         back: format!("/db/{}/servers", database.source.name),
         title,
-        words: outcome.unwrap_or_else(|error| error),
-        is_failure,
+        words: words.to_owned(),
+        is_failure: outcome.is_err(),
         fields: Vec::new(),
         members: Vec::new(),
     };
-    match is_failure {
-        true => reply::page_with(StatusCode::CONFLICT, &page),
-        false => reply::page(&page),
-    }
+    reply::page_with(status, &page)
 }
 
 fn close(database: &Database, form: &Params) -> Result<String, String> {
