@@ -161,22 +161,27 @@ impl Question {
         }
         let mut addresses = Vec::new();
         for settings in &all {
-            for remote in RemoteList::parse(&server::address(settings)).remotes {
+            for remote in server::list(&server::address(settings))?.remotes {
                 if !addresses.contains(&remote) {
                     addresses.push(remote);
                 }
             }
         }
-        let listed = |option: &str| -> Vec<String> {
-            let value = invocation.value(option).unwrap_or_default();
-            let words = value.split(',').filter(|word| !word.is_empty());
-            words.map(str::to_owned).collect()
+        let listed = |option: &str| -> Result<Vec<String>, Failure> {
+            let Some(value) = invocation.value(option) else {
+                return Ok(Vec::new());
+            };
+            if value.split(',').any(|word| word.trim().is_empty()) {
+                let message = format!("{option}={value}: an address is empty");
+                return Err(Failure::usage(message));
+            }
+            Ok(value.split(',').map(str::to_owned).collect())
         };
-        let controls = listed("--ctl").into_iter();
+        let controls = listed("--ctl")?.into_iter();
         let mut sources: Vec<Source> = controls
             .map(|path| Source::Control(dirs::absolute_under(&dirs::run(), &path)))
             .collect();
-        sources.extend(listed("--metrics").iter().map(|text| Source::pages(text)));
+        sources.extend(listed("--metrics")?.iter().map(|text| Source::pages(text)));
         let pages = all.iter().flat_map(|settings| &settings.metrics);
         sources.extend(pages.map(|text| Source::pages(text)));
         Ok(Question {

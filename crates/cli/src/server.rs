@@ -85,6 +85,29 @@ pub(crate) fn address(settings: &Settings) -> String {
         .unwrap_or_else(default)
 }
 
+/// The servers of an address.
+///
+/// # Errors
+/// One of them is empty, or a socket has no name. In a list, it would only fail again and again.
+pub(crate) fn list(address: &str) -> Result<RemoteList, Failure> {
+    let list = RemoteList::parse(address);
+    if list.has_empty_remote() {
+        return Err(Failure::usage(format!(
+            "\"{address}\" has an empty address: a comma stands only between two"
+        )));
+    }
+    match list
+        .remotes
+        .iter()
+        .find(|remote| remote.trim_end() == "unix:")
+    {
+        Some(_) => Err(Failure::usage(format!(
+            "\"{address}\" names no socket: write unix:FILE"
+        ))),
+        None => Ok(list),
+    }
+}
+
 /// The servers that the environment variable of the database names.
 pub(crate) fn variable(settings: &Settings) -> Option<String> {
     let database = settings.database.as_deref()?;
@@ -101,7 +124,7 @@ impl Server {
     /// No server can be reached.
     pub(crate) fn connect(settings: &Settings) -> Result<Server, Failure> {
         let address = address(settings);
-        let list = RemoteList::parse(&address);
+        let list = list(&address)?;
         let session = match list.remotes.as_slice() {
             [only] if list.cluster_id.is_none() => {
                 Session::open_until(only, &settings.credentials, None)

@@ -178,7 +178,17 @@ fn specs() -> Vec<Spec<Id>> {
     ]);
     specs.extend(tls_options::specs(Id::Tls));
     specs.extend(vlog::specs(Id::Log));
-    specs
+    specs.into_iter().map(with_argument).collect()
+}
+
+/// The same option, whose argument is not empty if it names something to connect with. Options of
+/// commands are those of `ovs-vsctl`.
+fn with_argument(spec: Spec<Id>) -> Spec<Id> {
+    let group = spec.entry().group;
+    match [CONNECTION, tls_options::GROUP].contains(&group) || spec.entry().long == Some("at") {
+        true => spec.not_empty(),
+        false => spec,
+    }
 }
 
 /// The options for the manual.

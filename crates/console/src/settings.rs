@@ -110,7 +110,8 @@ fn specs() -> Vec<Spec<Id>> {
     ];
     specs.extend(tls_options::specs(Id::Tls));
     specs.extend(vlog::specs(Id::Log));
-    specs
+    // Most empty arguments would be noticed only when a page is read, or not at all.
+    specs.into_iter().map(Spec::not_empty).collect()
 }
 
 /// The options for the manual.
@@ -150,7 +151,7 @@ impl Settings {
             };
             match id {
                 Id::Listen => settings.listen = or_die(address(&value)),
-                Id::Host => settings.hosts.push(value.to_ascii_lowercase()),
+                Id::Host => settings.hosts.push(or_die(host(&value))),
                 Id::TokenFile => settings.token = Some(or_die(token(&value))),
                 Id::ListenPrivateKey => viewers.private_key = Some(value),
                 Id::ListenCertificate => viewers.certificate = Some(value),
@@ -262,11 +263,25 @@ fn address(text: &str) -> Result<SocketAddr, String> {
             .map_err(|_| format!("--listen={text}: {port:?} is not a port number"))?,
     };
     let ip = match host {
+        "" if text.len() < 2 => return Err(format!("--listen={text}: expected ADDRESS:PORT")),
         "" => Some(IpAddr::V4(Ipv4Addr::LOCALHOST)),
         host => resolve::now(host),
     };
     ip.map(|ip| SocketAddr::from((ip, port)))
         .ok_or_else(|| format!("--listen={text}: cannot resolve {host:?}"))
+}
+
+/// A name as it is in the header `Host`, without the port.
+fn host(text: &str) -> Result<String, String> {
+    let is_part =
+        |letter: char| letter.is_ascii_alphanumeric() || matches!(letter, '-' | '_' | '.');
+    let name = text.trim_end_matches('.');
+    match !name.is_empty() && name.chars().all(is_part) {
+        true => Ok(name.to_ascii_lowercase()),
+        false => Err(format!(
+            "--host={text}: expected the name of a host, of letters, digits, \"-\", \"_\" and \".\", without a port"
+        )),
+    }
 }
 
 fn idle(text: &str) -> Result<Duration, String> {
@@ -304,6 +319,25 @@ mod tests {
         is("[::1]:5", "[::1]:5");
         let local = resolve::now("localhost").map(|ip| SocketAddr::from((ip, 82)).to_string());
         is("localhost:82", &local.unwrap_or_default());
-        assert!(address("127.0.0.1:http").is_err());
+        for wrong in ["127.0.0.1:http", "", ":"] {
+            assert!(address(wrong).is_err(), "{wrong:?}");
+        }
+    }
+
+    #[test]
+    fn names_of_hosts_are_those_that_a_browser_sends() {
+        assert_eq!(host("Console.Example.").unwrap(), "console.example");
+        for wrong in [
+            "",
+            ".",
+            "a b",
+            "console:8640",
+            "http://console",
+            "[::1]",
+            "köln.example",
+        ] {
+            let error = host(wrong).expect_err(wrong);
+            assert!(error.contains("expected the name of a host"), "{error}");
+        }
     }
 }

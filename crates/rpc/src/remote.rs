@@ -99,6 +99,21 @@ impl RemoteList {
         list
     }
 
+    /// Whether a remote is empty: the list begins or ends with a comma, or two commas precede a
+    /// remote. File names may contain commas, so such a list is read as one with odd names.
+    ///
+    /// ```
+    /// use corvid_rpc::remote::RemoteList;
+    /// assert!(RemoteList::parse("unix:/a,").has_empty_remote());
+    /// assert!(!RemoteList::parse("unix:/a,b").has_empty_remote());
+    /// ```
+    #[must_use]
+    pub fn has_empty_remote(&self) -> bool {
+        let is_empty = |remote: &str| remote.is_empty() || remote.ends_with(',');
+        let mut remotes = self.remotes.iter();
+        remotes.any(|remote| is_empty(remote.trim_end_matches([' ', '\t'])))
+    }
+
     fn add(&mut self, remote: &str) {
         match remote.strip_prefix("cid:") {
             Some(id) if is_cluster_id(id) => self.cluster_id = Some(id.to_owned()),
@@ -179,6 +194,26 @@ mod tests {
                 (list.remotes, list.cluster_id),
                 (remotes.iter().map(ToString::to_string).collect(), None)
             );
+        }
+    }
+
+    #[test]
+    fn empty_remotes_are_noticed() {
+        for (text, is_empty) in [
+            ("unix:/a,unix:/b", false),
+            ("unix:/a,b", false),
+            ("unix:/a,,b", false),
+            ("cid:6731fef6", false),
+            ("unix:/a,", true),
+            ("unix:/a, ", true),
+            (",unix:/a", true),
+            ("unix:/a,,unix:/b", true),
+            ("unix:/a, ,unix:/b", true),
+            ("cid:6731fef6,", true),
+            (" ", true),
+        ] {
+            let list = RemoteList::parse(text);
+            assert_eq!(list.has_empty_remote(), is_empty, "{text}");
         }
     }
 

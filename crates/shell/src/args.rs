@@ -66,6 +66,11 @@ pub enum ArgError {
     NoArgument(&'static str),
     #[error("option '--{0}' requires an argument")]
     LongRequires(&'static str),
+    #[error("option '--{option}' has an empty argument: expected {expected}")]
+    Empty {
+        option: &'static str,
+        expected: &'static str,
+    },
     #[error("invalid option -- '{0}'")]
     Invalid(char),
     #[error("option requires an argument -- '{0}'")]
@@ -134,7 +139,7 @@ impl<'a, I: Copy + PartialEq> Args<'a, I> {
             }
             (_, value) => value,
         };
-        Ok(Item::Option(spec.id, value.map(str::to_owned)))
+        item(&spec, value)
     }
 
     /// The option with this name, else the only option that begins with it.
@@ -192,8 +197,20 @@ impl<'a, I: Copy + PartialEq> Args<'a, I> {
                     .ok_or(ArgError::ShortRequires(letter))?,
             ),
         };
-        Ok(Item::Option(spec.id, value.map(str::to_owned)))
+        item(&spec, value)
     }
+}
+
+/// An option with its argument, unless that is empty and must not be.
+fn item<I: Copy>(spec: &Spec<I>, value: Option<&str>) -> Result<Item<I>, ArgError> {
+    let is_empty = value.is_some_and(|value| value.trim().is_empty());
+    if is_empty && spec.not_empty {
+        return Err(ArgError::Empty {
+            option: spec.entry.long.unwrap_or_default(),
+            expected: spec.entry.value,
+        });
+    }
+    Ok(Item::Option(spec.id, value.map(str::to_owned)))
 }
 
 impl<I: Copy + PartialEq> Iterator for Args<'_, I> {
@@ -302,6 +319,30 @@ mod tests {
             read("--pid=F --pidfile-mode=0 --pidfile-m", true),
             ["#3=F", "#7=0", "prog: unrecognized option '--pidfile-m'"]
         );
+    }
+
+    #[test]
+    fn an_argument_that_must_not_be_empty_is_named() {
+        let specs = [Spec::both("host", 'H', Arg::Required, 1)
+            .means("NAME", "serve NAME")
+            .not_empty()];
+        let first = |words: &[&str]| {
+            let line: Vec<String> = words.iter().map(|&word| word.to_owned()).collect();
+            Args::new(&specs, &line).next().expect("an item")
+        };
+        for words in [
+            &["prog", "--host="][..],
+            &["prog", "--host", ""],
+            &["prog", "--host= "],
+            &["prog", "-H", ""],
+        ] {
+            let error = first(words).expect_err("an empty argument");
+            assert_eq!(
+                error.to_string(),
+                "option '--host' has an empty argument: expected NAME"
+            );
+        }
+        assert!(first(&["prog", "--host=x"]).is_ok());
     }
 
     #[test]

@@ -169,6 +169,40 @@ fn corvid_ends_with_the_status_of_its_outcome() {
 }
 
 #[test]
+fn empty_addresses_and_files_are_refused_before_anything_is_asked() {
+    for (words, said) in [
+        (
+            &["--db=", "tables"][..],
+            "option '--db' has an empty argument",
+        ),
+        (&["unix:/a,", "tables"], "\"unix:/a,\" has an empty address"),
+        (&["--db=,unix:/a", "tables"], "has an empty address"),
+        (&["--db=unix:/a,,unix:/b", "tables"], "has an empty address"),
+        (&["--db=unix:", "tables"], "\"unix:\" names no socket"),
+        (&["--db=unix:/a,", "servers"], "has an empty address"),
+        (&["servers", "--ctl="], "--ctl=: an address is empty"),
+        (
+            &["servers", "--metrics=http://h:1,"],
+            "--metrics=http://h:1,: an address is empty",
+        ),
+        (
+            &["--private-key=", "--db=unix:/a", "tables"],
+            "option '--private-key' has an empty argument: expected FILE",
+        ),
+        (
+            &["--database=", "--db=unix:/a", "tables"],
+            "option '--database' has an empty argument",
+        ),
+    ] {
+        let mut command = Command::new(binary::bin("corvid"));
+        let output = limited::output(command.args(words)).expect("corvid");
+        let text = String::from_utf8_lossy(&output.stderr);
+        assert_eq!(output.status.code(), Some(2), "{words:?}: {text}");
+        assert!(text.contains(said), "{words:?}: {text}");
+    }
+}
+
+#[test]
 fn columns_in_place_of_records_are_recognised() {
     let lab = Lab::start(1);
     let output = lab.run(&["list", "Device", "name", "n"]);

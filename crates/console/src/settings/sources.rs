@@ -41,6 +41,11 @@ pub(super) fn parse(words: &[String], tls: &Settings) -> Result<Vec<Source>, Str
     let mut given = Vec::new();
     let mut places = BTreeMap::new();
     for word in words {
+        if word.trim().is_empty() {
+            return Err(format!(
+                "an empty word: expected NAME=REMOTES[/DATABASE], such as {EXAMPLE}"
+            ));
+        }
         let (name, value) = word
             .split_once('=')
             .filter(|(_, value)| !value.is_empty())
@@ -66,6 +71,9 @@ pub(super) fn parse(words: &[String], tls: &Settings) -> Result<Vec<Source>, Str
                 given.push(word);
             }
             "status" | "database" => {
+                if part == "database" && value.trim().is_empty() {
+                    return Err(format!("{word}: it names no database"));
+                }
                 if part == "status" {
                     let mut addresses = value.split(',');
                     let checked = addresses.try_for_each(check_status);
@@ -106,11 +114,16 @@ pub(super) fn parse(words: &[String], tls: &Settings) -> Result<Vec<Source>, Str
 
 /// Checks that a client could connect to each remote.
 fn check_remotes(remotes: &str, tls: &Settings) -> Result<(), String> {
-    let list = RemoteList::parse(remotes).remotes;
-    if list.is_empty() {
+    let list = RemoteList::parse(remotes);
+    if list.has_empty_remote() {
+        return Err(format!(
+            "{remotes:?} has an empty remote: write {FORMS} between commas"
+        ));
+    }
+    if list.remotes.is_empty() {
         return Err(format!("no remote is given: add {FORMS}"));
     }
-    for remote in list {
+    for remote in list.remotes {
         match Target::parse(&remote) {
             Ok(Target::Active(Active::Ssl(_))) => {
                 let missing = missing(tls);
@@ -121,7 +134,10 @@ fn check_remotes(remotes: &str, tls: &Settings) -> Result<(), String> {
                     ));
                 }
             }
-            Ok(Target::Active(Active::Unix(_))) if remote == "unix:" => {
+            // The name of a socket does not end like that of a folder.
+            Ok(Target::Active(Active::Unix(_)))
+                if remote.ends_with('/') || remote.trim_end() == "unix:" =>
+            {
                 return Err(format!("{remote:?} names no socket: write unix:FILE"));
             }
             Ok(Target::Active(_)) => {}
@@ -169,7 +185,7 @@ fn check_status(address: &str) -> Result<(), String> {
         };
     }
     let path = address.strip_prefix("unix:").unwrap_or(address);
-    if path.is_empty() {
+    if path.trim().is_empty() {
         return Err(format!("{address:?} names no status: {forms}"));
     }
     // The name of a socket may have a colon, but not begin like an address.
@@ -285,6 +301,22 @@ mod tests {
             ("nb=unix:/a,punix:/b", "\"punix:/b\" waits for connections"),
             ("nb=tcp::6641", "host must be specified"),
             ("nb=unix:", "names no socket"),
+            ("nb=unix: ", "names no socket"),
+            ("nb=unix:/a/", "names no socket"),
+            (
+                "nb=unix:/a,",
+                "\"unix:/a,\" has an empty remote: write tcp:",
+            ),
+            ("nb=unix:/a, ", "has an empty remote"),
+            ("nb=,unix:/a", "\",unix:/a\" has an empty remote"),
+            ("nb=unix:/a,,unix:/b", "has an empty remote"),
+            ("nb=tcp:h:1,/OVN_Northbound", "has an empty remote"),
+            ("nb=,", "\",\" has an empty remote"),
+            ("nb= ", "has an empty remote"),
+            ("nb.database=", "expected NAME=REMOTES[/DATABASE]"),
+            ("nb.database= ", "names no database"),
+            ("nb.status= ", "names no status"),
+            ("nb.status=unix:/run/a.ctl,,/b", "names no status"),
             ("nb=cid:6731fef6", "no remote is given"),
             (
                 "nb=ssl:h:1",

@@ -52,6 +52,8 @@ pub struct Spec<I> {
     pub(super) entry: OptionEntry,
     /// The name must be spelled in full.
     pub(super) in_full: bool,
+    /// An empty argument is an error.
+    pub(super) not_empty: bool,
     pub(super) id: I,
 }
 
@@ -87,6 +89,7 @@ impl<I: Copy> Spec<I> {
         Spec {
             entry,
             in_full: false,
+            not_empty: false,
             id,
         }
     }
@@ -96,6 +99,14 @@ impl<I: Copy> Spec<I> {
     #[must_use]
     pub const fn in_full(mut self) -> Spec<I> {
         self.in_full = true;
+        self
+    }
+
+    /// The same option, whose argument must not be empty or blank. Programs of the reference take
+    /// such an argument for a name that does not exist, or as if it were absent.
+    #[must_use]
+    pub const fn not_empty(mut self) -> Spec<I> {
+        self.not_empty = true;
         self
     }
 

@@ -259,6 +259,17 @@ fn a_console_that_could_reach_nothing_does_not_start() {
         ("=unix:/a", "expected NAME=REMOTES[/DATABASE]"),
         ("unix:/a", "expected NAME=REMOTES[/DATABASE]"),
         ("nb.status=https://h:1", "is not read from \"https://h:1\""),
+        ("nb=unix:/x,", "\"unix:/x,\" has an empty remote"),
+        ("nb=,unix:/x", "has an empty remote"),
+        (
+            "",
+            "an empty word: expected NAME=REMOTES[/DATABASE], such as nb=unix:",
+        ),
+        (
+            "--host=console:8640",
+            "--host=console:8640: expected the name of a host",
+        ),
+        ("--listen=:", "--listen=:: expected ADDRESS:PORT"),
     ] {
         let output = Command::new(binary::bin("corvid-console"))
             .args(["--listen=127.0.0.1:0", "other=unix:/a", word])
@@ -268,5 +279,36 @@ fn a_console_that_could_reach_nothing_does_not_start() {
         assert_eq!(output.status.code(), Some(1), "{word}: {text}");
         assert!(text.starts_with("corvid-console: "), "{text}");
         assert!(text.contains(said), "{word}: {text}");
+    }
+}
+
+#[test]
+fn a_console_with_an_empty_argument_does_not_start() {
+    for (option, expected) in [
+        ("host", "NAME"),
+        ("listen", "ADDRESS"),
+        ("token-file", "FILE"),
+        ("listen-private-key", "FILE"),
+        ("listen-certificate", "FILE"),
+        ("viewer-ca-cert", "FILE"),
+        ("private-key", "FILE"),
+        ("certificate", "FILE"),
+        ("ca-cert", "FILE"),
+        ("bootstrap-ca-cert", "FILE"),
+    ] {
+        let output = Command::new(binary::bin("corvid-console"))
+            .args([
+                "--listen=127.0.0.1:0",
+                "other=unix:/a",
+                &format!("--{option}="),
+            ])
+            .output()
+            .expect("the program");
+        let text = String::from_utf8_lossy(&output.stderr);
+        assert_eq!(output.status.code(), Some(1), "{option}: {text}");
+        let said = format!(
+            "corvid-console: option '--{option}' has an empty argument: expected {expected}\n"
+        );
+        assert!(text.ends_with(&said), "{text}");
     }
 }
