@@ -8,8 +8,8 @@ use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::sync::Arc;
 use std::time::Duration;
 
-use corvid_net::resolve;
 use corvid_net::tls::{self, Authority, Credentials};
+use corvid_net::{errno, resolve};
 use corvid_shell::args::{self, Arg, Args, Item, OptionEntry, Spec};
 use corvid_shell::manual::{Manual, Placeholders, help};
 use corvid_shell::program;
@@ -218,7 +218,8 @@ fn of_viewers(given: tls::Settings) -> Result<Option<Arc<Credentials>>, String> 
     }
     if let Some(Authority { file, .. }) = &given.authority {
         // The credentials would take this name for "trust everybody".
-        std::fs::metadata(file).map_err(|error| format!("--viewer-ca-cert={file}: {error}"))?;
+        std::fs::metadata(file)
+            .map_err(|error| format!("--viewer-ca-cert={file}: {}", errno::text(&error)))?;
     }
     let authority = given.authority.map(|authority| Authority {
         file: match authority.file.as_str() {
@@ -235,7 +236,7 @@ fn of_viewers(given: tls::Settings) -> Result<Option<Arc<Credentials>>, String> 
         .collect();
     match (missing.is_empty(), credentials.for_accepting()) {
         (true, Ok(_)) => Ok(Some(credentials)),
-        (true, Err(error)) => Err(format!("TLS for viewers: {error}")),
+        (true, Err(error)) => Err(format!("TLS for viewers: {}", errno::text(&error))),
         (false, _) => Err(format!("TLS for viewers: {}", missing.join(", "))),
     }
 }
@@ -293,12 +294,13 @@ fn idle(text: &str) -> Result<Duration, String> {
 const TOKEN_LETTERS_MIN: usize = 16;
 
 fn token(file: &str) -> Result<String, String> {
-    let text = std::fs::read_to_string(file).map_err(|error| format!("{file}: {error}"))?;
+    let text = std::fs::read_to_string(file)
+        .map_err(|error| format!("--token-file={file}: {}", errno::text(&error)))?;
     let token = text.trim();
     match token.len() >= TOKEN_LETTERS_MIN {
         true => Ok(token.to_owned()),
         false => Err(format!(
-            "{file}: a token has at least {TOKEN_LETTERS_MIN} characters"
+            "--token-file={file}: a token has at least {TOKEN_LETTERS_MIN} characters"
         )),
     }
 }

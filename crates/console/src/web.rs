@@ -27,6 +27,7 @@ use tokio::net::TcpListener;
 use tokio::sync::Semaphore;
 use tower_service::Service;
 
+use corvid_net::errno;
 use corvid_net::tls::Credentials;
 use corvid_shell::output;
 
@@ -103,11 +104,12 @@ pub(crate) fn run(settings: &Settings) -> Result<Infallible, String> {
         .max_blocking_threads(PAGES_MAX + 4)
         .thread_name("page")
         .build()
-        .map_err(|error| error.to_string())?;
+        .map_err(|error| errno::text(&error))?;
     let listen = settings.listen;
     let listener = runtime.block_on(TcpListener::bind(listen));
-    let listener = listener.map_err(|error| format!("cannot listen at {listen}: {error}"))?;
-    let local = listener.local_addr().map_err(|error| error.to_string())?;
+    let listener =
+        listener.map_err(|error| format!("cannot listen at {listen}: {}", errno::text(&error)))?;
+    let local = listener.local_addr().map_err(|error| errno::text(&error))?;
     // Threads of databases use the runtime to learn which process listens at a socket.
     let within = runtime.enter();
     let databases = settings
@@ -119,7 +121,7 @@ pub(crate) fn run(settings: &Settings) -> Result<Infallible, String> {
     let is_secure = settings.viewers.is_some();
     let guard = Guard::new(settings.hosts.clone(), settings.token.as_deref(), is_secure)?;
     let app = Arc::new(App {
-        databases: databases.map_err(|error| error.to_string())?,
+        databases: databases.map_err(|error| errno::text(&error))?,
         guard,
         is_writable: settings.is_writable,
         turns: Semaphore::new(PAGES_MAX),

@@ -3,6 +3,7 @@
 use std::io;
 
 use corvid_idl::{FetchError, Idl, Misuse, Refused, Status};
+use corvid_net::errno;
 use corvid_session::history::WrongQuestion;
 use thiserror::Error;
 
@@ -21,7 +22,7 @@ pub enum Error {
     Fetch(#[from] FetchError),
     /// The operating system failed to poll or to provide random bytes. Connection failures are not
     /// reported here: the client retries them.
-    #[error(transparent)]
+    #[error("{}", errno::text(.0))]
     Io(#[from] io::Error),
     /// The list of remotes is wrong, so no attempt to connect can succeed.
     #[error(transparent)]
@@ -87,4 +88,15 @@ pub(crate) fn lock_outcome(idl: &Idl) -> Option<Result<(), Error>> {
 
 fn because(failure: Option<&Failure>) -> String {
     failure.map_or_else(String::new, |failure| format!(": {failure}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn errors_of_the_system_are_told_in_words() {
+        let error = Error::from(errno::from_code(24));
+        assert_eq!(error.to_string(), "Too many open files");
+    }
 }

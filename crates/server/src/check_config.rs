@@ -141,8 +141,8 @@ impl Check {
         if self.files.iter().any(|other| same_file(other, file)) {
             return Err(format!("ovsdb error: {file}: already open"));
         }
-        let mut uuids = RandomUuids::new().map_err(|error| error.to_string())?;
-        let seed = open::hash_seed().map_err(|error| error.to_string())?;
+        let mut uuids = RandomUuids::new().map_err(|error| errno::text(&error))?;
+        let seed = open::hash_seed().map_err(|error| errno::text(&error))?;
         let found = open::inspect(file, seed, &mut uuids);
         let found = found.map_err(|error| error.to_string())?;
         if let Some(damage) = found.damage {

@@ -9,6 +9,7 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
+use corvid_net::errno;
 use rustyline::completion::{Completer, Pair};
 use rustyline::config::BellStyle;
 use rustyline::error::ReadlineError;
@@ -124,7 +125,11 @@ impl Editor {
 }
 
 fn failure(error: &ReadlineError) -> Failure {
-    Failure::new(Kind::NoMatch, format!("the terminal fails ({error})"))
+    let reason = match error {
+        ReadlineError::Io(error) => errno::text(error),
+        error => error.to_string(),
+    };
+    Failure::new(Kind::NoMatch, format!("the terminal fails ({reason})"))
 }
 
 /// The knowledge of the assistant; the shell keeps it current.

@@ -11,7 +11,7 @@ use corvid::json::write;
 use corvid::rpc::remote::RemoteList;
 use corvid::shared::Client;
 use corvid::{Class, Condition, Setup, polled};
-use corvid_net::clock;
+use corvid_net::{clock, errno};
 use corvid_tools::session::Session;
 
 use super::cell::Context;
@@ -58,6 +58,7 @@ fn run(database: &Database) {
                     let drawing = match thread.spawn_scoped(scope, || pictures::run(&open)) {
                         Ok(drawing) => drawing,
                         Err(error) => {
+                            let error = errno::text(&error);
                             let error = format!("no thread is available: {error}");
                             database.set_state(State::Unreached(error));
                             return;
@@ -73,6 +74,7 @@ fn run(database: &Database) {
                             database.set_state(State::Unreached(why));
                         }
                         Err(error) => {
+                            let error = errno::text(error);
                             let error = format!("no thread is available: {error}");
                             database.set_state(State::Unreached(error));
                         }
@@ -112,7 +114,7 @@ fn open(database: &Database) -> Result<Open, String> {
             .map_err(|error| error.to_string())?;
         client.idl_mut().set_tracking(table, false);
     }
-    let client = Client::over(client).map_err(|error| error.to_string())?;
+    let client = Client::over(client).map_err(|error| errno::text(&error))?;
     client.set_reading_pause(READING_PAUSE);
     Ok(Open::new(database, client, schema))
 }

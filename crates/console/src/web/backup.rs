@@ -57,7 +57,7 @@ pub(crate) fn stream(app: &App, database: &Database, open: &Open) -> Result<Resp
     let remote = remote.ok_or_else(|| "there are no servers".to_owned())?;
     let deadline_ms = Some(clock::mono_ms() + READ_MS);
     let connection = Connection::open_with(&remote, deadline_ms, Some(&database.credentials))
-        .map_err(|error| Failure::Unreached(format!("{remote}: {error}")))?;
+        .map_err(|error| Failure::Unreached(format!("{remote}: {}", errno::text(&error))))?;
     let mut session = Session::over(connection.limited_to(BYTES_MAX)).until(deadline_ms);
     let name = open.schema.name.as_str();
     let contents =

@@ -7,6 +7,7 @@ use std::pin::Pin;
 use std::task::{Context, Poll};
 use std::time::Duration;
 
+use corvid_net::errno;
 use corvid_net::logging::{self, Module, RateLimit};
 use corvid_net::tls::Credentials;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
@@ -54,7 +55,8 @@ impl Stream {
                 let accepted = timeout(HANDSHAKE_TIMEOUT, acceptor.accept(socket)).await;
                 let accepted = accepted.unwrap_or_else(|_| Err(io::ErrorKind::TimedOut.into()));
                 let stream = accepted.inspect_err(|error| {
-                    let line = format_args!("handshake of a viewer: {error}");
+                    let reason = errno::text(error);
+                    let line = format_args!("handshake of a viewer: {reason}");
                     logging::warn_limited(&HANDSHAKES, Module::StreamSsl, line);
                 })?;
                 Carrier::Tls(Box::new(stream))

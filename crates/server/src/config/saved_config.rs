@@ -19,6 +19,7 @@ use std::os::unix::fs::FileExt;
 
 use bstr::BString;
 use corvid_json::Value;
+use corvid_net::errno;
 use corvid_shell::anonymous;
 use corvid_shell::vlog::{self, Module};
 
@@ -82,9 +83,10 @@ impl SavedConfigFile {
     /// previous one.
     pub(crate) fn write(&self, configuration: &SavedConfig) {
         if let Err(error) = self.replace(configuration) {
+            let reason = errno::text(&error);
             vlog::err(
                 Module::OvsdbServer,
-                format_args!("failed to save the configuration: {error}"),
+                format_args!("failed to save the configuration: {reason}"),
             );
         }
     }

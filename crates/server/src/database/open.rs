@@ -129,7 +129,9 @@ struct FileSource<'p> {
 
 impl Source for FileSource<'_> {
     fn read(&mut self, room: &mut [u8]) -> Result<usize, String> {
-        self.progress.advance().map_err(|error| error.to_string())?;
+        self.progress
+            .advance()
+            .map_err(|error| errno::text(&error))?;
         let got = self
             .file
             .read_at(room, self.offset)
@@ -258,7 +260,8 @@ fn failed(name: &str, reason: &str) -> WireError {
 }
 
 fn cancelled(name: &str, error: &std::io::Error) -> WireError {
-    WireError::new(Tag::IoError, format!("{name}: not opened ({error})"))
+    let reason = errno::text(error);
+    WireError::new(Tag::IoError, format!("{name}: not opened ({reason})"))
 }
 
 fn load(

@@ -9,9 +9,9 @@ use corvid_log::cluster::snapshot_header::is_snapshot_intact;
 use corvid_log::cluster::{BodyLocation, Eid, Index, Recovered, Sid};
 use corvid_log::storage::{StorageReply, StorageRequest, StoreError};
 use corvid_log::{DiskFile, Fault};
-use corvid_net::clock;
 use corvid_net::os_name;
 use corvid_net::random::PseudoRandom;
+use corvid_net::{clock, errno};
 use corvid_reactor::priority;
 use corvid_service::member::{BodyPart, Contents, FileEffects};
 use corvid_service::storage::member_loading::LoadedMember;
@@ -128,7 +128,7 @@ impl FileEffects for FileThreads {
         };
         let thread = std::thread::Builder::new().name("open".to_owned());
         if let Err(error) = thread.spawn(work) {
-            let error = corvid_net::errno::text(&error);
+            let error = errno::text(&error);
             self.owner
                 .post([ToMember::Loaded(index, Box::new(Err(error)))]);
         }
@@ -169,7 +169,7 @@ fn load(
     seed: HashSeed,
 ) -> Result<Contents, String> {
     let (file, body) = source?;
-    let mut uuids = RandomUuids::new().map_err(|error| error.to_string())?;
+    let mut uuids = RandomUuids::new().map_err(|error| errno::text(&error))?;
     let progress = Progress::default();
     let loaded = open::load_member(shown, &file, body, &[], seed, &mut uuids, &progress);
     let LoadedMember { database, recorded } =

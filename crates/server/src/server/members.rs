@@ -53,7 +53,7 @@ impl Server {
             jobs,
             liveness,
         )
-        .map_err(|error| error.to_string())?;
+        .map_err(|error| errno::text(&error))?;
         if self.upstreams.failure_scenario != Scenario::Clear {
             member
                 .handle()
@@ -74,7 +74,7 @@ impl Server {
             }
             None => self.begin_joining(name, &database, member),
         };
-        row.map_err(|error| error.to_string())
+        row.map_err(|error| errno::text(&error))
     }
 
     /// Starts a member without contents: its server is joining the cluster, or its file is damaged.

@@ -15,7 +15,7 @@ use std::collections::VecDeque;
 use std::time::{Duration, Instant};
 
 use corvid_data::HashSeed;
-use corvid_net::os_name;
+use corvid_net::{errno, os_name};
 use corvid_shell::unixctl::Replier;
 
 use super::Server;
@@ -204,7 +204,7 @@ impl Server {
                 if let Some(copy) = opened.salvage_copy {
                     self.config.metrics.set_salvage_copy(&name, copy);
                 }
-                row.map_err(|error| error.to_string())?
+                row.map_err(|error| errno::text(&error))?
             }
             Opened::Member(_) if replication.is_some() => {
                 let file = &request.file;
@@ -280,7 +280,7 @@ impl Work {
         if let Some((entry, wanted)) = &self.entry {
             check_kind(entry, &self.file, wanted)?;
         }
-        let mut uuids = RandomUuids::new().map_err(|error| error.to_string())?;
+        let mut uuids = RandomUuids::new().map_err(|error| errno::text(&error))?;
         let opened = open::open(&self.file, self.hash_seed, &mut uuids, &self.progress);
         opened.map_err(|error| error.to_string())
     }

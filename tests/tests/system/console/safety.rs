@@ -312,3 +312,46 @@ fn a_console_with_an_empty_argument_does_not_start() {
         assert!(text.ends_with(&said), "{text}");
     }
 }
+
+#[test]
+fn errors_of_the_system_are_told_in_words() {
+    let taken = std::net::TcpListener::bind("127.0.0.1:0").expect("a socket");
+    let listen = format!("--listen={}", taken.local_addr().expect("an address"));
+    let tls = ["--listen-private-key=k", "--listen-certificate=c"];
+    for (options, said) in [
+        (
+            &["--token-file=/nonexistent/token"][..],
+            "--token-file=/nonexistent/token: No such file or directory\n",
+        ),
+        (
+            &[tls[0], tls[1], "--viewer-ca-cert=/nonexistent/ca"],
+            "--viewer-ca-cert=/nonexistent/ca: No such file or directory\n",
+        ),
+        (&[&listen], ": Address already in use\n"),
+    ] {
+        let output = Command::new(binary::bin("corvid-console"))
+            .args(["--listen=127.0.0.1:0", "other=unix:/a"])
+            .args(options)
+            .output()
+            .expect("the program");
+        let text = String::from_utf8_lossy(&output.stderr);
+        assert_eq!(output.status.code(), Some(1), "{options:?}: {text}");
+        assert!(text.ends_with(said), "{options:?}: {text}");
+    }
+    // The server cannot be connected to any more, but the console's session lasts.
+    let shown = Shown::start(&["--writable"]);
+    let form = shown.page("/db/net/query");
+    let token = between(&form, "name=\"form_token\" value=\"", "\"");
+    std::fs::remove_file(shown.server.socket()).expect("a socket");
+    let body = format!("form_token={token}&do=backup");
+    let answer = shown
+        .console
+        .ask("POST", "/db/net/servers/act", &[LOCAL], &body);
+    let answer = answer.expect("an answer");
+    assert_eq!(answer.status, 503, "{answer:?}");
+    let text = text_of(&answer.body);
+    assert!(
+        text.contains("db.sock: No such file or directory "),
+        "{text}"
+    );
+}

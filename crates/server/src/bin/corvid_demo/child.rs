@@ -7,6 +7,7 @@
 use std::os::unix::process::{CommandExt as _, parent_id};
 use std::process::{Child, Command, Stdio};
 
+use corvid_net::errno;
 use rustix::process::{Signal, set_parent_process_death_signal};
 
 use crate::programs::{about, sibling};
@@ -37,11 +38,12 @@ pub(crate) fn become_program(line: &[String]) -> Result<(), String> {
     if word != WORD {
         return Ok(());
     }
-    set_parent_process_death_signal(Some(Signal::TERM)).map_err(|error| error.to_string())?;
+    set_parent_process_death_signal(Some(Signal::TERM))
+        .map_err(|error| errno::text(&error.into()))?;
     // The parent may have ended before.
     if parent_id().to_string() != *parent {
         return Err("the demo has ended".to_owned());
     }
     let error = Command::new(program).args(arguments).exec();
-    Err(format!("{program}: {error}"))
+    Err(format!("{program}: {}", errno::text(&error)))
 }

@@ -5,6 +5,8 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
+use corvid_net::errno;
+
 /// Runs a tool to its end. Returns its output.
 pub(crate) fn tool(command: &mut Command) -> Result<String, String> {
     let program = PathBuf::from(command.get_program());
@@ -28,7 +30,7 @@ pub(crate) fn tool(command: &mut Command) -> Result<String, String> {
 }
 
 pub(crate) fn about(path: &Path, error: &io::Error) -> String {
-    format!("{}: {error}", path.display())
+    format!("{}: {}", path.display(), errno::text(error))
 }
 
 /// The path of a program that was built next to this one, else the bare name, to be found in

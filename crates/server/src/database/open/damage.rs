@@ -24,7 +24,7 @@ pub(super) struct Offsets<'f>(pub(super) &'f Handle, pub(super) &'f Progress);
 
 impl Bytes for Offsets<'_> {
     fn read_at(&mut self, room: &mut [u8], offset: u64) -> Result<usize, String> {
-        self.1.advance().map_err(|error| error.to_string())?;
+        self.1.advance().map_err(|error| errno::text(&error))?;
         self.0.read_at(room, offset).map_err(|fault| fault.text)
     }
 }
