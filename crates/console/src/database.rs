@@ -13,6 +13,7 @@ pub(crate) mod naming;
 mod natural;
 pub(crate) mod orders;
 pub(crate) mod pictures;
+mod renamed;
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, Ordering};

@@ -9,9 +9,10 @@ use std::time::SystemTime;
 
 use corvid::data::{AtomRef, ColumnId, Datum, TableId, Uuid, text};
 use corvid::json::write;
-use corvid::{Column, RowId, Tracked};
+use corvid::{Column, Idl, RowId, Tracked};
 
 use super::cell::{Cell, Context, ELEMENTS_MAX, cut};
+use super::renamed::Renamed;
 
 /// The number of rows that an event describes. A page that is told of more reads itself anew.
 const ROWS_MAX: usize = 200;
@@ -62,7 +63,30 @@ impl Kind {
     }
 }
 
-/// The changes that viewers are told of.
+/// A row of an event.
+pub(super) struct Shown<'t> {
+    kind: Kind,
+    change: &'t Tracked,
+    /// Columns that have not changed, but show the new name of another row.
+    named: Vec<ColumnId>,
+}
+
+/// The rows of an event: those that have changed, and those that show another name.
+pub(super) fn shown<'t>(idl: &'t Idl, table: TableId, renamed: &Renamed) -> Vec<Shown<'t>> {
+    let changes = idl.changes(table).iter();
+    let shown = changes.filter_map(|change| {
+        let named = renamed.columns(idl, table, change);
+        let kind = Kind::of(change).or((!named.is_empty()).then_some(Kind::Modify))?;
+        Some(Shown {
+            kind,
+            change,
+            named,
+        })
+    });
+    shown.collect()
+}
+
+/// The changes that are listed on the page of changes.
 pub(super) fn told(tracked: &[Tracked]) -> Vec<(Kind, &Tracked)> {
     let changes = tracked.iter();
     changes
@@ -197,12 +221,12 @@ pub(super) fn described(
 
 /// The changes of a table as event `number` for its pages:
 /// `{"total":N,"rows":[["UUID","modify",{"COLUMN":"HTML"}]]}`; without `rows` if there are too
-/// many, or if they are too long. `rows` is empty if only rows of other tables have changed: a
-/// filter of the page may name them.
+/// many, or if they are too long. `rows` is empty if only rows of other tables have changed and no
+/// cell shows it: a filter of the page may name them.
 pub(super) fn encoded(
     context: Context<'_>,
     table: TableId,
-    changes: &[(Kind, &Tracked)],
+    changes: &[Shown<'_>],
     number: u64,
 ) -> Vec<u8> {
     let Context { idl, .. } = context;
@@ -216,7 +240,12 @@ pub(super) fn encoded(
     if changes.len() <= ROWS_MAX {
         out.extend_from_slice(b",\"rows\":[");
         let mut is_first = true;
-        for &(kind, change) in changes {
+        for Shown {
+            kind,
+            change,
+            named,
+        } in changes
+        {
             if !std::mem::take(&mut is_first) {
                 out.push(b',');
             }
@@ -229,8 +258,9 @@ pub(super) fn encoded(
                 table,
                 uuid: change.uuid,
             };
-            let updated = change.updated().filter(|_| kind == Kind::Modify);
-            for (index, id) in updated.enumerate() {
+            let updated = change.updated().filter(|_| *kind == Kind::Modify);
+            let columns = updated.chain(named.iter().copied());
+            for (index, id) in columns.enumerate() {
                 if index > 0 {
                     out.push(b',');
                 }

@@ -15,6 +15,7 @@ use corvid_net::{clock, errno};
 use corvid_tools::session::Session;
 
 use super::cell::Context;
+use super::renamed::Renamed;
 use super::{Database, Open, State, changes, orders, pictures};
 use crate::pages::changes::Lines;
 
@@ -196,6 +197,7 @@ pub(super) fn distribute(open: &Open) {
         let mut reported = Vec::new();
         open.orders().catch_up(idl);
         open.pictures.catch_up(idl);
+        let renamed = Renamed::of(idl, &open.naming);
         for table in (0..).map(TableId).take(open.schema.tables().len()) {
             if !open.looks.reports(idl, table) || idl.changes(table).is_empty() {
                 continue;
@@ -209,8 +211,10 @@ pub(super) fn distribute(open: &Open) {
             };
             let events = &open.events[usize::from(table.0)];
             let number = events.last.fetch_add(1, Ordering::Relaxed) + 1;
-            let event = (events.sender.receiver_count() > 0)
-                .then(|| changes::encoded(context, table, &told, number));
+            let event = (events.sender.receiver_count() > 0).then(|| {
+                let shown = changes::shown(idl, table, &renamed);
+                changes::encoded(context, table, &shown, number)
+            });
             reported.push((event, changes::described(context, table, &told)));
         }
         idl.clear_changes();

@@ -129,6 +129,14 @@ impl Open {
     /// Looks at the small tables that a table refers to, because the names of their rows are shown
     /// with it. `counts` are the numbers of rows that are known.
     pub(crate) fn look_for_names(&self, table: TableId, counts: &[Option<u64>]) {
+        for other in self.named_tables(table, counts) {
+            self.begin_look(other);
+        }
+    }
+
+    /// The small tables that a table refers to.
+    pub(crate) fn named_tables(&self, table: TableId, counts: &[Option<u64>]) -> Vec<TableId> {
+        let mut named = Vec::new();
         for (_, column) in self.schema.table(table).iter() {
             let column_type = &column.column_type;
             for base in [Some(&column_type.key), column_type.value.as_ref()] {
@@ -137,11 +145,12 @@ impl Open {
                     continue;
                 };
                 let rows = counts.get(usize::from(other.0)).copied().flatten();
-                if rows.is_some_and(|rows| rows <= NAMED_ROWS_MAX) {
-                    self.begin_look(other);
+                if rows.is_some_and(|rows| rows <= NAMED_ROWS_MAX) && !named.contains(&other) {
+                    named.push(other);
                 }
             }
         }
+        named
     }
 
     /// Looks at a table: waits for its rows, for a while. Returns whether they are there.

@@ -1,8 +1,8 @@
 //! The names of rows as operators use them: the column `name`, else a column that is an index, else
 //! a name among the external ids.
 
-use corvid::data::{AtomRef, AtomType, ColumnId, Schema, TableId, TableSchema, Uuid};
-use corvid::{Column, Idl, RowId};
+use corvid::data::{AtomRef, AtomType, ColumnId, Datum, Schema, TableId, TableSchema, Uuid};
+use corvid::{Column, Idl, RowId, Tracked};
 
 use super::cell::cut;
 
@@ -75,13 +75,29 @@ impl Naming {
             }
         }
         let id = names.external_ids?;
-        let ids = idl.read(row, Column { table, id })?;
-        let name = KEYS.iter().find_map(|key| {
-            let key = corvid::data::Str::new(key);
-            ids.get(AtomRef::String(&key))
-                .and_then(|value| value.as_string().map(str::to_owned))
-        })?;
-        Some(name).filter(|name| !name.is_empty())
+        name_in(&idl.read(row, Column { table, id })?)
+    }
+
+    /// Whether a changed row has another name now.
+    pub(super) fn is_renamed(&self, idl: &Idl, table: TableId, change: &Tracked) -> bool {
+        let names = &self.0[usize::from(table.0)];
+        if change.is_new || change.is_deleted {
+            return false;
+        }
+        if names.column.is_some_and(|id| change.is_updated(id)) {
+            return true;
+        }
+        let Some(id) = names.external_ids else {
+            return false;
+        };
+        // They change more often than the name in them, which counts only if there is no other.
+        change.old(id).is_some_and(|old| {
+            let now = self.name(idl, table, change.uuid);
+            let row = idl.row(table, change.uuid);
+            let ids = row.and_then(|row| idl.read(row, Column { table, id }));
+            let (old, new) = (name_in(old), ids.as_ref().and_then(name_in));
+            old != new && (now == new || now.is_none())
+        })
     }
 
     /// The name of a row, or the beginning of its UUID. A long name is cut.
@@ -89,6 +105,16 @@ impl Naming {
         let name = self.name(idl, table, uuid);
         name.map_or_else(|| short(uuid), |name| cut(&name, NAME_LETTERS_MAX))
     }
+}
+
+/// The name in external ids.
+fn name_in(ids: &Datum) -> Option<String> {
+    let name = KEYS.iter().find_map(|key| {
+        let key = corvid::data::Str::new(key);
+        let value = ids.get(AtomRef::String(&key));
+        value.and_then(|value| value.as_string().map(str::to_owned))
+    })?;
+    Some(name).filter(|name| !name.is_empty())
 }
 
 /// The beginning of a UUID.

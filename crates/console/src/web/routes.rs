@@ -275,18 +275,22 @@ fn table_page(
 
 fn table_events(
     _: &App,
-    _: &Database,
+    database: &Database,
     open: &Arc<Open>,
     id: TableId,
     _: &Parts,
     _: &Params,
 ) -> Response {
-    let lease = open.lease(id);
+    // The names that cells show stay current as long as the rows.
+    let status = database.status.read();
+    let named = open.named_tables(id, &tables::counts(open, status.as_deref()));
+    let mut leases = open.leases(&named);
+    leases.push(open.lease(id));
     open.look(id);
     let receiver = open.subscribe(Some(id));
     // Read after the subscription: an event between the two is one that a page shows already.
     let last = open.client.read(|_| open.last_event(id));
-    events::stream(open, receiver, Some(last), vec![lease])
+    events::stream(open, receiver, Some(last), leases)
 }
 
 fn candidates(found: &complete::Completion, text: &str) -> Response {

@@ -199,6 +199,59 @@ fn rows_that_only_refer_to_a_changed_row_are_no_changes() {
 }
 
 #[test]
+fn the_name_of_a_row_changes_wherever_it_is_shown() {
+    let mut shown = Shown::start(&["--idle=1"]);
+    let (switch, ports) = shown.add_switch("sw", &["p0", "p1"]);
+    shown.add_switch("other", &["p2"]);
+    let page = shown.page("/db/net/table/Switch");
+    assert!(page.contains(">p0</a>"), "{page}");
+    let mut switches = Viewer::of(&shown, "Switch");
+    // The table of the names is monitored as long as the page is open.
+    std::thread::sleep(Duration::from_secs(5));
+    let named = |name: &str| {
+        json!({"op": "update", "table": "Port", "where": [["_uuid", "==", ["uuid", ports[0]]]],
+            "row": {"name": name}})
+    };
+    shown.transact(&[named("renamed")]);
+    let event = switches.event();
+    let rows = event["rows"].as_array().expect("rows");
+    let [row] = rows.as_slice() else {
+        panic!("another row shows no other name: {event}");
+    };
+    assert_eq!((&row[0], &row[1]), (&json!(switch), &json!("modify")));
+    let cells = row[2].as_object().expect("cells");
+    assert_eq!(cells.keys().collect::<Vec<_>>(), ["ports"], "{event}");
+    let cell = cells["ports"].as_str().expect("a cell");
+    assert!(
+        cell.contains(">renamed</a>") && cell.contains(">p1</a>"),
+        "{cell}"
+    );
+    // A row that changes itself is told once, with both.
+    let labels = json!({"op": "update", "table": "Switch", "where": [["name", "==", "sw"]],
+        "row": {"labels": ["map", [["a", "b"]]]}});
+    shown.transact(&[named("again"), labels]);
+    let event = switches.event();
+    let rows = event["rows"].as_array().expect("rows");
+    assert_eq!(rows.len(), 1, "{event}");
+    let cells = rows[0][2].as_object().expect("cells");
+    assert_eq!(
+        cells.keys().collect::<Vec<_>>(),
+        ["labels", "ports"],
+        "{event}"
+    );
+    assert!(
+        cells["ports"]
+            .as_str()
+            .expect("a cell")
+            .contains(">again</a>")
+    );
+    // A page of changes lists the port alone.
+    let page = shown.page("/db/net/changes");
+    let now = super::between(&page, "<h2>Now</h2>", "<h2>History</h2>");
+    assert_eq!(now.matches("data-of=\"Switch\"").count(), 1, "{now}");
+}
+
+#[test]
 fn a_viewer_that_reads_nothing_delays_nobody() {
     let mut shown = Shown::start(&[]);
     shown.add_switch("sw0", &["p0"]);
