@@ -46,6 +46,8 @@ pub(crate) enum MainMessage {
     Joined(DatabaseId, Box<Contents>),
     /// The member of this database has left its cluster.
     MemberLeft(DatabaseId),
+    /// The thread of the member of this database has ended, for any reason.
+    MemberEnded(DatabaseId),
     /// This relay's new row in `_Server`.
     RelayRowChanged(DatabaseId, ServerRow),
 }

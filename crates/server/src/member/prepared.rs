@@ -29,7 +29,7 @@ use crate::database::handle::DatabaseHandle;
 use crate::database::history::Histories;
 use crate::jobs::Jobs;
 use crate::liveness::Liveness;
-use crate::main_handle::MainHandle;
+use crate::main_handle::{MainHandle, MainMessage};
 use crate::metrics::member::MemberFigures;
 use crate::metrics::switch::Switched;
 
@@ -57,7 +57,18 @@ pub(crate) struct ServedMember {
     row: RowSlot,
     /// The cluster id, if it is known.
     cid: Option<Cid>,
+    /// The thread has ended: it answers nothing any more.
+    pub(crate) has_ended: bool,
     thread: JoinHandle<()>,
+}
+
+/// Tells the main thread when the member's thread ends, also by a panic.
+struct EndNotice(MainHandle, DatabaseId);
+
+impl Drop for EndNotice {
+    fn drop(&mut self) {
+        self.0.report(MainMessage::MemberEnded(self.1));
+    }
 }
 
 impl PreparedMember {
@@ -125,6 +136,7 @@ impl PreparedMember {
             row,
         } = *self;
         let name = recovered.name.clone();
+        let notice = EndNotice(main.clone(), id);
         let settings = Settings::of_file(&recovered, KeptEntries::DEFAULT);
         let address = settings.address.clone();
         let peers = Peers::new(PeersSettings::of_file(&recovered, MESSAGE_BYTES_MAX));
@@ -162,12 +174,17 @@ impl PreparedMember {
         };
         let thread = std::thread::Builder::new()
             .name(format!("raft:{name}"))
-            .spawn(move || thread.run())?;
+            .spawn(move || {
+                // Dropped after the thread's state, so that nothing follows the notice.
+                let _notice = notice;
+                thread.run();
+            })?;
         Ok(ServedMember {
             handle,
             sid: row.sid,
             row: slot,
             cid: row.cid,
+            has_ended: false,
             thread,
         })
     }
@@ -192,5 +209,29 @@ impl ServedMember {
     pub(crate) fn end(self) -> JoinHandle<()> {
         self.handle.post([ToMember::End]);
         self.thread
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_panic_of_the_thread_is_told() {
+        let poll = Poll::new().expect("a poll");
+        let (events, reports) = crossbeam_channel::unbounded();
+        let main = MainHandle {
+            events,
+            lines_dropped: Arc::default(),
+            waker: Arc::new(Waker::new(poll.registry(), WAKER).expect("a waker")),
+        };
+        let notice = EndNotice(main, DatabaseId(7));
+        let thread = std::thread::spawn(move || {
+            let _notice = notice;
+            panic!("a panic of a test");
+        });
+        assert!(thread.join().is_err());
+        let report = reports.try_recv().expect("a report");
+        assert!(matches!(report, MainMessage::MemberEnded(DatabaseId(7))));
     }
 }

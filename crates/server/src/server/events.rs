@@ -54,6 +54,7 @@ impl Server {
             MainMessage::MemberRowChanged(id) => self.show_member(id),
             MainMessage::Joined(id, contents) => self.joined(id, *contents),
             MainMessage::MemberLeft(id) => self.member_left(id),
+            MainMessage::MemberEnded(id) => self.member_thread_ended(id),
             MainMessage::RelayRowChanged(id, row) => self.show_relay(id, row),
             MainMessage::Barrier(answer) => {
                 // The sender may have stopped waiting.
@@ -77,6 +78,7 @@ impl Server {
                     .update_server_db(server_db::update_schema(&schema));
             }
             Event::Removed(id) => {
+                self.expect_removal(id);
                 if let Some(removal) = self.end_removal(id) {
                     self.shared.disconnect_unaware(&removal.reason);
                     self.databases

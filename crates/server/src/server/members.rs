@@ -202,22 +202,30 @@ impl Server {
 
     /// `cluster/status`.
     pub(crate) fn cluster_status(&mut self, database: &str, replier: Replier) {
-        match self
-            .databases
-            .member(database)
-            .map(|member| member.handle.clone())
-        {
-            Err(error) => replier.reply(Err(error)),
-            Ok(handle) => {
-                let ended = pending_replies::ended(database);
-                let token = self
-                    .pending
-                    .await_member(database, |_, status| match status {
-                        Some(status) => replier.reply_in_format(|| status.text(), || status.json()),
-                        None => replier.reply(Err(ended)),
-                    });
+        if let Err(error) = self.databases.member(database) {
+            return replier.reply(Err(error));
+        }
+        let ended = pending_replies::ended(database);
+        self.ask_member(database, |_, status| match status {
+            Some(status) => replier.reply_in_format(|| status.text(), || status.json()),
+            None => replier.reply(Err(ended)),
+        });
+    }
+
+    /// Asks the member of a database for its status; `finish` gets it, or `None` if the member has
+    /// ended or there is none.
+    pub(super) fn ask_member(
+        &mut self,
+        database: &str,
+        finish: impl FnOnce(&mut Server, Option<MemberStatus>) + 'static,
+    ) {
+        match self.databases.member(database) {
+            Ok(member) if !member.has_ended => {
+                let handle = member.handle.clone();
+                let token = self.pending.await_member(database, finish);
                 handle.post([ToMember::Status(CommandToken(token))]);
             }
+            _ => finish(self, None),
         }
     }
 
@@ -226,6 +234,23 @@ impl Server {
         if let Some(finish) = self.pending.told(token) {
             finish(self, Some(status));
         }
+    }
+
+    /// The thread of a member has ended. If nobody has ordered that, `poll` has failed, or there
+    /// was a panic: commands are answered all the same.
+    pub(super) fn member_thread_ended(&mut self, id: DatabaseId) {
+        let Some((name, member)) = self.databases.member_numbered(id) else {
+            return;
+        };
+        member.has_ended = true;
+        let name = name.to_owned();
+        logging::err(
+            Module::OvsdbServer,
+            format_args!(
+                "{name}: the thread of the cluster member has ended unexpectedly: restart this server"
+            ),
+        );
+        self.member_ended(&name);
     }
 
     /// Ends the commands that wait for a member of this database: it has ended.
@@ -237,13 +262,13 @@ impl Server {
 
     /// Has a member carry out a command.
     pub(crate) fn command_member(&mut self, database: &str, command: Command, replier: Replier) {
-        match self
-            .databases
-            .member(database)
-            .map(|member| member.handle.clone())
-        {
+        match self.databases.member(database) {
             Err(error) => replier.reply(Err(error)),
-            Ok(handle) => {
+            Ok(member) if member.has_ended => {
+                replier.reply(Err(pending_replies::ended(database)));
+            }
+            Ok(member) => {
+                let handle = member.handle.clone();
                 let token = CommandToken(self.pending.await_reply(Some(database), replier));
                 handle.post([ToMember::Command(token, command)]);
             }

@@ -13,6 +13,7 @@ use std::time::{Duration, Instant};
 use corvid_service::message::{Control, DatabaseId, Event, ToDatabase};
 use corvid_service::server_db;
 use corvid_shell::unixctl::Replier;
+use corvid_shell::vlog::{self, Module};
 
 use super::pending_replies::Removal;
 use super::served::ServedDatabase;
@@ -42,25 +43,48 @@ impl Server {
     pub(crate) fn remove_database(&mut self, name: &str, reason: &str, replier: Option<Replier>) {
         let refusal = if name.starts_with('_') {
             "Cannot remove reserved database."
-        } else if let Some(served) = self.databases.remove_served(name) {
-            self.config.metrics.remove_database(name);
-            roles::close_source(&served, &self.shared);
-            self.publish();
-            // The thread ends by itself, after the database has reported its removal.
-            drop(self.end_database(name, served, reason, replier));
-            self.watch_columns_again(name);
-            self.save();
-            return;
-        } else if let Some(joining) = self.databases.remove_joining(name) {
-            self.config.metrics.remove_database(name);
-            self.publish();
-            drop(self.end_joining(name, joining, reason, replier));
+        } else if self.databases.contains(name) {
+            self.stop_serving(name, reason, replier);
             self.save();
             return;
         } else {
             "Failed to find the database."
         };
         answer(replier, Err(refusal.to_owned()));
+    }
+
+    /// Stops serving a database that is served or joining.
+    fn stop_serving(&mut self, name: &str, reason: &str, replier: Option<Replier>) {
+        self.config.metrics.remove_database(name);
+        if let Some(served) = self.databases.remove_served(name) {
+            roles::close_source(&served, &self.shared);
+            self.publish();
+            // The thread ends by itself, after the database has reported its removal.
+            drop(self.end_database(name, served, reason, replier));
+            self.watch_columns_again(name);
+        } else if let Some(joining) = self.databases.remove_joining(name) {
+            self.publish();
+            drop(self.end_joining(name, joining, reason, replier));
+        }
+    }
+
+    /// A database reports its removal. If nobody has ordered it, the thread of its member or relay
+    /// has ended because `poll` has failed, and has ended the database. It is no longer served, but
+    /// stays in the saved configuration, so a restarted server serves it again.
+    pub(super) fn expect_removal(&mut self, id: DatabaseId) {
+        if self.pending.removals.contains_key(&id) {
+            return;
+        }
+        let Some((name, _)) = self.databases.upstream_numbered(id) else {
+            return;
+        };
+        let name = name.to_owned();
+        let why = "because the thread of its cluster member or relay has ended unexpectedly";
+        vlog::err(
+            Module::OvsdbServer,
+            format_args!("{name}: removing database {why}: restart this server"),
+        );
+        self.stop_serving(&name, &format!("removing database {name} {why}"), None);
     }
 
     /// Orders a database to end. Returns its threads, which end after [`Event::Removed`] and after

@@ -12,7 +12,6 @@ use std::rc::Rc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-use corvid_consensus::member::CommandToken;
 use corvid_net::clock;
 use corvid_service::message::{Control, ControlAnswer};
 use corvid_service::server_db;
@@ -22,7 +21,6 @@ use super::Server;
 use super::upstream::Upstream;
 use crate::control::reports::Reports;
 use crate::control::sessions::{self, SessionList};
-use crate::member::handle::ToMember;
 use crate::metrics::member::fault;
 use crate::process_figures::ProcessFigures;
 use crate::status::{DatabaseStatus, MemberStatus, RelayStatus, Status};
@@ -100,12 +98,14 @@ impl Server {
 
     pub(super) fn gather_status(&mut self, finish: Finish) {
         let databases = self.databases.served_names();
+        // One that has ended answers nothing; the faults say so.
         let members = self.databases.members();
-        let members: Vec<_> = members
-            .map(|(name, member)| (name.to_owned(), member.handle.clone()))
+        let members: Vec<String> = members
+            .filter(|(_, member)| !member.has_ended)
+            .map(|(name, _)| name.to_owned())
             .collect();
         let awaited = databases.iter().map(|name| format!("db:{name}"));
-        let awaited = awaited.chain(members.iter().map(|(name, _)| format!("raft:{name}")));
+        let awaited = awaited.chain(members.iter().map(|name| format!("raft:{name}")));
         let gathered = Rc::new(RefCell::new(Gathered {
             deadline_ms: clock::mono_ms() + ANSWER_MAX_MS,
             awaited: awaited.chain([SESSIONS.to_owned()]).collect(),
@@ -125,16 +125,15 @@ impl Server {
                 }
             });
         }
-        for (name, member) in members {
+        for name in members {
             let gathered = gathered.clone();
             let database = name.clone();
-            let token = self.pending.await_member(&database, move |server, status| {
+            self.ask_member(&database, move |server, status| {
                 let part = format!("raft:{name}");
                 let status = status.map(|status| (name, status));
                 gathered.borrow_mut().members.extend(status);
                 server.status_part_arrived(&gathered, &part);
             });
-            member.post([ToMember::Status(CommandToken(token))]);
         }
         self.gather_sessions(move |server, sessions| {
             gathered.borrow_mut().sessions = Some(sessions);

@@ -5,19 +5,25 @@ use std::cell::RefCell;
 use std::fs;
 use std::io::{Read, Write};
 use std::os::unix::net::UnixStream;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::rc::Rc;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use corvid_data::Uuid;
 use corvid_json::Value;
+use corvid_log::cluster::{
+    Cid, Data, Eid, Header, Index, Membership, Servers, Sid, Snapshot, Term,
+};
 use corvid_log::{Magic, Record};
 
 use super::reconfiguration::{Reconfiguration, WantedDatabase};
 use super::{Config, Server};
 use crate::database::handle::lock;
+use crate::main_handle::MainMessage;
+use crate::member::handle::ToMember;
 use crate::remotes::options::RemoteOptions;
-use crate::status::Status;
+use crate::status::{MemberStatus, Status};
 
 const SCHEMA: &str = r#"{"name":"D","tables":{
     "c":{"columns":{"n":{"type":"integer"}},"isRoot":true},
@@ -145,13 +151,44 @@ struct Started {
 
 impl Started {
     fn new(name: &str) -> Started {
+        Started::of(name, Magic::Standalone, |_, body| {
+            body.extend_from_slice(SCHEMA.as_bytes());
+        })
+    }
+
+    /// A server of the only member of a cluster.
+    fn clustered(name: &str) -> Started {
+        Started::of(name, Magic::Clustered, |directory, body| {
+            let local_address = format!("unix:{}", directory.join("raft").display());
+            let id = |number| Uuid([number; 16]);
+            let header = Header {
+                server_id: Sid(id(1)),
+                name: "D".to_owned(),
+                local_address: local_address.clone(),
+                cluster_id: Cid::new(id(2)),
+                membership: Membership::Joined {
+                    servers: Servers::one(Sid(id(1)), &local_address),
+                    snapshot: Some(Snapshot {
+                        index: Index(1),
+                        term: Term(1),
+                        eid: Eid(id(3)),
+                        data: Data::of(Some(SCHEMA.as_bytes()), Some(b"{}")),
+                        election_timer_ms: None,
+                    }),
+                },
+            };
+            header.encode(body);
+        })
+    }
+
+    fn of(name: &str, magic: Magic, write: impl FnOnce(&Path, &mut Vec<u8>)) -> Started {
         let path = std::env::temp_dir().join(format!("corvid-{name}-{}", std::process::id()));
         fs::create_dir(&path).expect("a directory of its own");
         let directory = Directory(path);
         let (file, socket) = (directory.0.join("d.db"), directory.0.join("socket"));
         let mut bytes = Vec::new();
-        let mut record = Record::begin(&mut bytes, Magic::Standalone);
-        record.body().extend_from_slice(SCHEMA.as_bytes());
+        let mut record = Record::begin(&mut bytes, magic);
+        write(&directory.0, record.body());
         record.finish();
         fs::write(&file, &bytes).expect("writable");
 
@@ -275,6 +312,57 @@ fn commands_that_wait_for_a_member_are_answered_when_it_ends() {
     assert_eq!(told.take(), [("D".to_owned(), false)]);
     // An answer that arrives later finds no continuation.
     assert!(started.server.pending.told(late).is_none());
+    started.server.shut_down();
+}
+
+/// Whether requests for the status of the member of `D` were answered with a status.
+type Told = Rc<RefCell<Vec<bool>>>;
+
+fn note(told: &Told) -> impl FnOnce(&mut Server, Option<MemberStatus>) + 'static {
+    let told = told.clone();
+    move |_, status| told.borrow_mut().push(status.is_some())
+}
+
+#[test]
+fn a_member_whose_thread_ends_by_itself_leaves_no_command_waiting() {
+    let mut started = Started::clustered("vanished");
+    let told = Told::default();
+    started.server.ask_member("D", note(&told));
+    started.run_until("no status", |_| !told.borrow().is_empty());
+    assert_eq!(told.take(), [true]);
+    // A question that the thread does not answer any more.
+    started.server.pending.await_member("D", note(&told));
+    let member = started.server.databases.member("D");
+    let handle = member.expect("a member").handle.clone();
+    // As far as the main thread knows, the thread ends by itself.
+    handle.post([ToMember::End]);
+    started.run_until("the question waits", |_| !told.borrow().is_empty());
+    assert_eq!(told.take(), [false]);
+    // The database has ended with it, so nobody waits for that either.
+    started.run_until("it is still served", |server| !server.is_taken("D"));
+    started.server.ask_member("D", note(&told));
+    assert_eq!(told.take(), [false]);
+    started.server.shut_down();
+}
+
+#[test]
+fn a_member_whose_thread_has_panicked_is_not_asked() {
+    let mut started = Started::clustered("panicked");
+    let told = Told::default();
+    started.server.pending.await_member("D", note(&told));
+    let id = started.server.databases.served("D").expect("served").id;
+    started.server.run_message(MainMessage::MemberEnded(id));
+    assert_eq!(told.take(), [false]);
+    started.server.ask_member("D", note(&told));
+    assert_eq!(told.take(), [false]);
+    // The status is complete without its part.
+    let documents = Rc::new(RefCell::new(Vec::new()));
+    let taken = documents.clone();
+    let finish = move |status: &Status| taken.borrow_mut().push(status.json());
+    started.server.gather_status(Box::new(finish));
+    started.run_until("no status", |_| !documents.borrow().is_empty());
+    let status = documents.take().remove(0);
+    assert_eq!(status.get("unanswered"), Some(&Value::Array(Vec::new())));
     started.server.shut_down();
 }
 
