@@ -13,6 +13,7 @@
 //! | shard | one wake-up, without what it executes inline | the sessions that it has read from or written to, by bytes |
 //! | `texts` | parsing one long request | its session |
 //! | `contents` | one slice of a long body | the first session that asked for it |
+//! | `history-read` | what a reading has used until a page, or its end | its session |
 //!
 //! A session's cost is an atomic in its `SessionInfo`. Work that no session has asked for is
 //! charged to none: entries of a cluster, conversions, files. Nothing here knows what a request or
@@ -57,6 +58,16 @@ struct Meter {
 /// The CPU time of a span of this thread's work that has just ended and took `elapsed_ns`.
 pub(crate) fn cpu_ns(elapsed_ns: u64) -> u64 {
     METER.with(|meter| meter.cpu_ns(elapsed_ns, clock::thread_cpu_ns))
+}
+
+/// The CPU time that this thread has used and not charged yet, for threads that work for one
+/// session only.
+pub(crate) fn uncharged_ns() -> u64 {
+    METER.with(|meter| {
+        let now_ns = clock::thread_cpu_ns();
+        let used_ns = now_ns.saturating_sub(meter.read_ns.replace(now_ns));
+        used_ns.saturating_sub(meter.charged_ns.replace(0))
+    })
 }
 
 impl Meter {

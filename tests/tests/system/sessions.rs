@@ -163,6 +163,39 @@ fn a_session_costs_what_its_requests_cost() {
     );
 }
 
+/// The threads that read history work for one session each.
+#[test]
+fn a_session_is_charged_with_its_readings_of_history() {
+    let server = serve();
+    until("no sessions", || list(&server).is_empty());
+    let mut writer = server.connect().expect("a connection");
+    for _ in 0..40 {
+        let rows =
+            (0..250).map(|_| json!({"op": "insert", "table": "T", "row": {"s": "some text"}}));
+        let mut insert = vec![json!("D")];
+        insert.extend(rows);
+        writer.call("transact", &json!(insert)).expect("a reply");
+    }
+    drop(writer);
+    let mut reader = server.connect().expect("a connection");
+    let cost = || {
+        let session = only(&server, |session| session["last_request"] != "transact");
+        session["cost.cpu_us"].parse::<u64>().expect("a number")
+    };
+    reader.call("echo", &json!([])).expect("a reply");
+    let before_us = cost();
+    // The reply is short, but all rows of the moment are read for it.
+    let none = json!({"op": "select", "table": "T", "where": [["s", "==", "x"]]});
+    for _ in 0..10 {
+        let reply = reader.call("select_at", &json!(["D", "HEAD~1", none]));
+        let reply = reply.expect("a reply");
+        assert_eq!(reply["result"][0]["rows"], json!([]), "{reply}");
+    }
+    let cost_us = cost() - before_us;
+    // 10,000 rows each time. A request without a reading costs some 50 us.
+    assert!(cost_us > 10_000, "{cost_us} us for ten readings");
+}
+
 #[test]
 fn a_session_is_closed_and_no_other() {
     let server = serve();

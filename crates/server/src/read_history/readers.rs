@@ -24,6 +24,7 @@ use super::queries;
 use super::relayed::{self, Asking};
 use crate::database::history::Histories;
 use crate::jobs::{JobKind, Jobs};
+use crate::session_cost;
 use crate::shard::ShardMessage;
 
 /// The readings.
@@ -117,6 +118,7 @@ impl HistoryReaders {
     pub(super) fn page(&self, id: ReadingId, result: Vec<u8>) -> bool {
         let session = self.lock().readings.page(id);
         if let Some(session) = session {
+            self.charge(session);
             self.answer(session, Ok(result));
         }
         session.is_some()
@@ -127,8 +129,15 @@ impl HistoryReaders {
         self.lock().readings.expire(id)
     }
 
-    /// A thread ends, with this answer.
-    fn ended(self: &Arc<HistoryReaders>, id: ReadingId, answer: Result<Vec<u8>, WireError>) {
+    /// A thread ends, with this answer. Its work since the last page is charged to its session,
+    /// although nobody may wait for the answer.
+    fn ended(
+        self: &Arc<HistoryReaders>,
+        id: ReadingId,
+        asker: SessionId,
+        answer: Result<Vec<u8>, WireError>,
+    ) {
+        self.charge(asker);
         let mut inner = self.lock();
         inner.threads.remove(&id);
         let (session, actions) = inner.readings.ended(id);
@@ -186,7 +195,7 @@ impl HistoryReaders {
             is_wanted: is_wanted.clone(),
             waker: None,
         };
-        let readers = self.clone();
+        let (readers, asker) = (self.clone(), start.session);
         let job = (self.jobs).begin_bytes(&start.name, JobKind::HistoryReading);
         let spawned = match self.histories.relays().of(&start.name) {
             Some(source) => {
@@ -202,7 +211,7 @@ impl HistoryReaders {
                     };
                     let answer = relayed::run(start, source, asking);
                     drop(job);
-                    readers.ended(id, answer);
+                    readers.ended(id, asker, answer);
                 })
             }
             None => spawn(move || {
@@ -210,7 +219,7 @@ impl HistoryReaders {
                 let pager = Pager::new(readers.clone(), id, asked, is_wanted, job);
                 let source = readers.histories.source(&start.name);
                 let answer = queries::run(&start, source, readers.hash_seed, pager);
-                readers.ended(id, answer);
+                readers.ended(id, asker, answer);
             }),
         };
         spawned.map_err(|error| errno::text(&error))?;
@@ -221,6 +230,13 @@ impl HistoryReaders {
     fn answer(&self, session: SessionId, answer: Result<Vec<u8>, WireError>) {
         if let Some(shard) = self.shards.get(usize::from(shard_of(session))) {
             shard.post(ShardMessage::Service(ToShard::History(session, answer)));
+        }
+    }
+
+    /// Charges a session with what this thread has used since the last call.
+    fn charge(&self, session: SessionId) {
+        if let Some(shard) = self.shards.get(usize::from(shard_of(session))) {
+            shard.post(ShardMessage::Charge(session, session_cost::uncharged_ns()));
         }
     }
 
