@@ -88,6 +88,7 @@ pub struct Args<'a, I> {
     cluster: &'a str,
     permutes: bool,
     only_positionals: bool,
+    takes_ages: bool,
 }
 
 impl<'a, I: Copy + PartialEq> Args<'a, I> {
@@ -105,6 +106,7 @@ impl<'a, I: Copy + PartialEq> Args<'a, I> {
             cluster: "",
             permutes: std::env::var_os("POSIXLY_CORRECT").is_none(),
             only_positionals: false,
+            takes_ages: false,
         }
     }
 
@@ -113,6 +115,21 @@ impl<'a, I: Copy + PartialEq> Args<'a, I> {
     pub fn without_permutation(mut self) -> Args<'a, I> {
         self.permutes = false;
         self
+    }
+
+    /// From here on a dash and a digit begin a positional, such as the age `-2h`, unless the digit
+    /// is an option. Without this such a word is an invalid option, as with the reference.
+    pub fn take_ages(&mut self) {
+        self.takes_ages = true;
+    }
+
+    fn is_age(&self, word: &str) -> bool {
+        let first = word.strip_prefix('-').and_then(|age| age.chars().next());
+        self.takes_ages
+            && first.is_some_and(|digit| {
+                let is_option = |spec: &Spec<I>| spec.entry.short == Some(digit);
+                digit.is_ascii_digit() && !self.specs.iter().any(is_option)
+            })
     }
 
     /// The next item. A bad command line ends the process with a message and status 1.
@@ -225,7 +242,8 @@ impl<I: Copy + PartialEq> Iterator for Args<'_, I> {
             self.only_positionals = true;
             word = self.words.pop_front()?;
         }
-        if self.only_positionals || !word.starts_with('-') || word == "-" {
+        let is_positional = !word.starts_with('-') || word == "-" || self.is_age(word);
+        if self.only_positionals || is_positional {
             self.only_positionals |= !self.permutes;
             return Some(Ok(Item::Positional(word.to_owned())));
         }
@@ -356,6 +374,25 @@ mod tests {
             ["#6", "a", "-h", "--", "--x"]
         );
         assert_eq!(read("-- -h", false), ["-h"]);
+    }
+
+    #[test]
+    fn an_age_is_a_positional_where_the_program_expects_one() {
+        let specs = [
+            Spec::both("format", 'f', Arg::Required, 0),
+            Spec::short('4', Arg::None, 1),
+        ];
+        let line = ["prog", "-1w", "diff", "-1w", "-4", "-f", "-2h"].map(String::from);
+        let mut args = Args::new(&specs, &line);
+        assert_eq!(args.next(), Some(Err(ArgError::Invalid('1'))));
+        assert_eq!(args.next(), Some(Err(ArgError::Invalid('w'))));
+        assert_eq!(args.next(), Some(Ok(Item::Positional("diff".to_owned()))));
+        args.take_ages();
+        assert_eq!(args.next(), Some(Ok(Item::Positional("-1w".to_owned()))));
+        assert_eq!(args.next(), Some(Ok(Item::Option(1, None))));
+        let value = Some("-2h".to_owned());
+        assert_eq!(args.next(), Some(Ok(Item::Option(0, value))));
+        assert_eq!(args.next(), None);
     }
 
     #[test]

@@ -7,5 +7,5 @@ mod options;
 mod printer;
 
 pub(crate) use dates::{date_text, local};
-pub(crate) use options::{HistoryOption, HistoryOptions, spec};
+pub(crate) use options::{HistoryOption, HistoryOptions, spec, takes_moments};
 pub(crate) use printer::Printer;

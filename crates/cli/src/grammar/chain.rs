@@ -227,6 +227,14 @@ mod tests {
     }
 
     #[test]
+    fn a_moment_may_be_an_age() {
+        let chain = parsed("diff -1w HEAD --table=T").unwrap();
+        assert_eq!(chain[0].args, ["-1w", "HEAD"]);
+        assert_eq!(chain[0].value("--table"), Some("T"));
+        assert_eq!(parsed("revert -15min").unwrap()[0].args, ["-15min"]);
+    }
+
+    #[test]
     fn faults_have_the_words_of_the_reference() {
         for (line, message) in [
             ("--", "missing command name (use --help for help)"),

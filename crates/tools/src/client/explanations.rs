@@ -145,11 +145,11 @@ which command reads the file.";
 
 const DIFF: &str = "\
 Prints the rows that differ, in the form of `log`. Changes in between that were undone are not shown. A table whose columns differ at the two moments, \
-because the database was converted, is named on standard error. Rows of a table that only one of the moments has are inserted or deleted. A moment that begins with `-` comes after `--`.";
+because the database was converted, is named on standard error. Rows of a table that only one of the moments has are inserted or deleted.";
 
 const REVERT: &str = "\
 With a commit (its id as `log` prints it, `HEAD` for the last one, `HEAD~2` for the third last) it undoes what that commit changed. With a \
-time (`-2h`, `2026-11-28T10:00`; one that begins with `-` comes after `--`) it brings the rows back to what they were then. It prints \
+time (`-2h`, `2026-11-28T10:00`) it brings the rows back to what they were then. It prints \
 the changes that it makes, in the form of `log`; with `--dry-run` it only prints them. `--table` and `--row` undo a part.
 
 All is undone in one transaction, or nothing. Rows keep their UUIDs. Later changes of others are conflicts: a column that no longer has the \

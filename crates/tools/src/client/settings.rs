@@ -226,7 +226,12 @@ impl Settings {
         let mut args = Args::new(&specs, line);
         while let Some(item) = args.or_die() {
             match item {
-                Item::Positional(word) => words.push(word),
+                Item::Positional(word) => {
+                    if words.is_empty() && history::takes_moments(&word) {
+                        args.take_ages();
+                    }
+                    words.push(word);
+                }
                 Item::Option(id, value) => parser.apply(id, value.as_deref()),
             }
         }

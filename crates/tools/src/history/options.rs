@@ -80,6 +80,11 @@ pub(crate) const fn spec<I: Copy>(option: HistoryOption, id: I) -> Spec<I> {
     .in_full()
 }
 
+/// Whether moments are among the arguments of a command, so that an age such as `-2h` is one.
+pub(crate) fn takes_moments(command: &str) -> bool {
+    matches!(command, "diff" | "revert")
+}
+
 const MOMENTS: &str = "\
 A moment is `HEAD` or `now` (after the last commit), `HEAD~3` (before the last three commits), an age (`-90s`, `-15min`, `-2h`, `-3d`, `-1w`), \
 a local date and time (`2026-11-28`, `2026-11-28T10:00`, `2026-11-28T10:00:00.123`; with `Z` or `+02:00` at the end, of that zone), \

@@ -89,7 +89,12 @@ impl Options {
         let mut args = Args::new(&SPECS, line);
         while let Some(item) = args.or_die() {
             match item {
-                Item::Positional(word) => options.words.push(word),
+                Item::Positional(word) => {
+                    if options.words.is_empty() && history::takes_moments(&word) {
+                        args.take_ages();
+                    }
+                    options.words.push(word);
+                }
                 Item::Option(id, value) => options.apply(id, value),
             }
         }

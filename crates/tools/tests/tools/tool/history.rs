@@ -171,6 +171,8 @@ fn a_plain_file_and_a_history_have_the_same_log() {
         .expect("an id");
     let diff = sandbox.ok(&["diff", "a.db", "HEAD~1", id]);
     assert!(LOG.ends_with(&diff), "{diff}");
+    // So does an age, which is not an option there.
+    assert_eq!(sandbox.ok(&["diff", "a.db", "-1s", "HEAD"]), "");
     let diff = sandbox.ok(&["--json", "diff", "a.db", "HEAD~5", "HEAD"]);
     assert_eq!(
         diff,

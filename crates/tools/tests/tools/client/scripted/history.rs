@@ -111,7 +111,7 @@ fn options_select_on_the_server_and_local_times_are_converted_before() {
 #[test]
 fn differences_and_files_are_printed_and_what_is_missing_is_said() {
     let change = r#"{"table":"T","row":"5db740cf-3aa7-44b7-a9b5-3a4a3b1c7a11","op":"delete","columns":{"s":{"old":"x y"}}}"#;
-    let done = against(&["--", "diff", "A", "-2h", "HEAD"], move |peer| {
+    let done = against(&["diff", "A", "-2h", "HEAD"], move |peer| {
         peer.answer("list_dbs", r#"["A"]"#);
         peer.answer("get_server_id", READS);
         let warnings = r#"["segment 2 is missing before a.db","table U: not compared"]"#;
