@@ -7,6 +7,7 @@
 use corvid_shell::manual::{Chapter, Entry};
 
 use crate::failure::Failure;
+use crate::sibling;
 
 /// A command of the command line.
 pub(crate) struct Command<A> {
@@ -108,7 +109,10 @@ pub(crate) fn find<'a, 'b, A>(
     let command = commands.iter().find(|command| command.name == name);
     command.map(|command| (command, args)).ok_or_else(|| {
         let failure = Failure::new(format!("unknown command '{name}'; use --help for help"));
-        failure.suggesting(name, commands.iter().map(|command| command.name))
+        match sibling::hint(name) {
+            Some(hint) => failure.hinting(&hint),
+            None => failure.suggesting(name, commands.iter().map(|command| command.name)),
+        }
     })
 }
 

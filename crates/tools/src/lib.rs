@@ -7,12 +7,13 @@
 //! status of a server ([`status`]), and a database as a file ([`backup`]). The public ones serve
 //! the programs `corvid` (`crates/cli`) and `corvid-console` (`crates/console`) too:
 //! [`client::run_history`] runs a command for `corvid`. No other program uses another program's
-//! module.
+//! module; only `sibling` reads the tables of commands of two, for hints.
 
 mod command;
 mod history;
 mod request_failure;
 mod schema_file;
+mod sibling;
 
 pub mod backup;
 pub mod failure;

@@ -12,6 +12,7 @@ use crate::client::settings::Settings;
 use crate::failure::Failure;
 use crate::leader;
 use crate::session::Session;
+use crate::sibling;
 
 /// Runs a command on the words that follow it.
 ///
@@ -35,6 +36,9 @@ pub(crate) fn run(command: &Command, settings: &Settings, words: &[String]) -> R
         Action::Connection(run) | Action::Database(run) => run,
     };
     let (list, words) = server(command, words);
+    if words.len() > 1 {
+        check_verb(command, words)?;
+    }
     let mut servers = Servers {
         list,
         database: None,
@@ -50,6 +54,7 @@ pub(crate) fn run(command: &Command, settings: &Settings, words: &[String]) -> R
                     // Scripts may compare what the reference's commands say.
                     let is_own = command.is_about(HISTORY);
                     if is_own && rest.len() == words.len() && rest.len() > command.args_max {
+                        check_verb(command, words)?;
                         return Err(hint_at(wrong_count(command), &served, words));
                     }
                     (database, rest)
@@ -132,6 +137,18 @@ fn check_count(command: &Command, words: &[String]) -> Result<(), Failure> {
 fn wrong_count(command: &Command) -> Failure {
     let name = command.name;
     Failure::new(format!("invalid syntax for '{name}' (use --help for help)"))
+}
+
+/// # Errors
+/// The words are those of `ovsdb-tool history verify` or `remove`. A single word may be a database
+/// of that name.
+fn check_verb(command: &Command, words: &[String]) -> Result<(), Failure> {
+    match words.first().map(String::as_str) {
+        Some(verb @ ("verify" | "remove")) if command.name == "history" => {
+            Err(wrong_count(command).hinting(&sibling::of_tool(&format!("history {verb}"))))
+        }
+        _ => Ok(()),
+    }
 }
 
 /// Says which databases there are: there are too many words, and the first may have been meant as

@@ -301,6 +301,11 @@ fn wrong_command_lines_are_explained() {
         "unknown command 'x'; use --help for help"
     );
     assert_eq!(
+        sandbox.fails(&["revert", "a.db", "HEAD"]),
+        "unknown command 'revert'; use --help for help\n\
+         ovsdb-tool: \"revert\" is a command of ovsdb-client, which asks a server"
+    );
+    assert_eq!(
         sandbox.fails(&["create", "a", "b", "c"]),
         "'create' command takes at most 2 arguments"
     );

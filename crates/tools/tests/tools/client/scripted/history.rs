@@ -222,6 +222,51 @@ fn servers_that_cannot_read_history_are_told_with_the_command_that_can() {
     }
 }
 
+/// Without a server, which may be the reason to look into the file.
+#[test]
+fn words_of_ovsdb_tool_are_told_to_be_its_own() {
+    let dir = Dir::new();
+    let said = |words: &[&str]| {
+        let done = run(OURS, dir.path(), words, b"");
+        assert_eq!((done.status, done.stdout.as_str()), (1, ""), "{words:?}");
+        done.stderr
+    };
+    for (words, command) in [
+        (&["history", "verify", "a.db"][..], "history verify"),
+        (
+            &["history", "unix:x", "remove", "a.db", "3"],
+            "history remove",
+        ),
+        (&["show-log", "a.db"], "show-log"),
+    ] {
+        let hint = format!(
+            "ovsdb-client: \"{command}\" is a command of ovsdb-tool, which works on a database's file\n"
+        );
+        let said = said(words);
+        assert!(said.ends_with(&hint) && said.lines().count() == 2, "{said}");
+    }
+    let served = |served: &'static str, answers: bool| {
+        against(&["history", "verify"], move |peer| {
+            peer.answer("list_dbs", served);
+            if answers {
+                peer.answer("get_server_id", READS);
+                page(peer, r#"{"lines":[],"next":null}"#);
+            }
+        })
+    };
+    let done = served(r#"["A"]"#, false);
+    assert!(
+        done.stderr.contains("a command of ovsdb-tool"),
+        "{}",
+        done.stderr
+    );
+    assert_eq!(
+        served(r#"["A","verify"]"#, true).status,
+        0,
+        "a database of that name"
+    );
+}
+
 #[test]
 fn refusals_and_malformed_replies_end_the_command() {
     let error = r#"{"error":"bad moment","details":"\"HEAD~9\" is before the history"}"#;
