@@ -16,14 +16,16 @@ use std::str::FromStr;
 
 use crate::segment::Summary;
 
-/// Units of time with their length in ms, longest first.
-const AGES: [(&str, u64); 5] = [
-    ("w", 7 * 24 * 3_600_000),
+/// Units of time with their length in ms, longest first, in which ages are shown.
+const AGES: [(&str, u64); 4] = [
     ("d", 24 * 3_600_000),
     ("h", 3_600_000),
     ("min", 60_000),
     ("s", 1000),
 ];
+
+/// A unit that is only read: most people count a week of history as `7d`.
+const WEEK: [(&str, u64); 1] = [("w", 7 * 24 * 3_600_000)];
 
 /// Units of size with their bytes, largest first.
 const SIZES: [(&str, u64); 4] = [
@@ -163,7 +165,7 @@ fn parse_limit(part: &str) -> Result<Limit, PolicyError> {
         let (_, factor) = units.iter().find(|(name, _)| *name == unit)?;
         Some(number.checked_mul(*factor))
     };
-    if let Some(age_ms) = scale(&AGES) {
+    if let Some(age_ms) = scale(&AGES).or_else(|| scale(&WEEK)) {
         return Ok(Limit::Age(age_ms.ok_or_else(too_large)?));
     }
     if let Some(bytes) = scale(&SIZES) {
@@ -211,7 +213,8 @@ mod tests {
     fn texts_are_read_and_shown_in_canonical_form() {
         for (text, shown) in [
             ("off", "off"),
-            ("7d", "1w"),
+            ("7d", "7d"),
+            ("1w", "7d"),
             ("36h", "36h"),
             ("48h", "2d"),
             ("90min", "90min"),
