@@ -16,15 +16,17 @@
 //! `ovsdb-client` gets them from a server, which divides events with many changes: the other lines
 //! of such an event have the member `continued`. The server's release may be another, so a line of
 //! an unknown kind is printed as it is.
+//!
+//! Control characters of foreign texts are escaped in a pipe too: a carriage return in a comment
+//! would forge a line on the terminal that shows the output later. `--json` is exact.
 
 use std::io::{self, Write};
 
 use bstr::BStr;
 use corvid_data::{AtomRef, Str, text};
 use corvid_json::Value;
-use corvid_json::shown::Shown;
+use corvid_json::shown::{self, Shown};
 use corvid_log::CommitClient;
-use corvid_shell::output;
 
 use super::date_text;
 
@@ -80,10 +82,10 @@ impl<W: Write> Printer<W> {
             self.separate()?;
             self.change(object)
         } else if let Some(gap) = member(object, "gap") {
-            writeln!(self.text, "{}", output::part(gap))
+            writeln!(self.text, "{}", shown::line(gap))
         } else if let Some(name) = member(object, "file") {
             let line = file_line(name, object);
-            writeln!(self.text, "{}", output::part(&line))
+            writeln!(self.text, "{}", shown::line(&line))
         } else {
             writeln!(self.text, "{object}")
         }
@@ -97,7 +99,7 @@ impl<W: Write> Printer<W> {
     }
 
     fn event(&mut self, event: &str, object: &Value) -> io::Result<()> {
-        let text = |name| output::part(member(object, name).unwrap_or_default());
+        let text = |name| shown::line(member(object, name).unwrap_or_default());
         let heading = match event {
             "begin" => format!("history begins with the contents of {}", text("file")),
             "gap" => format!(
@@ -113,7 +115,7 @@ impl<W: Write> Printer<W> {
                 Some(false) => format!("commit {} (not known to be committed)", text("id")),
                 _ => format!("commit {}", text("id")),
             },
-            other => output::part(other).into_owned(),
+            other => shown::line(other).into_owned(),
         };
         writeln!(self.text, "{heading}")?;
         if let Some(date_ms) = object.get("date").and_then(Value::as_integer) {
@@ -121,12 +123,12 @@ impl<W: Write> Printer<W> {
         }
         if let Some(client) = object.get("client") {
             let client = client_of(client).to_string();
-            writeln!(self.text, "Client:  {}", output::part(&client))?;
+            writeln!(self.text, "Client:  {}", shown::line(&client))?;
         }
         if let Some(comment) = member(object, "comment") {
             self.text.write_all(b"\n")?;
             for line in comment.split('\n') {
-                writeln!(self.text, "    {}", output::part(line))?;
+                writeln!(self.text, "    {}", shown::line(line))?;
             }
         }
         self.changes(object)
@@ -143,7 +145,7 @@ impl<W: Write> Printer<W> {
     }
 
     fn change(&mut self, change: &Value) -> io::Result<()> {
-        let text = |name| output::part(member(change, name).unwrap_or_default());
+        let text = |name| shown::line(member(change, name).unwrap_or_default());
         write!(self.text, "{} {} ", text("op"), text("table"))?;
         if let Some(name) = member(change, "name") {
             write!(self.text, "\"{}\" ", Shown(BStr::new(name)))?;
@@ -162,7 +164,7 @@ impl<W: Write> Printer<W> {
                     continue;
                 };
                 let (name, value) = (name.to_string(), datum_text(value, is_composite));
-                let (name, value) = (output::part(&name), output::part(&value));
+                let (name, value) = (shown::line(&name), shown::line(&value));
                 writeln!(self.text, "{sign} {name}: {value}")?;
             }
         }
@@ -397,6 +399,17 @@ mod tests {
             printed(&[&first, &rest, &first], false),
             "commit a\n\ninsert T 5db7\n\ninsert T 5db7\n\ncommit a\n\ninsert T 5db7\n"
         );
+    }
+
+    #[test]
+    fn no_foreign_text_forges_a_line() {
+        let line = r#"{"event":"commit","id":"a\nb","comment":"one\ntwo\rcommit c\u001b[2J\u2028x","client":{"client":"hv\r1"},"changes":[{"table":"T\n","name":"n\r","row":"5db7","op":"insert","columns":{"c\n":{"new":"v\r"}}}]}"#;
+        assert_eq!(
+            printed(&[line, r#"{"gap":"a.db\r is missing"}"#], false),
+            "commit a\\nb\nClient:  unknown address (client \"hv\\r1\")\n\n    one\n    two\\rcommit c\\u001b[2J\\u2028x\n\n\
+             insert T\\n \"n\\r\" 5db7\n+ c\\n: \"v\\r\"\na.db\\r is missing\n"
+        );
+        assert_eq!(printed(&[line], true), format!("{line}\n"));
     }
 
     /// A server of a later release may send lines that this one does not know.

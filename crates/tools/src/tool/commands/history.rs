@@ -4,6 +4,7 @@ use std::fs;
 
 use corvid_history::timeline::parse_name;
 use corvid_history::{Files, Timeline, json};
+use corvid_json::shown::Shown;
 use corvid_net::{errno, os_name};
 use corvid_shell::output::{self, Output};
 
@@ -60,7 +61,7 @@ fn verify(file: &str) -> Outcome {
     let gaps = history.gaps().iter().chain(&problems);
     let mut answer = Answer::Yes;
     for gap in gaps {
-        output::line(gap);
+        output::line(Shown(gap));
         answer = Answer::No;
     }
     Ok(answer)
