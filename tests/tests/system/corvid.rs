@@ -442,6 +442,14 @@ fn the_past_is_read_compared_and_undone() {
     assert_eq!(lab.succeed(&["get", "Device", "d0", "n"]), "0\n");
     assert_eq!(lab.run(&["log", "--tabel=x"]).status.code(), Some(2));
     assert_eq!(lab.run(&["revert", "HEAD~9999"]).status.code(), Some(1));
+    // The name, which an index makes unique, has another owner.
+    lab.succeed(&["destroy", "Device", "d0"]);
+    lab.succeed(&["create", "Device", "name=d0"]);
+    let refused = lab.run(&["revert", "HEAD~1"]);
+    assert_eq!(refused.status.code(), Some(1));
+    let errors = String::from_utf8_lossy(&refused.stderr);
+    let problem = "has the same value (d0) for the index on (name) now";
+    assert!(errors.contains(problem), "{errors}");
 }
 
 #[test]

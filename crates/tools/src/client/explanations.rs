@@ -155,10 +155,10 @@ the changes that it makes, in the form of `log`; with `--dry-run` it only prints
 All is undone in one transaction, or nothing. Rows keep their UUIDs. Later changes of others are conflicts: a column that no longer has the \
 value that the change wrote, or a row that was deleted or created again. All conflicts are listed on standard error, the exit status is 1, and \
 nothing is changed. Elements of sets and maps are compared one by one, so the ports that were added to a bridge later stay. It is a conflict, \
-too, if a row that is not part of the revert would be deleted with its last reference, or if others refer weakly to a row that is to be deleted. \
+too, if a row that is not part of the revert would be deleted with its last reference, if others refer weakly to a row that is to be deleted, or if another row has taken the value of an index. \
 A row that is as it was before needs nothing. If nothing is left to revert, standard error says so and the exit status is 0. Ephemeral columns are not in the history and stay as they are. In a cluster name the commit by its \
 id: `HEAD` is the last commit that the asked member has applied, and others may be ahead of it for a moment. A conversion of the schema cannot be reverted. \
-If the server refuses the transaction, for example because another row has taken the value of an index, nothing is changed and the exit status is 2.
+If the server refuses the transaction, for example because another row takes the value of an index at the last moment, nothing is changed and the exit status is 2.
 
 Sequences of events do not come back: a program that saw the change may have acted on it. The revert is a commit like others, and can be reverted. \
 `log` says which servers can do this.";

@@ -7,6 +7,7 @@
 //! undone already needs nothing. Pure: the rows of now are arguments, and the transaction has a
 //! `wait` for each, so it fails if one has changed meanwhile.
 
+pub(crate) mod keys;
 pub(crate) mod others;
 
 use bstr::BString;

@@ -13,7 +13,9 @@ use corvid_shell::program;
 
 use super::transact::once;
 use super::{Invocation, table_names};
-use crate::client::revert::{Columns, Conflict, Done, RowId, is_row, object, operations, others};
+use crate::client::revert::{
+    Columns, Conflict, Done, RowId, is_row, keys, object, operations, others,
+};
 use crate::failure::Failure;
 use crate::history::Printer;
 use crate::past::{Past, moment};
@@ -39,6 +41,7 @@ pub(crate) fn revert(session: &mut Session, invocation: &Invocation<'_>) -> Resu
         let rows = rows(session, invocation, &schema, &undone.changes)?;
         let changes = plan(&schema, &undone, &rows)?;
         let guards = check_others(session, invocation, &schema, &changes, &undone)?;
+        check_keys(session, invocation, &changes, &undone)?;
         if changes.is_empty() {
             output::error_line(format_args!(
                 "{}: {}: nothing is left to revert",
@@ -284,6 +287,29 @@ fn check_others(
     }
     match conflicts.is_empty() {
         true => Ok(guards),
+        false => Err(conflicting(&conflicts, undone)),
+    }
+}
+
+/// Fails if other rows have taken values of indexes that rows of the changes would get back. The
+/// server makes sure of it when the changes are made.
+fn check_keys(
+    session: &mut Session,
+    invocation: &Invocation<'_>,
+    changes: &[RowChange],
+    undone: &Undone,
+) -> Result<(), Failure> {
+    let keys = keys::keys(changes);
+    if keys.is_empty() {
+        return Ok(());
+    }
+    let results = select(session, invocation, keys.iter().map(keys::Key::select))?;
+    let pairs = keys.iter().zip(&results);
+    let conflicts: Vec<Conflict> = pairs
+        .filter_map(|(key, rows)| key.judge(rows, changes))
+        .collect();
+    match conflicts.is_empty() {
+        true => Ok(()),
         false => Err(conflicting(&conflicts, undone)),
     }
 }

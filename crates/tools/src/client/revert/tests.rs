@@ -295,3 +295,71 @@ mod references {
         assert_eq!(targets(&schema(), &[back, referring]), Ok(Vec::new()));
     }
 }
+
+/// The key of a row that another row has taken, or gives back in the same revert.
+#[test]
+fn a_value_of_an_index_that_another_row_has_now_is_a_conflict() {
+    let json = r#"{"name":"D","tables":{"T":{"isRoot":true,"indexes":[["name","n"]],"columns":{
+        "name":{"type":"string"},"n":{"type":"integer"},"other":{"type":"string"}}}}}"#;
+    let json = Value::parse(json.as_bytes()).expect("JSON");
+    let schema = Arc::new(Schema::from_json(&json).expect("a schema"));
+    let table = schema.table_id("T").expect("a table");
+    let row = |name: &str, n: i64| -> Columns {
+        let line = format!(
+            r#"{{"table":"T","row":"{UUID}","op":"insert","columns":{{"name":{{"new":"{name}"}},"n":{{"new":{n}}}}}}}"#
+        );
+        let line = Value::parse(line.as_bytes()).expect("JSON");
+        match Done::parse(&line, &schema).expect("a change").kind {
+            Kind::Insert(columns) => columns,
+            other => panic!("{other:?}"),
+        }
+    };
+    let other = Uuid([7; 16]);
+    let change = |uuid: Uuid, old: Option<Columns>, new: Option<Columns>| RowChange {
+        schema: schema.clone(),
+        table,
+        uuid,
+        old,
+        new,
+    };
+    let uuid = Uuid::parse(UUID.as_bytes()).expect("a UUID");
+    let found = |uuid: Uuid| {
+        vec![object([(
+            "_uuid",
+            Value::Array(vec![Value::string("uuid"), Value::string(uuid.to_string())]),
+        )])]
+    };
+    let conflict = |changes: &[RowChange]| {
+        let keys = keys::keys(changes);
+        let key = keys
+            .iter()
+            .find(|key| key.select().to_string().contains("\"a\""));
+        key.expect("a key")
+            .judge(&found(other), changes)
+            .map(|conflict| conflict.to_string())
+    };
+
+    let back = change(uuid, None, Some(row("a", 1)));
+    let [key] = &keys::keys(std::slice::from_ref(&back))[..] else {
+        panic!("one index");
+    };
+    assert_eq!(
+        key.select().to_string(),
+        r#"{"columns":["_uuid"],"op":"select","table":"T","where":[["name","==","a"],["n","==",1]]}"#
+    );
+    assert_eq!(key.judge(&found(uuid), &[]), None, "the row itself");
+    let expected = format!(
+        "T \"a\" {UUID}: row {other} has the same value (a, 1) for the index on (name, n) now; change or delete that row first"
+    );
+    assert_eq!(conflict(std::slice::from_ref(&back)), Some(expected));
+    let leaves = change(other, Some(row("a", 1)), Some(row("b", 1)));
+    assert_eq!(conflict(&[back.clone(), leaves]), None);
+    let goes = change(other, Some(row("a", 1)), None);
+    assert_eq!(conflict(&[back.clone(), goes]), None);
+    let stays = change(other, Some(row("a", 1)), Some(row("a", 1)));
+    assert!(conflict(&[back, stays]).is_some());
+
+    // A row that keeps its key is not asked about.
+    let same = change(uuid, Some(row("a", 1)), Some(row("a", 1)));
+    assert!(keys::keys(&[same]).is_empty());
+}
