@@ -190,6 +190,8 @@ impl Folder {
 
 #[cfg(test)]
 mod tests {
+    use corvid_log::history::skip;
+
     use super::*;
 
     fn database(directory: &tempfile::TempDir) -> PathBuf {
@@ -227,6 +229,20 @@ mod tests {
         std::fs::write(folder.path().join("1.db"), "").unwrap();
         std::fs::write(folder.path().join("README"), "").unwrap();
         assert_eq!(folder.list(), Ok(vec![HistoryName::plain(1)]));
+    }
+
+    #[test]
+    fn the_number_of_a_file_that_was_not_kept_stays_taken() {
+        let directory = tempfile::tempdir().unwrap();
+        let folder = Folder::new(database(&directory));
+        assert_eq!(skip(&folder, 0), 0);
+        assert_eq!(folder.list(), Ok(Vec::new()), "there is no history");
+        folder.link_present(1).unwrap();
+        assert_eq!(skip(&folder, 0), 2);
+        assert!(folder.holds(HistoryName::gone(2)));
+        assert_eq!(skip(&folder, 0), 3, "after a restart");
+        assert!(!folder.holds(HistoryName::gone(2)));
+        assert_eq!(folder.length(HistoryName::gone(3)), Ok(0));
     }
 
     #[test]

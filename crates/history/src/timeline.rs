@@ -101,8 +101,15 @@ pub fn parse_name(name: &str) -> Option<(u64, bool)> {
     match name.form {
         HistoryForm::Segment => Some((name.number, true)),
         HistoryForm::Plain => Some((name.number, false)),
-        HistoryForm::Partial => None,
+        HistoryForm::Partial | HistoryForm::Gone => None,
     }
+}
+
+/// The highest number that the folder keeps taken for a missing file; 0: there is none.
+fn last_gone(names: &[String]) -> u64 {
+    let names = names.iter().filter_map(|name| name.parse().ok());
+    let gone = names.filter(|name: &HistoryName| name.form == HistoryForm::Gone);
+    gone.map(|name| name.number).fold(0, u64::max)
 }
 
 impl<F: ReadAt> Timeline<F> {
@@ -115,8 +122,8 @@ impl<F: ReadAt> Timeline<F> {
         // A server may compress, prune and replace files meanwhile. The present file comes first:
         // if it is replaced afterwards, it is still what it was.
         for _ in 0..ATTEMPTS {
-            if let Some(parts) = open_all(files)? {
-                return Timeline::of(parts);
+            if let Some((parts, gone)) = open_all(files)? {
+                return Timeline::before_gone(parts, gone);
             }
         }
         let problem = "files appear and disappear while they are opened; try again";
@@ -127,12 +134,17 @@ impl<F: ReadAt> Timeline<F> {
     ///
     /// # Errors
     /// A segment belongs to another database than the last file.
-    pub fn of(mut parts: Vec<Part<F>>) -> Result<Timeline<F>, HistoryError> {
+    pub fn of(parts: Vec<Part<F>>) -> Result<Timeline<F>, HistoryError> {
+        Timeline::before_gone(parts, 0)
+    }
+
+    /// As [`Timeline::of`], of a folder in which this number belongs to a missing file; 0: none.
+    fn before_gone(mut parts: Vec<Part<F>>, gone: u64) -> Result<Timeline<F>, HistoryError> {
         // A server that was joining a cluster had a file without contents.
         while parts.len() > 1 && parts[0].has_not_joined() {
             parts.remove(0);
         }
-        let gaps = check_numbers(&parts);
+        let gaps = check_numbers(&parts, gone);
         let limits = parts.iter().map(|_| OnceCell::new()).collect();
         check_identities(&parts)?;
         Ok(Timeline {
@@ -214,8 +226,11 @@ impl<F: ReadAt> Timeline<F> {
     }
 }
 
+/// Open files, oldest first, and the last number that belongs to a missing one ([`last_gone`]).
+type OpenParts<F> = (Vec<Part<F>>, u64);
+
 /// Opens all files once; `None` if one that was listed is gone.
-fn open_all<S: Files>(files: &S) -> Result<Option<Vec<Part<S::Handle>>>, HistoryError> {
+fn open_all<S: Files>(files: &S) -> Result<Option<OpenParts<S::Handle>>, HistoryError> {
     let shown = files.shown(None);
     let present = files
         .present()
@@ -223,6 +238,7 @@ fn open_all<S: Files>(files: &S) -> Result<Option<Vec<Part<S::Handle>>>, History
     let names = files
         .list()
         .map_err(|error| HistoryError::file(&shown, error))?;
+    let gone = last_gone(&names);
     let mut numbered: Vec<(u64, bool, String)> = names
         .into_iter()
         .filter_map(|name| parse_name(&name).map(|(number, zst)| (number, zst, name)))
@@ -252,16 +268,18 @@ fn open_all<S: Files>(files: &S) -> Result<Option<Vec<Part<S::Handle>>>, History
         }
         None => {}
     }
-    Ok(Some(parts))
+    Ok(Some((parts, gone)))
 }
 
-/// Reports numbers that are missing between the files.
-fn check_numbers<F: ReadAt>(parts: &[Part<F>]) -> Vec<String> {
+/// Reports numbers that are missing between the files. The present file has none of its own: it
+/// follows `gone`, if that is the last one.
+fn check_numbers<F: ReadAt>(parts: &[Part<F>], gone: u64) -> Vec<String> {
     let mut gaps = Vec::new();
     for (part, next) in parts.iter().zip(&parts[1.min(parts.len())..]) {
-        let (Some(number), Some(follower)) = (part.number(), next.number()) else {
+        let Some(number) = part.number() else {
             continue;
         };
+        let follower = next.number().unwrap_or(gone.saturating_add(1));
         let missing = match follower.saturating_sub(number) {
             0 | 1 => continue,
             2 => format!("segment {} is missing", number + 1),

@@ -6,6 +6,7 @@
 //! a.db.history/0000000001.db.zst    a segment: a replaced file, compressed
 //! a.db.history/0000000002.db        a replaced file that is not compressed yet
 //! a.db.history/0000000002.db.zst.tmp   a segment that is being written
+//! a.db.history/0000000003.db.gone      empty: the number of a file that is missing, the last one
 //! ```
 //!
 //! A file is kept in three steps, and each of them leaves it reachable by one of its names:
@@ -23,7 +24,9 @@
 //! - Numbers count up. A number is not used again while a higher one exists, nor while the process
 //!   runs.
 //! - A file that is replaced without being kept takes the next number with it ([`skip`]), if there
-//!   is a history: so readers see at once that something is missing there.
+//!   is a history: so readers see at once that something is missing there. As long as no later file
+//!   shows the gap, an empty file keeps the number taken, also across restarts. The same holds for
+//!   the newest file if a full disk removes it.
 //!
 //! This module decides about names only, over [`HistoryFolder`]. Compression and the policy are
 //! decided by the crates that know them.
@@ -43,13 +46,16 @@ pub enum HistoryForm {
     Plain,
     /// A compressed file.
     Segment,
+    /// An empty file: the number is taken, and its file was not kept or was removed.
+    Gone,
 }
 
 impl HistoryForm {
     /// Longest first, because each is a suffix of a name.
-    const ALL: [HistoryForm; 3] = [
+    const ALL: [HistoryForm; 4] = [
         HistoryForm::Partial,
         HistoryForm::Segment,
+        HistoryForm::Gone,
         HistoryForm::Plain,
     ];
 
@@ -58,6 +64,7 @@ impl HistoryForm {
             HistoryForm::Partial => ".db.zst.tmp",
             HistoryForm::Plain => ".db",
             HistoryForm::Segment => ".db.zst",
+            HistoryForm::Gone => ".db.gone",
         }
     }
 }
@@ -96,6 +103,15 @@ impl HistoryName {
         HistoryName {
             number,
             form: HistoryForm::Partial,
+        }
+    }
+
+    /// The name that keeps the number of a missing file taken.
+    #[must_use]
+    pub fn gone(number: u64) -> HistoryName {
+        HistoryName {
+            number,
+            form: HistoryForm::Gone,
         }
     }
 }
@@ -298,10 +314,46 @@ pub(crate) fn keep<H: HistoryFolder>(folder: &H, last: u64) -> Result<u64, Fault
 pub fn skip<H: HistoryFolder>(folder: &H, last: u64) -> u64 {
     // A folder that cannot be read may be the reason why the file was not kept.
     let highest = highest(folder).unwrap_or_default().max(last);
-    match highest {
-        0 => 0,
-        _ => highest + 1,
+    if highest == 0 {
+        return 0;
     }
+    let number = highest + 1;
+    mark_gone(folder, number);
+    // Synced, because nothing else tells a restarted server. Best effort, like the mark.
+    let _ = folder.sync();
+    number
+}
+
+/// Keeps the number of a missing file taken, unless that of a later file tells of it. Best effort:
+/// without the mark only the contents show that commits are missing.
+fn mark_gone<H: HistoryFolder>(folder: &H, number: u64) {
+    let marked = folder.list().unwrap_or_default().into_iter();
+    let marked = marked.filter(|name| name.form == HistoryForm::Gone);
+    let later = marked.map(|name| name.number).fold(0, u64::max);
+    let is_last = newest(folder).is_ok_and(|newest| newest.max(later) < number);
+    if is_last && folder.create(HistoryName::gone(number)).is_ok() {
+        remove_marks_before(folder, number);
+    }
+}
+
+/// Removes the marks of numbers before this one, which say nothing that it does not.
+fn remove_marks_before<H: HistoryFolder>(folder: &H, number: u64) {
+    let marks = folder.list().unwrap_or_default().into_iter();
+    for mark in marks.filter(|name| name.form == HistoryForm::Gone && name.number < number) {
+        let _ = folder.remove(mark, Removal::AtOnce);
+    }
+}
+
+/// The highest number of a kept file; 0: there is none.
+fn newest<H: HistoryFolder>(folder: &H) -> Result<u64, Fault> {
+    let names = folder.list()?.into_iter();
+    let is_kept = |name: &HistoryName| match name.form {
+        HistoryForm::Segment => true,
+        HistoryForm::Plain => folder.is_present(name.number) == Ok(false),
+        HistoryForm::Partial | HistoryForm::Gone => false,
+    };
+    let kept = names.filter(is_kept);
+    Ok(kept.map(|name| name.number).fold(0, u64::max))
 }
 
 /// The highest number in the folder; 0: there is none.
@@ -345,26 +397,39 @@ pub fn recover<H: HistoryFolder>(folder: &H) -> Result<Vec<u64>, Fault> {
                 Ok(false) => uncompressed.push(name.number),
                 Err(fault) => folder.warn(&format!("{name} cannot be examined ({fault})")),
             },
-            HistoryForm::Segment => {}
+            HistoryForm::Segment | HistoryForm::Gone => {}
         }
     }
+    remove_marks(folder);
     Ok(uncompressed)
 }
 
+/// Removes the marks of missing files that later files tell of by their numbers.
+pub fn remove_marks<H: HistoryFolder>(folder: &H) {
+    // None without a newest file.
+    remove_marks_before(folder, newest(folder).unwrap_or_default());
+}
+
 /// The disk is full and a write waits for space: removes the file of the history that is missed
-/// least. First what is not compressed, then the oldest; the newest may go too. `None`: nothing is
-/// left. Called by the disk thread and by rewrite threads.
+/// least. First what is not compressed, then the oldest; the newest may go too, and its number
+/// stays taken. `None`: nothing is left. Called by the disk thread and by rewrite threads.
 pub(crate) fn give_way<H: HistoryFolder>(folder: &H) -> Option<HistoryName> {
     let mut names = folder.list().ok()?;
     names.sort_unstable_by_key(|name| (name.form, name.number));
     for name in names {
         // The second name of the present file frees nothing, and the swap needs it.
-        let is_free =
-            name.form != HistoryForm::Plain || folder.is_present(name.number) == Ok(false);
+        let is_free = match name.form {
+            HistoryForm::Plain => folder.is_present(name.number) == Ok(false),
+            HistoryForm::Partial | HistoryForm::Segment => true,
+            HistoryForm::Gone => false,
+        };
         if is_free && folder.remove(name, Removal::AtOnce).is_ok() {
             folder.warn(&format!(
                 "the disk is full: {name} is removed to make room for new records"
             ));
+            if name.form != HistoryForm::Partial {
+                mark_gone(folder, name.number);
+            }
             return Some(name);
         }
     }

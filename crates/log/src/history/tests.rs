@@ -65,7 +65,8 @@ impl HistoryFolder for Names {
         inode.map(|inode| *inode == 0).ok_or_else(unsupported)
     }
 
-    fn create(&self, _: HistoryName) -> Result<NoFile, Fault> {
+    fn create(&self, name: HistoryName) -> Result<NoFile, Fault> {
+        self.inodes.lock().unwrap().insert(name, u64::MAX);
         Ok(NoFile)
     }
 
@@ -118,6 +119,7 @@ fn a_name_is_read_as_it_is_written_and_no_other_text_is_one() {
         HistoryName::partial(9_999_999_999),
         HistoryName::plain(12_345_678_901),
         HistoryName::segment(u64::MAX),
+        HistoryName::gone(3),
     ] {
         assert_eq!(name.to_string().parse(), Ok(name));
     }
@@ -162,9 +164,28 @@ fn a_replaced_file_that_is_not_kept_takes_a_number_with_it() {
     let names = folder(&[(HistoryName::segment(3), 5)]);
     assert_eq!(skip(&names, 0), 4);
     assert_eq!(skip(&names, 4), 5, "each of them");
-    assert_eq!(keep(&names, 5), Ok(6));
+    assert_eq!(listed(&names), "0000000003.db.zst 0000000005.db.gone");
+    assert_eq!(keep(&names, 0), Ok(6), "also after a restart");
     // The disk was full and took the last one.
     assert_eq!(skip(&folder(&[]), 3), 4);
+}
+
+#[test]
+fn a_mark_goes_when_a_later_file_shows_the_gap() {
+    let names = folder(&[(HistoryName::segment(3), 5), (HistoryName::gone(5), 8)]);
+    assert_eq!(recover(&names), Ok(Vec::new()));
+    assert_eq!(listed(&names), "0000000003.db.zst 0000000005.db.gone");
+    // The swap of this one may still fail.
+    assert_eq!(keep(&names, 0), Ok(6));
+    assert_eq!(recover(&names), Ok(Vec::new()));
+    assert_eq!(listed(&names), "0000000003.db.zst 0000000005.db.gone");
+    names
+        .inodes
+        .lock()
+        .unwrap()
+        .insert(HistoryName::segment(6), 9);
+    assert_eq!(recover(&names), Ok(Vec::new()));
+    assert_eq!(listed(&names), "0000000003.db.zst 0000000006.db.zst");
 }
 
 #[test]
@@ -225,8 +246,8 @@ fn a_full_disk_takes_what_is_not_compressed_first_and_the_oldest_next() {
     );
     assert_eq!(
         listed(&names),
-        "0000000004.db",
-        "the present file's second name"
+        "0000000003.db.gone 0000000004.db",
+        "the number of the newest, and the present file's second name"
     );
     assert_eq!(names.warnings.lock().unwrap().len(), 4);
 }

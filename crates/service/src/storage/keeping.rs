@@ -22,7 +22,7 @@ use std::sync::Arc;
 
 use corvid_history::segment::Segment;
 use corvid_history::{Policy, ReadAt, SegmentError, SegmentWriter, Summary, read_index};
-use corvid_log::history::{Extent, HistoryForm, HistoryName, Removal, find_extent};
+use corvid_log::history::{Extent, HistoryForm, HistoryName, Removal, find_extent, remove_marks};
 use corvid_log::{Disk, DiskFile, Fault, HistoryFolder, KeptFile};
 
 /// Bytes of text that are compressed at a time. After each piece the work can be given up.
@@ -152,7 +152,8 @@ impl<D: Disk> Keeper<D> {
         }
         let outcome = compress(&*self.disk, file, &|| is_wanted() && is_there());
         match outcome {
-            Ok(()) => {}
+            // Its number tells which ones before it are missing, and no swap can take it back.
+            Ok(()) => remove_marks(folder),
             // If the history gave way, it has said so.
             Err(Failure::GivenUp) => {}
             Err(failure) => {
@@ -205,7 +206,10 @@ impl<D: Disk> Keeper<D> {
     /// Reads the folder. The disk thread may have removed files.
     fn refresh(&mut self) {
         let names: BTreeSet<HistoryName> = match self.folder().list() {
-            Ok(names) => names.into_iter().collect(),
+            Ok(names) => names
+                .into_iter()
+                .filter(|name| name.form != HistoryForm::Gone)
+                .collect(),
             Err(fault) => {
                 self.folder()
                     .warn(&format!("the folder cannot be read ({fault})"));
@@ -227,7 +231,7 @@ impl<D: Disk> Keeper<D> {
 
 fn listed<F: DiskFile>(name: HistoryName, file: &F) -> ListedFile {
     let (summary, damage) = match name.form {
-        HistoryForm::Partial | HistoryForm::Plain => (None, None),
+        HistoryForm::Partial | HistoryForm::Plain | HistoryForm::Gone => (None, None),
         HistoryForm::Segment => match read_index(&AtOffset(file)) {
             Ok(index) => {
                 let mut summary = index.summary();

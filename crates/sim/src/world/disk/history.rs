@@ -141,7 +141,7 @@ impl SimDisk {
                     let part = || Part::plain(&shown, Some(number), text_of(*inode));
                     kept.entry(number).or_insert_with(part);
                 }
-                HistoryForm::Plain | HistoryForm::Partial => {}
+                HistoryForm::Plain | HistoryForm::Partial | HistoryForm::Gone => {}
             }
         }
         let mut parts: Vec<_> = kept.into_values().collect();
@@ -184,7 +184,7 @@ impl SimDisk {
         for (name, inode) in &platter.folder.present {
             let bytes = text_of(*inode);
             match name.form {
-                HistoryForm::Partial => {}
+                HistoryForm::Partial | HistoryForm::Gone => {}
                 HistoryForm::Plain => add_records(&bytes, &mut found),
                 HistoryForm::Segment => match decompressed(bytes) {
                     Ok(text) => add_records(&text, &mut found),
@@ -337,7 +337,7 @@ impl HistoryFolder for SimDisk {
         }
         let inode = platter.entry(name)?;
         let is_history = match name.form {
-            HistoryForm::Partial => false,
+            HistoryForm::Partial | HistoryForm::Gone => false,
             // Compressed, or still the present file, or given up for room.
             HistoryForm::Plain => how == Removal::AtOnce && inode != platter.names.database,
             HistoryForm::Segment => true,

@@ -5,6 +5,7 @@ use std::fs;
 use corvid_history::timeline::parse_name;
 use corvid_history::{Files, Timeline, json};
 use corvid_json::shown::Shown;
+use corvid_log::history::HistoryName;
 use corvid_net::{errno, os_name};
 use corvid_shell::output::{self, Output};
 
@@ -88,7 +89,7 @@ fn remove(file: &str, numbers: &[String]) -> Outcome {
         }
         chosen.extend(found);
     }
-    for name in chosen {
+    for name in &chosen {
         let path = folder.path(name);
         fs::remove_file(&path).map_err(|error| {
             Failure::new(format!(
@@ -98,5 +99,18 @@ fn remove(file: &str, numbers: &[String]) -> Outcome {
             ))
         })?;
     }
+    mark_gone(&folder, &names, &chosen);
     Ok(Answer::Yes)
+}
+
+/// Keeps the number of the newest file taken after its removal, as a server does: no later one
+/// shows that it is missing. Best effort.
+fn mark_gone(folder: &HistoryFolder, names: &[String], removed: &[&String]) {
+    let number = |name: &String| parse_name(name).map_or(0, |(number, _)| number);
+    let newest = |names: &mut dyn Iterator<Item = &String>| names.map(number).fold(0, u64::max);
+    let gone = newest(&mut removed.iter().copied());
+    if gone > newest(&mut names.iter().filter(|name| !removed.contains(name))) {
+        let mark = HistoryName::gone(gone).to_string();
+        let _ = fs::File::create(folder.path(&mark));
+    }
 }

@@ -296,6 +296,22 @@ fn the_files_are_listed_and_removed() {
     );
     assert_eq!(run.status, Some(1));
 
+    // No later file shows that the newest is missing.
+    let sandbox = with_history();
+    sandbox.ok(&["history", "remove", "a.db", "2"]);
+    let listing = sandbox.ok(&["history", "a.db"]);
+    let gap = "segment 2 is missing before a.db";
+    assert_eq!(listing.lines().last(), Some(gap));
+    let run = sandbox.run(&["-n1", "log", "a.db"]);
+    assert_eq!(run.stderr, format!("ovsdb-tool: {gap}\n"));
+    sandbox.ok(&["history", "remove", "a.db", "1"]);
+    let listing = sandbox.ok(&["history", "a.db"]);
+    assert_eq!(
+        listing.lines().count(),
+        1,
+        "it begins with the present file: {listing}"
+    );
+
     // A gap is said, and its changes are listed together.
     let sandbox = with_history();
     fs::rename(
