@@ -244,3 +244,71 @@ fn a_snapshot_names_the_transactions_that_happened() {
         cluster.check_equal();
     }
 }
+
+/// Wherever the first one came in, and wherever the other one does.
+#[test]
+fn another_transaction_with_a_known_id_is_refused_by_every_member() {
+    let refused = |id| {
+        let details = "transact_once: another transaction has this id";
+        format!(
+            "{{\"error\":{{\"details\":\"{details}\",\"error\":\"not allowed\"}},\"id\":{id}}}\n"
+        )
+    };
+    for first in 0..3 {
+        let mut cluster = Cluster::led(57, 3, 0);
+        let again = Once::sent(FIRST.id, Some(cluster.seen_at(0)));
+        let client = cluster.connect(first);
+        cluster.transact_once(client, 1, &set(4), FIRST);
+        cluster.run();
+        assert_eq!(cluster.take(client), result(1, r#"[{"count":1}]"#));
+        for node in 0..3 {
+            for (id, copy) in [(2, FIRST), (3, again)] {
+                let client = cluster.connect(node);
+                for other in [&set(5), SELECT] {
+                    cluster.transact_once(client, id, other, copy);
+                    cluster.run();
+                    assert_eq!(cluster.take(client), refused(id), "at {node} after {first}");
+                }
+                cluster.transact_once(client, id, &set(4), copy);
+                cluster.transact(client, 9, SELECT);
+                cluster.run();
+                let told = result(id, r#"[{"count":1}]"#) + &result(9, r#"[{"rows":[{"n":4}]}]"#);
+                assert_eq!(cluster.take(client), told, "at {node} after {first}");
+            }
+        }
+        cluster.check_equal();
+    }
+}
+
+/// The leader began to lead after the transaction, so it does not know the text.
+#[test]
+fn a_copy_is_answered_from_memory_if_the_leader_cannot_compare() {
+    let mut cluster = Cluster::led(58, 3, 0);
+    let client = cluster.connect(0);
+    cluster.transact_once(client, 1, &set(4), FIRST);
+    cluster.run();
+    cluster.take(client);
+    cluster.depose();
+    cluster.announce();
+    for node in 0..3 {
+        let client = cluster.connect(node);
+        cluster.transact_once(client, 2, &set(4), FIRST);
+        cluster.run();
+        let told = cluster.take(client);
+        assert_eq!(
+            told,
+            result(2, r#"[{"count":1}]"#),
+            "without a leader, at {node}"
+        );
+    }
+    cluster.lead(1);
+    cluster.run();
+    for node in 0..3 {
+        let client = cluster.connect(node);
+        cluster.transact_once(client, 3, &set(4), FIRST);
+        cluster.run();
+        let told = cluster.take(client);
+        assert_eq!(told, result(3, r#"[{"count":1}]"#), "at {node}");
+    }
+    cluster.check_equal();
+}
