@@ -95,7 +95,11 @@ impl Environment {
         is_removed: bool,
         epoch: SchemaEpoch,
     ) -> bool {
-        (is_removed || session.epoch < epoch) && !self.is_aware(session)
+        if is_removed {
+            return !self.is_aware(session);
+        }
+        // Nothing is read, and so recorded, of sessions that began later.
+        session.epoch < epoch && !self.tape.flag(|| !session.is_concerned_by(epoch))
     }
 
     /// The source of UUIDs.

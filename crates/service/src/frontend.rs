@@ -339,8 +339,9 @@ impl Frontend {
             }
             ToShard::DisconnectUnaware(reason, epoch) => self.disconnect(&reason, |session| {
                 let info = &session.info;
-                let is_older = !info.is_aware() && info.epoch < epoch;
-                info.has_missed_cancellation() || session.has_lost_database || is_older
+                info.has_missed_cancellation()
+                    || session.has_lost_database
+                    || info.is_concerned_by(epoch)
             }),
             ToShard::History(id, answer) => self.history_answered(now_ms, id, answer),
             ToShard::CloseSession(id, reason) => {

@@ -58,6 +58,9 @@ pub struct SessionInfo {
     /// The schema epoch in which the session began; set by its shard.
     pub(crate) epoch: SchemaEpoch,
     aware: AtomicBool,
+    /// The last schema epoch that began while the session was aware. The change that began it does
+    /// not concern the session, even if it is not aware any more.
+    survived: AtomicU64,
     /// The session lost a monitor or a request while it was not change-aware, so it was not
     /// notified.
     missed_cancellation: AtomicBool,
@@ -79,6 +82,7 @@ impl SessionInfo {
             remote: Arc::default(),
             epoch: SchemaEpoch::default(),
             aware: AtomicBool::new(false),
+            survived: AtomicU64::new(0),
             missed_cancellation: AtomicBool::new(false),
             closed: AtomicBool::new(false),
             cpu_ns: AtomicU64::new(0),
@@ -124,7 +128,15 @@ impl SessionInfo {
     /// Whether the session has asked for database change awareness (docs/spec/protocol.md 4.14).
     #[must_use]
     pub fn is_aware(&self) -> bool {
-        self.aware.load(Ordering::Relaxed)
+        // With `set_aware`: a session that is seen unaware shows what it has survived.
+        self.aware.load(Ordering::Acquire)
+    }
+
+    /// Whether the change that began this schema epoch concerns the session: the session began
+    /// before it, and was not aware of changes then.
+    #[must_use]
+    pub fn is_concerned_by(&self, epoch: SchemaEpoch) -> bool {
+        self.epoch < epoch && !self.is_aware() && self.survived.load(Ordering::Relaxed) < epoch.0
     }
 
     /// Whether the client has disconnected: its transactions are dropped instead of blocking.
@@ -162,9 +174,13 @@ impl SessionInfo {
         self.missed_cancellation.store(true, Ordering::Relaxed);
     }
 
-    /// Turns awareness on or off.
-    pub fn set_aware(&self, aware: bool) {
-        self.aware.store(aware, Ordering::Relaxed);
+    /// Turns awareness on or off, in the schema epoch `now`. A session that turns it off stays: as
+    /// with the reference, only later changes close it.
+    pub fn set_aware(&self, aware: bool, now: SchemaEpoch) {
+        if self.is_aware() && !aware {
+            self.survived.store(now.0, Ordering::Relaxed);
+        }
+        self.aware.store(aware, Ordering::Release);
     }
 }
 

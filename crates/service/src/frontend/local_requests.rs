@@ -161,7 +161,7 @@ impl Frontend {
             }
         };
         if let Some(session) = self.sessions.get(&id) {
-            session.info.set_aware(aware);
+            session.info.set_aware(aware, self.epochs.current());
         }
         Ok(b"{}".to_vec())
     }

@@ -23,7 +23,7 @@ use corvid_service::message::{
     Completion, Control, DatabaseId, Event, InstalledSnapshot, Piece, SessionInfo, ToDatabase,
 };
 use corvid_service::pump::Output;
-use corvid_service::schema_epoch::SchemaEpochs;
+use corvid_service::schema_epoch::{SchemaEpoch, SchemaEpochs};
 use corvid_service::{DatabaseService, Model, Now, Options, Pump, Setting};
 
 use crate::cluster_search::{Findings, Search};
@@ -235,7 +235,7 @@ impl Cluster {
     pub(crate) fn connect_as(&mut self, node: usize, info: SessionInfo) -> SessionId {
         self.last_session += 1;
         let id = SessionId(self.last_session);
-        info.set_aware(true);
+        info.set_aware(true, SchemaEpoch::default());
         let session = Session {
             node,
             info: Some(Arc::new(info)),

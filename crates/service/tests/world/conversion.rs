@@ -62,6 +62,39 @@ fn sessions_are_notified_of_a_conversion_in_order() {
     "#]].assert_eq(&told);
 }
 
+/// As with the reference, a session that was aware during a conversion stays when it is not aware
+/// any more, and only the next conversion closes it.
+#[test]
+fn a_session_that_turns_awareness_off_after_a_conversion_is_served() {
+    let told = play(|world| {
+        let (asker, former) = (world.connect_aware(), world.connect_aware());
+        let params = format!(r#"["A",{}]"#, wider_schema("A"));
+        world.ask(asker, "1", "convert", &params);
+        world.run();
+        // In one go: the conversion of the same session comes before the end of its awareness.
+        world.ask(former, "1", "convert", &params);
+        world.ask(former, "2", "set_db_change_aware", "[false]");
+        world.transact(
+            former,
+            "3",
+            "A",
+            r#"{"op":"select","table":"T","where":[]}"#,
+        );
+        world.ask(former, "4", "get_schema", r#"["B"]"#);
+        world.ask(former, "5", "echo", "[]");
+        world.run();
+        assert!(world.clients[&former].closed.is_none());
+        let told = world.take(former);
+        world.ask(asker, "2", "convert", &params);
+        world.run();
+        assert!(world.clients[&former].closed.is_some());
+        told
+    });
+    let answers: Vec<&str> = told.lines().collect();
+    assert_eq!(answers.len(), 5, "{told}");
+    assert!(answers[2].contains(r#""rows":"#), "{told}");
+}
+
 /// A session loses its monitor without notification, and becomes change-aware before sessions are
 /// closed.
 #[test]
