@@ -6,10 +6,11 @@
 //! that come back ([`events`]).
 //!
 //! Parts own the state: [`databases`], [`shared`] (what threads share), [`roles`], [`history`]
-//! (settings), [`upstream`], [`opening`], [`reconfiguration`], [`pending_replies`], [`status`] and
-//! [`pages`]. A part gets what it needs from another as an argument. The other files add the
+//! (settings), [`upstream`], [`opening`], [`reconfiguration`], [`pending_replies`],
+//! [`column_reads`], [`status`] and [`pages`]. A part gets what it needs from another as an argument. The other files add the
 //! methods of one concern to [`Server`]. None of them knows command lines or sockets.
 
+mod column_reads;
 mod commands;
 pub(crate) mod databases;
 mod events;

@@ -68,9 +68,9 @@ const TYPES: [Limits; 6] = [
         name: "Server",
         module: "crates/server/src/server",
         fields_max: 14,
-        methods_max: 133,
+        methods_max: 127,
         files_max: 12,
-        circle_max: 12,
+        circle_max: 11,
     },
     Limits {
         name: "Member",

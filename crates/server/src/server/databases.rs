@@ -13,6 +13,7 @@ use corvid_consensus::member::Absence;
 use corvid_consensus::peers::BACKLOG_CHECKED_FROM;
 use corvid_log::Magic;
 use corvid_net::os_name;
+use corvid_rpc::remote::ColumnRemote;
 use corvid_service::message::{Control, DatabaseId, ToDatabase};
 use corvid_service::served_databases::ServedDatabases;
 use corvid_service::server_db;
@@ -195,6 +196,38 @@ impl Databases {
     pub(super) fn control_all(&self, control: impl Fn() -> Control) {
         for name in self.served.keys().filter(|name| *name != server_db::NAME) {
             self.control(name, control());
+        }
+    }
+
+    /// Whether the database of a column is still joining. Its columns are read once it has
+    /// contents.
+    pub(super) fn has_no_contents_yet(&self, column: &str) -> bool {
+        ColumnRemote::parse(column).is_some_and(|source| self.joining.contains_key(source.database))
+    }
+
+    /// Asks a database to read a column and report its changes: remotes, or a TLS setting
+    /// (`texts_only`).
+    pub(super) fn watch_column(&self, remote: &str, texts_only: bool) -> Result<(), String> {
+        let source =
+            ColumnRemote::parse(remote).ok_or_else(|| format!("\"{remote}\": invalid syntax"))?;
+        if !self.serves(source.database) {
+            let database = source.database;
+            return Err(format!("\"{remote}\": no database named {database}"));
+        }
+        let watch = Control::WatchColumn {
+            name: remote.to_owned(),
+            table: source.table.to_owned(),
+            column: source.column.to_owned(),
+            texts_only,
+        };
+        self.control(source.database, watch);
+        Ok(())
+    }
+
+    /// Stops the reports of a column's changes.
+    pub(super) fn unwatch_column(&self, remote: &str) {
+        if let Some(source) = ColumnRemote::parse(remote) {
+            self.control(source.database, Control::UnwatchColumn(remote.to_owned()));
         }
     }
 

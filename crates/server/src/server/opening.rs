@@ -101,6 +101,19 @@ impl Openings {
         openings.all(|opening| opening.progress.busy_ms(now_ms) <= STUCK_MS)
     }
 
+    /// The server is exiting: answers the commands that wait for openings, and cancels the
+    /// openings.
+    pub(super) fn abandon(&mut self) {
+        self.abandoned = self.under_way.len();
+        let under_way = self.under_way.drain(..).map(|opening| opening.request);
+        for request in under_way.chain(self.pending.drain(..)) {
+            if let Requester::Command(replier) = request.requester {
+                let file = request.file;
+                replier.reply(Err(format!("{file}: not opened: the server is exiting")));
+            }
+        }
+    }
+
     /// The next request for a file that is not being opened.
     fn next(&mut self) -> Option<Request> {
         if self.under_way.len() >= OPENINGS_MAX {
@@ -233,20 +246,6 @@ impl Server {
         match requester {
             Requester::Command(replier) => replier.reply(outcome.map(|_| String::new())),
             Requester::Reconfiguration => self.reconfiguration_opened(outcome),
-        }
-    }
-
-    /// The server is exiting: answers the commands that wait for openings, and cancels the
-    /// openings.
-    pub(super) fn abandon_openings(&mut self) {
-        let openings = &mut self.openings;
-        openings.abandoned = openings.under_way.len();
-        let under_way = openings.under_way.drain(..).map(|opening| opening.request);
-        for request in under_way.chain(openings.pending.drain(..)) {
-            if let Requester::Command(replier) = request.requester {
-                let file = request.file;
-                replier.reply(Err(format!("{file}: not opened: the server is exiting")));
-            }
         }
     }
 

@@ -18,7 +18,8 @@ use corvid_service::member::file::REFUSED;
 use corvid_service::message::{ControlAnswer, DatabaseId, ToDatabase};
 use corvid_shell::unixctl::{Outcome, Replier};
 
-use super::{Server, remotes};
+use super::Server;
+use super::column_reads::ColumnReads;
 use crate::control::sessions::SessionList;
 use crate::status::MemberStatus;
 
@@ -53,15 +54,8 @@ pub(super) struct PendingReplies {
     lists: HashMap<u64, (SessionList, usize, SessionsContinuation)>,
     /// Databases that are being removed.
     pub(super) removals: HashMap<DatabaseId, Removal>,
-    /// Column reads in progress, by the text of the remote that names the column. The list of
-    /// repliers may be empty.
-    pub(super) column_reads: HashMap<String, Vec<Replier>>,
-    /// The column reads that the configuration being applied waits for.
-    pub(super) checked_remotes: HashSet<String>,
-    /// The errors of these column reads.
-    pub(super) bad_remotes: Vec<String>,
-    /// Column reads for TLS settings.
-    pub(super) tls: remotes::PendingColumns,
+    /// Columns that databases are reading.
+    pub(super) columns: ColumnReads,
 }
 
 /// A database that is being removed.

@@ -146,6 +146,16 @@ impl Configuration {
         self.saved = saved;
     }
 
+    /// Continues with `step` after this outcome of the present one.
+    fn advance_to(&mut self, outcome: Result<(), String>, what: &str, step: Step) {
+        if let Some(reconfiguration) = &mut self.present {
+            if let Err(error) = outcome {
+                reconfiguration.fail(format_args!("failed to configure {what}: {error}"));
+            }
+            reconfiguration.advance_to(step);
+        }
+    }
+
     /// Saves the present configuration for a restarted server, if it is to be saved.
     pub(super) fn save(&self, present: impl FnOnce() -> SavedConfig) {
         if let Some(saved) = &self.saved {
@@ -281,8 +291,8 @@ impl Server {
             Some(Step::Removals) => !self.pending.removals.is_empty(),
             Some(Step::Opening) | None => true,
             Some(Step::Roles) => self.pending.awaits_roles(),
-            Some(Step::TlsRead) => self.awaits_tls_columns(),
-            Some(Step::RemotesRead) => !self.pending.column_reads.is_empty(),
+            Some(Step::TlsRead) => self.pending.columns.awaits_tls(),
+            Some(Step::RemotesRead) => self.pending.columns.awaits_remotes(),
             Some(_) => false,
         };
         let Some(reconfiguration) = self.configuration.present.as_mut().filter(|_| !must_wait)
@@ -307,11 +317,13 @@ impl Server {
             // The settings may be in columns, so all databases are served before this step.
             Step::Tls => {
                 let asked = self.read_tls_columns();
-                self.advance_to(asked, "SSL/TLS", Step::TlsRead);
+                self.configuration
+                    .advance_to(asked, "SSL/TLS", Step::TlsRead);
             }
             Step::TlsRead => {
-                let read = self.tls_outcome();
-                self.advance_to(read, "SSL/TLS", Step::Remotes);
+                let read = self.pending.columns.tls_outcome();
+                self.configuration
+                    .advance_to(read, "SSL/TLS", Step::Remotes);
             }
             // Remotes come last: the first client of a new remote finds every database in its role.
             Step::Remotes => {
@@ -320,8 +332,8 @@ impl Server {
                 self.serve_remotes(remotes);
             }
             Step::RemotesRead => {
-                let read = self.remotes_outcome();
-                self.advance_to(read, "remotes", Step::Done);
+                let read = self.pending.columns.remotes_outcome();
+                self.configuration.advance_to(read, "remotes", Step::Done);
             }
             // `reconfiguration_opened` changes this step.
             Step::Opening => return false,
@@ -332,15 +344,6 @@ impl Server {
             }
         }
         true
-    }
-
-    fn advance_to(&mut self, outcome: Result<(), String>, what: &str, step: Step) {
-        if let Some(reconfiguration) = &mut self.configuration.present {
-            if let Err(error) = outcome {
-                reconfiguration.fail(format_args!("failed to configure {what}: {error}"));
-            }
-            reconfiguration.advance_to(step);
-        }
     }
 
     /// Opens the next database, or changes the replication of a served one.

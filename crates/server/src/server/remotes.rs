@@ -22,14 +22,6 @@ use crate::remotes::options::RemoteOptions;
 /// the time the database reads it.
 const STATUS_QUEUED_MAX: usize = 1024;
 
-/// The columns that the configuration being applied waits for.
-#[derive(Debug, Default)]
-pub(super) struct PendingColumns {
-    columns: Vec<String>,
-    /// The error of the first unusable column.
-    refusal: Option<String>,
-}
-
 /// Columns that hold TLS settings: read at the start and at each reload, which wait for them, and
 /// again whenever their database is added again.
 impl Server {
@@ -39,23 +31,13 @@ impl Server {
     /// A column's database is not served.
     pub(super) fn read_tls_columns(&mut self) -> Result<(), String> {
         for column in self.tls.columns() {
-            if self.has_no_contents_yet(column) {
+            if self.databases.has_no_contents_yet(column) {
                 continue;
             }
-            self.watch_column(column, true)?;
-            self.pending.tls.columns.push(column.to_owned());
+            self.databases.watch_column(column, true)?;
+            self.pending.columns.await_tls(column);
         }
         Ok(())
-    }
-
-    /// Whether columns are still to be read and none has failed.
-    pub(super) fn awaits_tls_columns(&self) -> bool {
-        !self.pending.tls.columns.is_empty() && self.pending.tls.refusal.is_none()
-    }
-
-    /// Takes the error of the first unusable column.
-    pub(super) fn tls_outcome(&mut self) -> Result<(), String> {
-        self.pending.tls.refusal.take().map_or(Ok(()), Err)
     }
 
     /// Rereads changed TLS files.
@@ -66,13 +48,10 @@ impl Server {
     /// Handles the outcome of reading a column. An error fails the configuration that waits for the
     /// column; if none waits, the error is logged.
     pub(super) fn tls_column_read(&mut self, column: &str, found: Result<RemoteRows, String>) {
-        let count = self.pending.tls.columns.len();
-        self.pending.tls.columns.retain(|waiting| waiting != column);
+        let was_awaited = self.pending.columns.end_tls(column);
         match found {
             Ok(texts) => self.tls.set(column, &texts),
-            Err(error) if self.pending.tls.columns.len() < count => {
-                self.pending.tls.refusal.get_or_insert(error);
-            }
+            Err(error) if was_awaited => self.pending.columns.refuse_tls(error),
             Err(error) => vlog::warn(Module::OvsdbServer, format_args!("{error}")),
         }
     }
@@ -85,18 +64,19 @@ impl Server {
     pub(crate) fn add_remote(&mut self, remote: &str, options: RemoteOptions, replier: Replier) {
         if self.remotes.contains(remote)
             || !ColumnRemote::matches(remote)
-            || self.has_no_contents_yet(remote)
+            || self.databases.has_no_contents_yet(remote)
         {
             self.remotes.add(remote, options);
             self.save();
             replier.reply(Ok(String::new()));
             return;
         }
-        match self.watch_column(remote, false) {
+        match self.databases.watch_column(remote, false) {
             Ok(()) => {
                 let waiting = self
                     .pending
-                    .column_reads
+                    .columns
+                    .reads
                     .entry(remote.to_owned())
                     .or_default();
                 waiting.push(replier);
@@ -106,49 +86,27 @@ impl Server {
     }
 
     /// Adds a remote of the configuration, or checks it again. The remote stays even if its column
-    /// is not found, because the column may appear later. `remotes_outcome` returns the errors.
+    /// is not found, because the column may appear later. [`ColumnReads`] keeps the errors.
     pub(crate) fn configure_remote(&mut self, remote: &str, options: RemoteOptions) {
         self.remotes.add(remote, options);
         self.save();
-        if !ColumnRemote::matches(remote) || self.has_no_contents_yet(remote) {
+        if !ColumnRemote::matches(remote) || self.databases.has_no_contents_yet(remote) {
             return;
         }
-        if !self.pending.column_reads.contains_key(remote) {
-            if let Err(error) = self.watch_column(remote, false) {
-                self.pending.bad_remotes.push(error);
+        if !self.pending.columns.reads.contains_key(remote) {
+            if let Err(error) = self.databases.watch_column(remote, false) {
+                self.pending.columns.refuse_remote(error);
                 return;
             }
             self.pending
-                .column_reads
+                .columns
+                .reads
                 .insert(remote.to_owned(), Vec::new());
         }
-        self.pending.checked_remotes.insert(remote.to_owned());
-    }
-
-    /// Whether the database of a column is still joining. Its columns are read once it has
-    /// contents.
-    pub(super) fn has_no_contents_yet(&self, column: &str) -> bool {
-        ColumnRemote::parse(column)
-            .is_some_and(|source| self.databases.joining(source.database).is_some())
-    }
-
-    /// Asks a database to read a column and report its changes: remotes, or a TLS setting
-    /// (`texts_only`).
-    pub(super) fn watch_column(&self, remote: &str, texts_only: bool) -> Result<(), String> {
-        let source =
-            ColumnRemote::parse(remote).ok_or_else(|| format!("\"{remote}\": invalid syntax"))?;
-        if !self.databases.serves(source.database) {
-            let database = source.database;
-            return Err(format!("\"{remote}\": no database named {database}"));
-        }
-        let watch = Control::WatchColumn {
-            name: remote.to_owned(),
-            table: source.table.to_owned(),
-            column: source.column.to_owned(),
-            texts_only,
-        };
-        self.databases.control(source.database, watch);
-        Ok(())
+        self.pending
+            .columns
+            .checked_remotes
+            .insert(remote.to_owned());
     }
 
     /// Rereads the columns that remotes and TLS settings name in a database that was added or
@@ -158,15 +116,15 @@ impl Server {
             ColumnRemote::parse(remote).is_some_and(|source| source.database == database)
         };
         for column in self.tls.columns().filter(|column| names_it(column)) {
-            if let Err(error) = self.watch_column(column, true) {
+            if let Err(error) = self.databases.watch_column(column, true) {
                 vlog::warn(Module::OvsdbServer, format_args!("{error}"));
             }
         }
         let given = self.remotes.given().filter(|remote| names_it(remote));
         for remote in given.map(str::to_owned).collect::<Vec<_>>() {
-            match self.watch_column(&remote, false) {
+            match self.databases.watch_column(&remote, false) {
                 Ok(()) => {
-                    self.pending.column_reads.entry(remote).or_default();
+                    self.pending.columns.reads.entry(remote).or_default();
                 }
                 Err(error) => {
                     vlog::warn(Module::OvsdbServer, format_args!("{error}"));
@@ -181,8 +139,13 @@ impl Server {
             self.tls_column_read(remote, found);
             return;
         }
-        let repliers = self.pending.column_reads.remove(remote).unwrap_or_default();
-        let is_checked = self.pending.checked_remotes.remove(remote);
+        let repliers = self
+            .pending
+            .columns
+            .reads
+            .remove(remote)
+            .unwrap_or_default();
+        let is_checked = self.pending.columns.checked_remotes.remove(remote);
         let is_given = self.remotes.contains(remote);
         match found {
             Ok(rows) if is_given || !repliers.is_empty() => {
@@ -193,43 +156,22 @@ impl Server {
             Err(error) if is_given => {
                 self.remotes.set_rows(remote, RemoteRows::new());
                 if is_checked {
-                    self.pending.bad_remotes.push(error);
+                    self.pending.columns.refuse_remote(error);
                 } else {
                     vlog::warn(Module::OvsdbServer, format_args!("{error}"));
                 }
             }
             Err(error) => {
-                self.unwatch_column(remote);
+                self.databases.unwatch_column(remote);
                 for replier in repliers {
                     replier.reply(Err(error.clone()));
                 }
                 return;
             }
-            Ok(_) => self.unwatch_column(remote),
+            Ok(_) => self.databases.unwatch_column(remote),
         }
         for replier in repliers {
             replier.reply(Ok(String::new()));
-        }
-    }
-
-    /// Takes the outcome of all column reads that the configuration has waited for.
-    ///
-    /// # Errors
-    /// The error of each column that is not found, each on its own line.
-    pub(super) fn remotes_outcome(&mut self) -> Result<(), String> {
-        let bad = std::mem::take(&mut self.pending.bad_remotes);
-        if bad.is_empty() {
-            Ok(())
-        } else {
-            Err(bad.join("\n"))
-        }
-    }
-
-    /// Stops the reports of a column's changes.
-    fn unwatch_column(&self, remote: &str) {
-        if let Some(source) = ColumnRemote::parse(remote) {
-            self.databases
-                .control(source.database, Control::UnwatchColumn(remote.to_owned()));
         }
     }
 
@@ -238,7 +180,7 @@ impl Server {
     /// # Errors
     /// `no such remote`
     pub(crate) fn remove_remote(&mut self, remote: &str) -> Result<(), String> {
-        self.unwatch_column(remote);
+        self.databases.unwatch_column(remote);
         if self.remotes.remove(remote) {
             self.save();
             Ok(())

@@ -11,7 +11,7 @@ use corvid_service::message::Control;
 use corvid_shell::unixctl::Replier;
 use corvid_shell::vlog::{self, Module};
 
-use super::Server;
+use super::{Config, Server};
 use crate::limits::LimitOption;
 use crate::manual::reference::Setting;
 use crate::options::{exclusions, slow_ms};
@@ -157,7 +157,7 @@ impl Server {
     /// The setting does not exist, or the value is invalid for it. Nothing has changed.
     pub(crate) fn set_setting(&mut self, name: &str, value: &str) -> Result<(), String> {
         match name {
-            AUDIT_EXCLUDE => self.set_audit_exclude(value)?,
+            AUDIT_EXCLUDE => self.config.set_audit_exclude(value)?,
             AUDIT_LOG => self.set_audited(value)?,
             KEEP_HISTORY => {
                 let policy: Result<Policy, PolicyError> = value.parse();
@@ -219,7 +219,7 @@ impl Server {
         let is_audited = match value {
             "on" => true,
             "off" => false,
-            file => self.begin_audit(Path::new(file))?,
+            file => self.config.begin_audit(Path::new(file))?,
         };
         let audit = self.config.audit.get().ok_or(NO_AUDIT)?;
         if is_audited != self.config.is_audited {
@@ -230,7 +230,10 @@ impl Server {
             .control_all(|| Control::SetAudited(is_audited));
         Ok(())
     }
+}
 
+/// The audit log.
+impl Config {
     /// Begins an audit log in this file, unless it is already open. Returns true: the log is to be
     /// on.
     fn begin_audit(&mut self, file: &Path) -> Result<bool, String> {
@@ -240,7 +243,7 @@ impl Server {
                 "{file}: expected \"on\", \"off\" or an absolute file name"
             ));
         }
-        match self.config.audit.get() {
+        match self.audit.get() {
             Some(audit) if audit.path() == file => {}
             Some(audit) => {
                 let present = audit.path().display();
@@ -249,8 +252,8 @@ impl Server {
                 ));
             }
             None => {
-                let exclusions = exclusions(&self.config.audit_exclude)?;
-                let begun = self.config.audit.begin(file, exclusions);
+                let exclusions = exclusions(&self.audit_exclude)?;
+                let begun = self.audit.begin(file, exclusions);
                 begun.map_err(|error| {
                     let (file, reason) = (file.display(), errno::text(&error));
                     format!("{file}: cannot open audit log ({reason})")
@@ -262,9 +265,9 @@ impl Server {
 
     fn set_audit_exclude(&mut self, list: &str) -> Result<(), String> {
         let excluded = exclusions(list)?;
-        let audit = self.config.audit.get().ok_or(NO_AUDIT)?;
+        let audit = self.audit.get().ok_or(NO_AUDIT)?;
         audit.exclude(excluded);
-        list.clone_into(&mut self.config.audit_exclude);
+        list.clone_into(&mut self.audit_exclude);
         Ok(())
     }
 }

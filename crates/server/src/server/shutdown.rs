@@ -149,7 +149,7 @@ impl Server {
         self.pending.is_exiting.store(true, Ordering::Relaxed);
         let began = Instant::now();
         let deadline = began + EXIT_MAX;
-        self.abandon_openings();
+        self.openings.abandon();
         let names = self.databases.served_names();
         let is_server_db = |name: &String| *name == server_db::NAME;
         let mut threads = Vec::new();
