@@ -30,7 +30,7 @@ pub fn main() -> ! {
     let (settings, words) = Settings::parse(&args::from_env());
     match run(&settings, &words) {
         Ok(()) => program::exit(0),
-        Err(failure) => failure.end(),
+        Err(failure) => failure.indented_if(settings.style.pretty).end(),
     }
 }
 

@@ -17,6 +17,8 @@ use crate::suggestion;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Failure {
     message: String,
+    /// The message with indented JSON, if it ends in JSON.
+    indented: Option<String>,
     hint: Option<String>,
     status: i32,
 }
@@ -42,9 +44,32 @@ impl Failure {
     pub fn of_lines(message: impl Into<String>) -> Failure {
         Failure {
             message: message.into(),
+            indented: None,
             hint: None,
             status: FAILED,
         }
+    }
+
+    /// A failure with this message and a JSON value after it.
+    pub fn of_json(message: &str, value: &Value) -> Failure {
+        let mut bytes = Vec::new();
+        value.write_pretty(&mut bytes);
+        let text = String::from_utf8_lossy(&bytes);
+        let lines: Vec<Cow<'_, str>> = text.split('\n').map(shown::line).collect();
+        let indented = format!("{}: {}", shown::line(message), lines.join("\n"));
+        Failure {
+            indented: Some(indented),
+            ..Failure::new(format!("{message}: {value}"))
+        }
+    }
+
+    /// With `--pretty`, JSON in the message is indented.
+    #[must_use]
+    pub fn indented_if(mut self, is_pretty: bool) -> Failure {
+        if is_pretty && let Some(indented) = self.indented.take() {
+            self.message = indented;
+        }
+        self
     }
 
     /// The first error among the results of a transaction, if any: the transaction was rejected.

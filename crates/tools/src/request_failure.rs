@@ -8,7 +8,7 @@ impl Failure {
     /// The server answered a request with a JSON-RPC error.
     #[must_use]
     pub(crate) fn returned_error(error: &Value) -> Failure {
-        Failure::new(format!("transaction returned error: {error}"))
+        Failure::of_json("transaction returned error", error)
     }
 
     /// The server answered with an error object, shown as `syntax "S": TAG: DETAILS`. An error of

@@ -17,6 +17,7 @@ use std::fmt;
 use std::io::Write;
 
 use corvid_data::{Schema, TableSchema};
+use corvid_json::Value;
 use corvid_shell::output::Output;
 
 use crate::client::selection::Servers;
@@ -111,6 +112,18 @@ fn table_names(schema: &Schema) -> impl Iterator<Item = &str> {
 /// The names of a table's columns, for suggestions.
 fn column_names(table: &TableSchema) -> impl Iterator<Item = &str> {
     table.columns().iter().map(|column| column.name.as_str())
+}
+
+/// Prints JSON on standard output: one line, or indented with `--pretty`.
+fn print_json(value: &Value, settings: &Settings) -> Result<(), Failure> {
+    let mut bytes = Vec::new();
+    if settings.style.pretty {
+        value.write_pretty(&mut bytes);
+    } else {
+        value.write(&mut bytes);
+    }
+    bytes.push(b'\n');
+    Ok(Output.write_all(&bytes)?)
 }
 
 /// Prints a line on standard output.

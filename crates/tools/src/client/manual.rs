@@ -102,7 +102,7 @@ Forms of cells: `string` is the notation of `ovs-vsctl`(8), in which sets are in
 be taken for something else; `bare` has no brackets, braces and quotes and separates elements by spaces, which is easy to read for a script but \
 does not distinguish a space in a string from one between strings; `json` is the notation of the protocol.
 
-`--pretty` indents the JSON of `get-schema`, not that of tables. `--max-column-width` truncates cells of the format `table` only. `--timestamp` prints \
+`--pretty` indents all JSON except cells of tables: schemas, results, `--format=json`, errors. `--max-column-width` truncates cells of the format `table` only. `--timestamp` prints \
 the time in UTC above each table of a monitor, in `json` as the member `time`.";
 
 const HEALTH_CHECKS: &str = "\

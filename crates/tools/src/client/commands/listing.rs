@@ -7,7 +7,7 @@ use corvid_json::Value;
 use corvid_shell::output::{self, Output};
 use corvid_shell::program;
 
-use super::{Invocation, print_line, table_names};
+use super::{Invocation, print_json, print_line, table_names};
 use crate::failure::Failure;
 use crate::session::Session;
 use crate::suggestion;
@@ -26,14 +26,7 @@ pub(crate) fn get_schema(
     invocation: &Invocation<'_>,
 ) -> Result<(), Failure> {
     let schema = session.schema(&invocation.database)?.to_json();
-    let mut bytes = Vec::new();
-    if invocation.settings.style.pretty {
-        schema.write_pretty(&mut bytes);
-    } else {
-        schema.write(&mut bytes);
-    }
-    bytes.push(b'\n');
-    Ok(Output.write_all(&bytes)?)
+    print_json(&schema, invocation.settings)
 }
 
 pub(crate) fn get_schema_version(

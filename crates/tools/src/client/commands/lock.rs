@@ -8,7 +8,8 @@ use corvid_json::Value;
 use corvid_shell::output::{self, Output};
 use corvid_shell::unixctl::{Command, Outcome};
 
-use super::Invocation;
+use super::{Invocation, print_json, print_line};
+use crate::client::settings::Settings;
 use crate::client::watch::{Control, Progress, Watch};
 use crate::failure::Failure;
 use crate::session::{Incoming, RequestId, Session};
@@ -46,7 +47,9 @@ fn run(method: &str, session: &mut Session, invocation: &Invocation<'_>) -> Resu
         method,
         &Value::Array(vec![Value::string(&invocation.args[0])]),
     )?;
-    watch.run(session, |incoming| print(incoming, first))
+    watch.run(session, |incoming| {
+        print(incoming, first, invocation.settings)
+    })
 }
 
 /// Queues a request about the lock that a control command names.
@@ -56,21 +59,20 @@ fn request(control: &mut Control, method: &'static str, args: &[String]) -> Outc
     Ok(String::new())
 }
 
-fn print(incoming: Incoming, first: RequestId) -> Result<Progress, Failure> {
-    let mut out = Output;
+fn print(incoming: Incoming, first: RequestId, settings: &Settings) -> Result<Progress, Failure> {
     match incoming {
-        Incoming::Reply(_, Ok(result)) => writeln!(out, "{result}")?,
+        Incoming::Reply(_, Ok(result)) => print_json(&result, settings)?,
         Incoming::Reply(id, Err(error)) if id == first => {
             return Err(Failure::returned_error(&error));
         }
         // The control socket has already answered its client, and the locks that this session owns
         // have not changed.
-        Incoming::Reply(_, Err(error)) => writeln!(out, "{error}")?,
+        Incoming::Reply(_, Err(error)) => print_json(&error, settings)?,
         Incoming::Notification(method, params) => {
-            let (method, params) = (output::part(&method), Value::Array(params));
-            writeln!(out, "{method}\n{params}")?;
+            print_line(output::part(&method))?;
+            print_json(&Value::Array(params), settings)?;
         }
     }
-    out.flush()?;
+    Output.flush()?;
     Ok(Progress::Ready)
 }

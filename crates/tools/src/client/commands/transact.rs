@@ -5,7 +5,7 @@ pub(super) mod once;
 use bstr::BString;
 use corvid_json::{Object, Value};
 
-use super::{Invocation, print_line};
+use super::{Invocation, print_json};
 use crate::failure::Failure;
 use crate::past::Contents;
 use crate::session::Session;
@@ -22,7 +22,7 @@ pub(crate) fn transact(session: &mut Session, invocation: &Invocation<'_>) -> Re
 
 /// Prints the results. With `--fail`, a rejected transaction is a failure.
 fn print(results: &Value, invocation: &Invocation<'_>) -> Result<(), Failure> {
-    print_line(results)?;
+    print_json(results, invocation.settings)?;
     match Failure::refused(results) {
         Some(failure) if invocation.settings.fail => Err(failure),
         _ => Ok(()),

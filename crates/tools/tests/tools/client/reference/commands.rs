@@ -194,6 +194,39 @@ fn transactions_print_the_same_results_as_the_reference() {
 }
 
 #[test]
+fn pretty_indents_what_the_reference_indents() {
+    let Some(fixture) = Fixture::start() else {
+        return;
+    };
+    let commands: &[&[&str]] = &[
+        &[
+            "transact",
+            r#"["mydb",{"op":"select","table":"T","where":[],"columns":["n","m"]}]"#,
+        ],
+        &["transact", r#"["mydb"]"#],
+        &["transact", r#"["mydb",{"op":"foo"}]"#],
+        &["transact", r#"["nodb"]"#],
+        &[
+            "query",
+            r#"["mydb",{"op":"insert","table":"Empty","row":{"x":1}}]"#,
+        ],
+        &["query", r#"["nodb"]"#],
+        &["get-schema", "mydb"],
+        &["-fjson", "list-tables", "other"],
+        &["-t1", "-vconsole:off", "lock", "unix:db.sock", "l"],
+        &["-t1", "-vconsole:off", "steal", "unix:db.sock", "l"],
+        &["dump", "mydb", "U"],
+        &["list-dbs"],
+        &["get-schema-cksum", "mydb"],
+    ];
+    let cases: Vec<Vec<&str>> = commands
+        .iter()
+        .map(|words| [&["--pretty"], *words].concat())
+        .collect();
+    compare_all(&fixture, UpToUuids, cases.iter().map(Vec::as_slice));
+}
+
+#[test]
 fn waits_end_as_in_the_reference() {
     let Some(fixture) = Fixture::start() else {
         return;
