@@ -42,11 +42,20 @@ pub(crate) struct Invocation<'a> {
 /// A function that runs a command over a connection.
 pub(crate) type Run = fn(&mut Session, &Invocation<'_>) -> Result<(), Failure>;
 
+/// A function that reads the argument of a command. It returns the rest of the command.
+pub(crate) type Prepare = fn(&str) -> Result<Prepared, Failure>;
+
+/// A command that needs only a connection to run.
+pub(crate) type Prepared = Box<dyn FnOnce(&mut Session, &Invocation<'_>) -> Result<(), Failure>>;
+
 /// How a command runs.
 #[derive(Clone, Copy)]
 pub(crate) enum Action {
     /// With a connection. The command's arguments follow the server.
     Connection(Run),
+    /// With a connection, and one argument after the server that is read before the connection is
+    /// made: scripts get its errors without a server.
+    Argument(Prepare),
     /// With a connection and the name of a database. The command's arguments follow both.
     Database(Run),
     /// Without a connection: the command opens its own. All words are its arguments.
@@ -83,8 +92,8 @@ pub(crate) const COMMANDS: &[Command] = &[
     Command::new("get-schema-cksum", 0, 0, Action::Database(listing::get_schema_cksum)).means(LOOKING, "get-schema-cksum [SERVER] [DATABASE]", "print the checksum of the schema"),
     Command::new("list-tables", 0, 0, Action::Database(listing::list_tables)).means(LOOKING, "list-tables [SERVER] [DATABASE]", "print the names of the tables"),
     Command::new("list-columns", 0, 1, Action::Database(listing::list_columns)).means(LOOKING, "list-columns [SERVER] [DATABASE] [TABLE]", "print the columns of TABLE, or of all tables, with their types"),
-    Command::new("transact", 1, 1, Action::Connection(transact::transact)).means(TRANSACTIONS, "transact [SERVER] TRANSACTION", "execute TRANSACTION, the params of a `transact` request, and print its result"),
-    Command::new("query", 1, 1, Action::Connection(transact::query)).means(TRANSACTIONS, "[--at=MOMENT] query [SERVER] TRANSACTION", "execute TRANSACTION and abort it: print its result, change nothing"),
+    Command::new("transact", 1, 1, Action::Argument(transact::transact)).means(TRANSACTIONS, "transact [SERVER] TRANSACTION", "execute TRANSACTION, the params of a `transact` request, and print its result"),
+    Command::new("query", 1, 1, Action::Argument(transact::query)).means(TRANSACTIONS, "[--at=MOMENT] query [SERVER] TRANSACTION", "execute TRANSACTION and abort it: print its result, change nothing"),
     Command::new("monitor", 1, usize::MAX, Action::Database(monitor::monitor)).means(WATCHING, "monitor [SERVER] [DATABASE] TABLE [COLUMN,...]...", "print the contents of TABLE (ALL: of all tables), then each change; !initial, !insert, !delete and !modify among the COLUMNs suppress those rows"),
     Command::new("monitor-cond", 2, 3, Action::Database(monitor::monitor_cond)).means(WATCHING, "monitor-cond [SERVER] [DATABASE] CONDITION TABLE [COLUMN,...]", "as `monitor`, for the rows that match CONDITION"),
     Command::new("monitor-cond-since", 2, 4, Action::Database(monitor::monitor_cond_since)).means(WATCHING, "monitor-cond-since [SERVER] [DATABASE] [LASTID] CONDITION TABLE [COLUMN,...]", "as `monitor-cond`, with only the changes after transaction LASTID at first"),
@@ -96,8 +105,8 @@ pub(crate) const COMMANDS: &[Command] = &[
     Command::new("diff", 2, 2, Action::Database(history::diff)).means(HISTORY, "[--table=TABLE] [--row=UUID] [--column=COLUMN] [--json] diff [SERVER] [DATABASE] FROM TO", "print how rows at moment TO differ from those at FROM"),
     Command::new("revert", 1, 1, Action::Database(revert::revert)).means(HISTORY, "[--table=TABLE] [--row=UUID] [--dry-run] [--json] revert [SERVER] [DATABASE] COMMIT|TIME", "undo one commit, or everything since TIME, in one transaction, unless what it changed has been changed since"),
     Command::new("restore", 0, 0, Action::Database(restore::restore)).means(COPIES, "[--force] [--keep-uuids] restore [SERVER] [DATABASE] < SNAPSHOT", "replace the contents with those of a database file"),
-    Command::new("convert", 1, 1, Action::Connection(convert::convert)).means(SCHEMAS, "convert [SERVER] SCHEMA", "convert the database of that name to the schema in the file SCHEMA"),
-    Command::new("needs-conversion", 1, 1, Action::Connection(convert::needs_conversion)).means(SCHEMAS, "needs-conversion [SERVER] SCHEMA", "print \"yes\" if the database's schema differs from SCHEMA, else \"no\""),
+    Command::new("convert", 1, 1, Action::Argument(convert::convert)).means(SCHEMAS, "convert [SERVER] SCHEMA", "convert the database of that name to the schema in the file SCHEMA"),
+    Command::new("needs-conversion", 1, 1, Action::Argument(convert::needs_conversion)).means(SCHEMAS, "needs-conversion [SERVER] SCHEMA", "print \"yes\" if the database's schema differs from SCHEMA, else \"no\""),
     Command::new("ping", 0, 2, Action::Alone(ping::ping)).means(LOOKING, "ping [SERVER] [DATABASE]", "print how long SERVER takes to answer; fail if it does not answer within 5 seconds or does not serve DATABASE"),
     Command::new("lock", 1, 1, Action::Connection(lock::lock)).means(COORDINATION, "lock [SERVER] LOCK", "wait for LOCK and keep it"),
     Command::new("steal", 1, 1, Action::Connection(lock::steal)).means(COORDINATION, "steal [SERVER] LOCK", "take LOCK from its owner"),

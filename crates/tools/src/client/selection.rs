@@ -7,7 +7,7 @@
 use corvid_net::dirs;
 use corvid_rpc::remote::RemoteList;
 
-use crate::client::commands::{Action, COMMANDS, Command, HISTORY, Invocation, transact};
+use crate::client::commands::{Action, COMMANDS, Command, HISTORY, Invocation, Prepared, transact};
 use crate::client::settings::Settings;
 use crate::failure::Failure;
 use crate::leader;
@@ -28,16 +28,31 @@ pub(crate) fn run(command: &Command, settings: &Settings, words: &[String]) -> R
         .chain(dry_run)
         .chain(keep_uuids);
     command.check_options(given, COMMANDS)?;
-    let run = match command.action {
+    let run: Prepared = match command.action {
         Action::Alone(run) => {
             check_count(command, words)?;
             return run(settings, words);
         }
-        Action::Connection(run) | Action::Database(run) => run,
+        // As in the reference, the last word is read whatever stands before it.
+        Action::Argument(prepare) => match words {
+            [argument] | [_, argument] => prepare(argument)?,
+            _ => return Err(wrong_count(command)),
+        },
+        Action::Connection(run) | Action::Database(run) => Box::new(run),
     };
     let (list, words) = server(command, words);
+    if matches!(command.action, Action::Argument(_)) {
+        // The reference ignores a word that is not a server (COMPAT 816).
+        check_count(command, words)?;
+    }
     if words.len() > 1 {
         check_verb(command, words)?;
+    }
+    // The other commands of the reference connect first. These are our own, and there may be a
+    // database among their words.
+    let counts = command.args_min..=command.args_max.saturating_add(1);
+    if command.is_about(HISTORY) && !counts.contains(&words.len()) {
+        return Err(wrong_count(command));
     }
     let mut servers = Servers {
         list,

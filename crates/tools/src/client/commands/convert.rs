@@ -7,35 +7,37 @@ use corvid_json::Value;
 use corvid_net::os_name;
 use corvid_shell::vlog::{self, Module};
 
-use super::{Invocation, print_line};
+use super::{Prepared, print_line};
 use crate::failure::Failure;
 use crate::leader::{self, DatabaseStatus};
 use crate::schema_file;
 use crate::session::Session;
 
-pub(crate) fn convert(session: &mut Session, invocation: &Invocation<'_>) -> Result<(), Failure> {
-    let schema = wanted(session, &invocation.args[0])?;
-    session.set_aware(invocation.settings.aware)?;
-    let params = Value::Array(vec![Value::string(&*schema.name), schema.to_json()]);
-    session.call("convert", &params).map(drop)
-}
-
-pub(crate) fn needs_conversion(
-    session: &mut Session,
-    invocation: &Invocation<'_>,
-) -> Result<(), Failure> {
-    let wanted = wanted(session, &invocation.args[0])?;
-    let current = session.schema(&wanted.name)?;
-    print_line(if wanted.same_as(&current) {
-        "no"
-    } else {
-        "yes"
-    })
-}
-
-/// The schema in a file, made suitable for this server: in a cluster every column is persistent.
-fn wanted(session: &mut Session, file: &str) -> Result<Schema, Failure> {
+pub(crate) fn convert(file: &str) -> Result<Prepared, Failure> {
     let schema = schema_file::read(&os_name::path(file))?;
+    Ok(Box::new(move |session, invocation| {
+        let schema = suitable(session, schema, &invocation.args[0])?;
+        session.set_aware(invocation.settings.aware)?;
+        let params = Value::Array(vec![Value::string(&*schema.name), schema.to_json()]);
+        session.call("convert", &params).map(drop)
+    }))
+}
+
+pub(crate) fn needs_conversion(file: &str) -> Result<Prepared, Failure> {
+    let schema = schema_file::read(&os_name::path(file))?;
+    Ok(Box::new(move |session, invocation| {
+        let wanted = suitable(session, schema, &invocation.args[0])?;
+        let current = session.schema(&wanted.name)?;
+        print_line(if wanted.same_as(&current) {
+            "no"
+        } else {
+            "yes"
+        })
+    }))
+}
+
+/// The schema of a file, made suitable for this server: in a cluster every column is persistent.
+fn suitable(session: &mut Session, schema: Schema, file: &str) -> Result<Schema, Failure> {
     let is_clustered = match leader::database_status(session, &schema.name)? {
         DatabaseStatus::Row(row) => row.get("model").and_then(Value::as_str) == Some("clustered"),
         // The error of the request itself will say what is wrong.

@@ -5,18 +5,28 @@ pub(super) mod once;
 use bstr::BString;
 use corvid_json::{Object, Value};
 
-use super::{Invocation, print_json};
+use super::{Invocation, Prepared, print_json};
 use crate::failure::Failure;
 use crate::past::Contents;
 use crate::session::Session;
 
-pub(crate) fn transact(session: &mut Session, invocation: &Invocation<'_>) -> Result<(), Failure> {
-    let params = parse(&invocation.args[0])?;
+pub(crate) fn transact(text: &str) -> Result<Prepared, Failure> {
+    let params = parse(text)?;
+    Ok(Box::new(move |session, invocation| {
+        run_transact(session, &params, invocation)
+    }))
+}
+
+fn run_transact(
+    session: &mut Session,
+    params: &Value,
+    invocation: &Invocation<'_>,
+) -> Result<(), Failure> {
     if invocation.settings.aware == Some(true) {
         session.set_aware(Some(true))?;
     }
     invocation.settings.detach_now();
-    let result = once::execute(session, &params, invocation)?;
+    let result = once::execute(session, params, invocation)?;
     print(&result, invocation)
 }
 
@@ -31,10 +41,20 @@ fn print(results: &Value, invocation: &Invocation<'_>) -> Result<(), Failure> {
 
 /// As [`transact`], with an `abort` at the end. The error of the `abort` is removed from the
 /// result. With `--at`, on the contents of a moment.
-pub(crate) fn query(session: &mut Session, invocation: &Invocation<'_>) -> Result<(), Failure> {
-    let Value::Array(mut params) = parse(&invocation.args[0])? else {
+pub(crate) fn query(text: &str) -> Result<Prepared, Failure> {
+    let Value::Array(params) = parse(text)? else {
         return Err(Failure::new("not a valid OVSDB query"));
     };
+    Ok(Box::new(move |session, invocation| {
+        run_query(session, params, invocation)
+    }))
+}
+
+fn run_query(
+    session: &mut Session,
+    mut params: Vec<Value>,
+    invocation: &Invocation<'_>,
+) -> Result<(), Failure> {
     if let Some(at) = invocation.settings.history.at.as_deref() {
         let operations = params.split_off(1);
         let database = params

@@ -47,6 +47,20 @@ fn bad_command_lines_fail_as_in_the_reference() {
         ],
         &["needs-conversion", "nofile"],
         &["convert", "nofile"],
+        &["convert", "unix:nobody.sock", "nofile"],
+        &["convert", "unix:nobody.sock", "nofile", "more"],
+        &["needs-conversion", "word", "nofile"],
+        &["transact", "unix:nobody.sock", "xx"],
+        &["transact", "unix:nobody.sock,unix:nobody2.sock", "xx"],
+        &["transact", "word", "xx"],
+        &["transact", "unix:nobody.sock", "{}", "more"],
+        &["transact", "unix:nobody.sock"],
+        &["query", "unix:nobody.sock", "[]"],
+        &["query", "unix:nobody.sock", "[\"mydb\"]"],
+        &["wait", "unix:nobody.sock", "mydb", "soon"],
+        &["lock", "unix:nobody.sock", "a", "b"],
+        &["monitor-cond", "unix:nobody.sock", "mydb", "xx", "T"],
+        &["list-dbs", "unix:nobody.sock", "two"],
     ];
     compare_all(&fixture, Exactly, cases.iter().copied());
     let helped: &[&[&str]] = &[

@@ -164,3 +164,51 @@ fn passive_method_waits_for_the_server() {
         "ovsdb_client|INFO|punix:here: waiting for connection...\n"
     );
 }
+
+#[test]
+fn arguments_are_read_before_a_server_is_needed() {
+    let dir = Dir::new();
+    let said = |args: &[&str]| {
+        let outcome = run(OURS, dir.path(), args, b"");
+        assert_eq!((outcome.status, outcome.stdout.as_str()), (1, ""));
+        let text = outcome.stderr.trim_end();
+        text.trim_start_matches("ovsdb-client: ").to_owned()
+    };
+    for name in ["transact", "query", "convert", "needs-conversion", "wait"] {
+        let wrong = format!("invalid syntax for '{name}' (use --help for help)");
+        assert_eq!(said(&[name]), wrong);
+        assert_eq!(said(&[name, "unix:a", "b", "c", "d"]), wrong);
+    }
+    for name in ["log", "diff", "revert"] {
+        let wrong = format!("invalid syntax for '{name}' (use --help for help)");
+        assert_eq!(said(&[name, "unix:a", "b", "c", "d", "e"]), wrong);
+    }
+    for name in ["transact", "query"] {
+        let keyword = "\"x\": line 0, column 1, byte 1: invalid keyword 'x'";
+        assert_eq!(said(&[name, "x"]), keyword);
+        assert_eq!(said(&[name, "unix:a", "x"]), keyword);
+        assert_eq!(said(&[name, "unix:a,unix:b", "x"]), keyword);
+        assert_eq!(said(&[name, "y", "x"]), keyword);
+        assert_eq!(said(&[name, "{}"]), "not a valid OVSDB query");
+    }
+    for name in ["convert", "needs-conversion"] {
+        let missing = "failed to read schema: \"x\" could not be read as JSON \
+                       (error opening \"x\": No such file or directory)";
+        assert_eq!(said(&[name, "x"]), missing);
+        assert_eq!(said(&[name, "unix:a", "x"]), missing);
+    }
+    // The reference asks these servers first.
+    for args in [["lock", "unix:a"], ["monitor", "mydb"], ["list-dbs", "x"]] {
+        let error = said(&args);
+        assert!(error.starts_with("failed to connect to"), "{error}");
+    }
+}
+
+/// A word that was meant as a server is not ignored, or the transaction would go to another one.
+#[test]
+fn word_before_a_transaction_is_a_server() {
+    let dir = Dir::new();
+    let outcome = run(OURS, dir.path(), &["transact", "db.sock", r#"["D"]"#], b"");
+    let wrong = "ovsdb-client: invalid syntax for 'transact' (use --help for help)\n";
+    assert_eq!((outcome.status, outcome.stderr.as_str()), (1, wrong));
+}
