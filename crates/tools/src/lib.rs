@@ -14,6 +14,7 @@ mod history;
 mod request_failure;
 mod schema_file;
 mod sibling;
+mod typed_json;
 
 pub mod backup;
 pub mod failure;

@@ -29,6 +29,7 @@ use corvid_json::shown::{self, Shown};
 use corvid_log::CommitClient;
 
 use super::date_text;
+use crate::typed_json;
 
 /// Prints lines of the history.
 #[derive(Debug)]
@@ -59,7 +60,7 @@ impl<W: Write> Printer<W> {
     pub(crate) fn line(&mut self, line: &[u8]) -> io::Result<()> {
         let object = match self.is_json {
             true => None,
-            false => Value::parse(line).ok(),
+            false => typed_json::parse(line).ok(),
         };
         self.text.clear();
         match object {
@@ -327,6 +328,12 @@ mod tests {
             (set("string", "1"), "\"a=b\"", "\"ü\""),
             (set("uuid", all), uuid, r#"["set",[]]"#),
             (set("uuid", "1"), uuid, r#"["set",[]]"#),
+            (set("real", "1"), "1e15", "0.5"),
+            (
+                set("real", all),
+                r#"["set",[]]"#,
+                r#"["set",[1e-7,5,1e18]]"#,
+            ),
             (
                 map(all),
                 r#"["map",[["k",1]]]"#,

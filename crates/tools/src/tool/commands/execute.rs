@@ -14,6 +14,7 @@ use crate::failure::Failure;
 use crate::tool::answer::Answer;
 use crate::tool::database::DatabaseFile;
 use crate::tool::history;
+use crate::typed_json;
 use crate::uuids::RandomUuids;
 
 /// Executes the transaction in memory and prints its results. Nothing is written.
@@ -130,8 +131,8 @@ fn execute(
     };
     match database.execute(&request.to_bytes(), &mut context) {
         corvid_engine::Outcome::Done { result, delta, .. } => {
-            let results =
-                Value::parse(&result).map_err(|error| Failure::new(format!("results: {error}")))?;
+            let results = typed_json::parse(&result)
+                .map_err(|error| Failure::new(format!("results: {error}")))?;
             Ok((results, delta))
         }
         // With `can_wait: false` the engine does not block. If it did, nothing would have changed.

@@ -544,3 +544,32 @@ fn argument_counts_are_checked_as_by_the_reference() {
     let commands: Vec<&[&str]> = commands.iter().map(Vec::as_slice).collect();
     compare(&[], &commands);
 }
+
+/// The reference does not read its results again, which would make integers of whole reals.
+#[test]
+fn reals_are_printed_as_by_the_reference() {
+    let schema = r#"{"name":"D","version":"1.0.0","tables":{"T":{"columns":{
+        "r":{"type":"real"},
+        "m":{"type":{"key":"string","value":"real","min":0,"max":"unlimited"}}}}}}"#;
+    let insert = r#"["D",{"op":"insert","table":"T","row":{"r":1e15,"m":["map",[["a",1e18],["b",-5],["c",1e-7],["d",1e300]]]}}]"#;
+    let select = r#"["D",{"op":"select","table":"T","where":[],"columns":["m","r"]}]"#;
+    compare(
+        &[("d.ovsschema", schema.into())],
+        &[
+            &["create", "d.db", "d.ovsschema"],
+            &["transact", "d.db", insert],
+            &["query", "d.db", select],
+            &["transact", "d.db", select],
+            &["show-log", "-mm", "d.db"],
+            &["compact", "d.db"],
+            &["show-log", "-mm", "d.db"],
+        ],
+    );
+    let sandbox = Sandbox::new();
+    sandbox.write("d.ovsschema", schema.as_bytes());
+    sandbox.ok(&["create", "d.db", "d.ovsschema"]);
+    sandbox.ok(&["transact", "d.db", insert]);
+    let row =
+        r#"[{"rows":[{"m":["map",[["a",1e+18],["b",-5],["c",1e-07],["d",1e+300]]],"r":1e+15}]}]"#;
+    assert_eq!(sandbox.ok(&["query", "d.db", select]), format!("{row}\n"));
+}
