@@ -77,6 +77,19 @@ pub fn unfinishable(begun: &[u8], depth_max: usize) -> Option<Error> {
         .filter(|error| error.byte < begun.len())
 }
 
+/// The protocol that a stream seems to speak instead of JSON, told by its first bytes: `"SSL"` or
+/// `"OpenFlow"`. Clients that are configured wrongly send these.
+#[must_use]
+pub fn foreign_protocol(beginning: &[u8]) -> Option<&'static str> {
+    match beginning {
+        // A handshake of TLS.
+        [0x16, 0x03, ..] => Some("SSL"),
+        // A hello of OpenFlow 1.0.
+        [0x01, 0x00, ..] => Some("OpenFlow"),
+        _ => None,
+    }
+}
+
 impl Framer {
     /// Starts between two texts.
     #[must_use]

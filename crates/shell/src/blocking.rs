@@ -12,6 +12,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use corvid_json::Assembler;
+use corvid_json::frame::foreign_protocol;
 
 use corvid_net::listener::Listener;
 use corvid_net::socket::DSCP_DEFAULT;
@@ -32,6 +33,10 @@ pub struct Connection {
     buffer: Box<[u8]>,
     /// The bytes of `buffer` that the assembler has not taken yet.
     unscanned: Range<usize>,
+    /// The protocol that the stream seems to speak instead of JSON.
+    foreign_protocol: Option<&'static str>,
+    /// Nothing has been received yet.
+    is_fresh: bool,
     /// The number of bytes that may still be received; `None` without a limit.
     bytes_left: Option<usize>,
     /// More has arrived.
@@ -122,6 +127,8 @@ impl Connection {
             assembler: Assembler::default(),
             buffer: vec![0; READ_BYTES].into_boxed_slice(),
             unscanned: 0..0,
+            foreign_protocol: None,
+            is_fresh: true,
             bytes_left: None,
             is_exhausted: false,
         })
@@ -190,6 +197,9 @@ impl Connection {
                 Ok(0) => return Ok(None),
                 Ok(received) => {
                     self.unscanned = 0..received;
+                    if std::mem::take(&mut self.is_fresh) {
+                        self.foreign_protocol = foreign_protocol(&self.buffer[..received]);
+                    }
                     if let Some(left) = &mut self.bytes_left {
                         self.is_exhausted = received > *left;
                         if self.is_exhausted {
@@ -205,6 +215,12 @@ impl Connection {
                 Err(error) => return Err(error),
             }
         }
+    }
+
+    /// After `InvalidData`: the protocol that the peer seems to speak instead of JSON.
+    #[must_use]
+    pub fn foreign_protocol(&self) -> Option<&'static str> {
+        self.foreign_protocol
     }
 
     /// Whether more bytes have arrived than the connection's limit.

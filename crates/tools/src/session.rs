@@ -326,14 +326,18 @@ impl Session {
             Ok(Some(frame)) => frame,
             Ok(None) => return Err(io::ErrorKind::UnexpectedEof.into()),
             Err(error) if error.kind() == io::ErrorKind::InvalidData => {
-                return Err(self.protocol_error(&error));
+                let failed = self.protocol_error(&format!("error parsing stream: {error}"));
+                if let Some(protocol) = self.connection.foreign_protocol() {
+                    self.warn(&format!("received {protocol} data on JSON-RPC channel"));
+                }
+                return Err(failed);
             }
             Err(error) => return Err(error),
         };
         self.log_message(Direction::Received, &frame);
         let message = match Message::parse(&frame) {
             Ok(message) => message,
-            Err(error) => return Err(self.protocol_error(&error)),
+            Err(error) => return Err(self.protocol_error(&error.log_text())),
         };
         let message = match Received::of(message) {
             Received::Echo(reply) => {
@@ -371,13 +375,15 @@ impl Session {
         logging::dbg(Module::Jsonrpc, format_args!("{name}: {message}"));
     }
 
-    fn protocol_error(&self, error: &dyn std::fmt::Display) -> io::Error {
-        let name = self.name();
-        vlog::warn(
-            Module::Jsonrpc,
-            format_args!("{name}: received bad JSON-RPC message: {error}"),
-        );
+    /// Logs why a message cannot be used.
+    fn protocol_error(&self, reason: &str) -> io::Error {
+        self.warn(reason);
         errno::from_code(libc::EPROTO)
+    }
+
+    fn warn(&self, text: &str) {
+        let name = self.name();
+        vlog::warn(Module::Jsonrpc, format_args!("{name}: {text}"));
     }
 }
 

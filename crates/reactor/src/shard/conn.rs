@@ -6,7 +6,7 @@ use std::collections::VecDeque;
 use std::io;
 use std::sync::Arc;
 
-use corvid_json::frame::unfinishable;
+use corvid_json::frame::{foreign_protocol, unfinishable};
 use corvid_json::{Assembler, DEPTH_MAX, Framer, PEER_DEPTH_MAX, Pieces, Reader, WRAPPING_BYTES};
 
 use super::accept::ConnGuard;
@@ -27,7 +27,11 @@ const PARTIAL_CHECKED_BYTES_MAX: usize = 64 * 1024;
 pub(super) enum InputEnd {
     EndOfFile,
     Failed(i32),
-    BadFraming(String),
+    BadFraming {
+        text: String,
+        /// The protocol that the stream seems to speak instead of JSON.
+        protocol: Option<&'static str>,
+    },
     TooLong,
 }
 
@@ -162,9 +166,15 @@ impl Conn {
                 0
             }
         };
+        let is_first = self.received_bytes == 0;
         self.received_bytes += received as u64;
         self.charge.arrive(received);
-        if let Err(end) = self.cut(&scratch[..received], is_passed_on) {
+        if let Err(mut end) = self.cut(&scratch[..received], is_passed_on) {
+            if let InputEnd::BadFraming { protocol, .. } = &mut end
+                && is_first
+            {
+                *protocol = foreign_protocol(&scratch[..received]);
+            }
             self.input_end = Some(end);
         }
         received
@@ -317,5 +327,8 @@ impl Conn {
 }
 
 fn bad_framing(error: &corvid_json::Error) -> InputEnd {
-    InputEnd::BadFraming(error.to_string())
+    InputEnd::BadFraming {
+        text: error.to_string(),
+        protocol: None,
+    }
 }

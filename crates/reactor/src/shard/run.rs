@@ -397,12 +397,20 @@ impl<H: Handler> Shard<H> {
                 self.log_too_long(id, self.io.accounts.text_bytes_max());
                 self.tell_end_of_input(id, now);
             }
-            InputEnd::BadFraming(text) => {
+            InputEnd::BadFraming { text, protocol } => {
                 logging::warn_limited(
                     &LIMIT,
                     Module::Jsonrpc,
                     format_args!("{name}: error parsing stream: {text}"),
                 );
+                if let Some(protocol) = protocol {
+                    static LIMIT: RateLimit = RateLimit::new(5, 5);
+                    logging::warn_limited(
+                        &LIMIT,
+                        Module::Jsonrpc,
+                        format_args!("{name}: received {protocol} data on JSON-RPC channel"),
+                    );
+                }
                 self.io.log_dropped(id, libc::EPROTO);
                 self.tell_end_of_input(id, now);
             }
@@ -487,7 +495,7 @@ impl<H: Handler> Shard<H> {
                 if conn.finish.is_some() {
                     let reason = match conn.input_end {
                         Some(InputEnd::EndOfFile) => CloseReason::EndOfFile,
-                        Some(InputEnd::BadFraming(_)) => CloseReason::BadFraming,
+                        Some(InputEnd::BadFraming { .. }) => CloseReason::BadFraming,
                         Some(InputEnd::TooLong) => CloseReason::LimitReached,
                         Some(InputEnd::Failed(_)) | None => CloseReason::Local,
                     };

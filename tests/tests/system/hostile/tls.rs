@@ -9,7 +9,7 @@ use std::time::Duration;
 use corvid_tests::server::{Implementation, Server, Setup};
 use serde_json::json;
 
-use super::scene::{TIME_LIMIT, attack, wait_for};
+use super::scene::{TIME_LIMIT, attack, deaf, logged, pour, server, wait_for};
 
 /// Makes a key and a self-signed certificate. Returns false if there is no program for this.
 fn make_identity(dir: &Path) -> bool {
@@ -92,4 +92,26 @@ fn broken_handshakes_do_not_affect_other_sessions() {
         }
     });
     assert!(memory < 32 << 20, "{memory} bytes");
+}
+
+/// Clients with a wrong remote: the log tells what they speak.
+#[test]
+fn protocols_other_than_json_are_named_in_the_log() {
+    let server = server(&[]);
+    for (bytes, protocol) in [
+        (b"\x16\x03\x01\x02\x00".as_slice(), "SSL"),
+        (b"\x01\x00\x00\x08", "OpenFlow"),
+    ] {
+        pour(&mut deaf(&server), bytes);
+        let text = format!("received {protocol} data on JSON-RPC channel");
+        logged(&server, &text);
+    }
+    let parsed = "error parsing stream: line 0,";
+    // One byte tells nothing, nor do bytes after a text.
+    pour(&mut deaf(&server), b"\x16");
+    let after_a_text = b"{\"id\":1,\"method\":\"echo\",\"params\":[]}\x01\x00";
+    pour(&mut deaf(&server), after_a_text);
+    wait_for(|| server.log().matches(parsed).count() == 4, parsed);
+    let named = server.log().matches("data on JSON-RPC channel").count();
+    assert_eq!(named, 2);
 }

@@ -145,3 +145,41 @@ fn clusters_get_no_ephemeral_columns() {
                    column in 'T' table, because clusters do not support ephemeral columns\n";
     assert_eq!(done.stderr, warning);
 }
+
+#[test]
+fn unusable_messages_are_logged_in_the_words_of_the_reference() {
+    let logged = |bytes: &'static [u8]| {
+        let dir = Dir::new();
+        let server = serve(dir.path(), "db.sock", |peer| {
+            peer.expect("list_dbs");
+            peer.send(bytes);
+        });
+        let done = run(OURS, dir.path(), &["list-dbs"], b"");
+        server.join().expect("the script ran to its end");
+        assert_eq!((done.status, done.stdout.as_str()), (1, ""));
+        let lines = done.stderr.lines();
+        let lines = lines.map(|line| line.rsplit_once("db.sock: ").map_or(line, |(_, text)| text));
+        lines.collect::<Vec<_>>().join("\n")
+    };
+    let failed = "ovsdb-client: transaction failed (Protocol error)";
+    assert_eq!(
+        logged(br#"{"id":0,"result":tru}"#),
+        format!(
+            "error parsing stream: line 0, column 20, byte 20: invalid keyword 'tru'\n{failed}"
+        )
+    );
+    assert_eq!(
+        logged(b"[1]"),
+        format!("received bad JSON-RPC message: message is not a JSON object\n{failed}")
+    );
+    let unknown = "error parsing stream: line 0, column 0, byte 0: invalid character";
+    assert_eq!(
+        logged(b"\x16\x03\x01\x02\x00"),
+        format!("{unknown} U+0016\nreceived SSL data on JSON-RPC channel\n{failed}")
+    );
+    assert_eq!(
+        logged(b"\x01\x00\x00\x08"),
+        format!("{unknown} U+0001\nreceived OpenFlow data on JSON-RPC channel\n{failed}")
+    );
+    assert_eq!(logged(b"\x16"), format!("{unknown} U+0016\n{failed}"));
+}
