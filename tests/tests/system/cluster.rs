@@ -480,16 +480,34 @@ fn members_reach_each_other_over_tcp() {
 
 #[test]
 fn refusals_of_cluster_commands_are_those_of_the_reference() {
-    let commands: [(&str, &[&str]); 25] = [
+    let commands: [(&str, &[&str]); 34] = [
         ("cluster/set-backlog-threshold", &["D", "50", "0"]),
         ("cluster/set-backlog-threshold", &["D", "49", "0"]),
         ("cluster/set-backlog-threshold", &["D", "500", "x"]),
         ("cluster/set-backlog-threshold", &["D", "x", "4096"]),
+        ("cluster/set-backlog-threshold", &["D", "-1", "-1"]),
+        (
+            "cluster/set-backlog-threshold",
+            &["D", "500", "18446744073709551615"],
+        ),
+        (
+            "cluster/set-backlog-threshold",
+            &["D", "500", "18446744073709551616"],
+        ),
+        ("cluster/set-backlog-threshold", &["D", " +500", " 4096"]),
+        ("cluster/set-backlog-threshold", &["D", "500x", "0"]),
+        (
+            "cluster/set-backlog-threshold",
+            &["D", "-18446744073709551567", "0"],
+        ),
         ("cluster/set-backlog-threshold", &["X", "500", "4096"]),
         ("cluster/set-backlog-threshold", &["D", "500"]),
         ("cluster/change-election-timer", &["D", "1000"]),
         ("cluster/change-election-timer", &["D", "99"]),
         ("cluster/change-election-timer", &["D", "x"]),
+        ("cluster/change-election-timer", &["D", "99x"]),
+        ("cluster/change-election-timer", &["D", " 1000x"]),
+        ("cluster/change-election-timer", &["D", "-1000"]),
         ("cluster/change-election-timer", &["D", "2001"]),
         ("cluster/change-election-timer", &["X", "1000"]),
         ("cluster/status", &["X"]),

@@ -4,6 +4,7 @@
 use corvid_consensus::member;
 use corvid_shell::unixctl::{Command, Registry};
 
+use super::c_number;
 use crate::server::Server;
 
 /// The meaning of `cluster/failure-test`, with its scenarios (`member/failure.rs`).
@@ -65,7 +66,7 @@ pub(crate) fn register(registry: &mut Registry<Server>) {
             "change the election timer of DB's cluster, in milliseconds; at most doubled at a time",
             |server, args, replier| {
                 // The member rejects 0 with the reference's text.
-                let timer_ms = args[1].trim().parse().unwrap_or(0);
+                let timer_ms = c_number::leading(&args[1]);
                 let change = member::Command::ChangeElectionTimer(timer_ms);
                 server.command_member(&args[0], change, replier);
             },

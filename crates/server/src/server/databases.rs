@@ -21,6 +21,7 @@ use corvid_service::server_db;
 use super::served::ServedDatabase;
 use super::upstream::{JoiningDatabase, Upstream};
 use crate::config::relay::RelaySettings;
+use crate::control::c_number;
 use crate::control::reports::{ClusterUsage, RelayUsage};
 use crate::database::handle::DatabaseHandle;
 use crate::member::handle::ToMember;
@@ -319,10 +320,10 @@ impl Databases {
         bytes: &str,
     ) -> Result<(), String> {
         let member = self.member(name)?;
-        let invalid = |_| "invalid argument".to_owned();
+        let number = |text| c_number::wrapped(text).ok_or_else(|| "invalid argument".to_owned());
         let limits = BacklogLimits {
-            messages_max: messages.parse().map_err(invalid)?,
-            bytes_max: bytes.parse().map_err(invalid)?,
+            messages_max: usize::try_from(number(messages)?).unwrap_or(usize::MAX),
+            bytes_max: number(bytes)?,
         };
         if limits.messages_max < BACKLOG_CHECKED_FROM {
             return Err("values out of range".to_owned());

@@ -124,26 +124,24 @@ pub(super) fn encode_reply(id: Value, reply: Reply, format: Format) -> Vec<u8> {
         }
         Value::string(text)
     };
-    let (result, error) = match (reply, format) {
+    let result = match (reply, format) {
         (Reply::Text(text), Format::Json) => {
             let text = [
                 ("reply", Value::string(text)),
                 ("reply-format", Value::string("plain")),
             ];
-            (
-                Value::Object(
-                    text.into_iter()
-                        .map(|(name, value)| (name.into(), value))
-                        .collect(),
-                ),
-                Value::Null,
+            Value::Object(
+                text.into_iter()
+                    .map(|(name, value)| (name.into(), value))
+                    .collect(),
             )
         }
-        (Reply::Text(text), Format::Text) => (line(text), Value::Null),
-        (Reply::Json(value), _) => (value, Value::Null),
-        (Reply::Error(text), _) => (Value::Null, line(text)),
+        (Reply::Text(text), Format::Text) => line(text),
+        (Reply::Json(value), _) => value,
+        // An error has no result, not even null (docs/spec/cli.md 2.1).
+        (Reply::Error(text), _) => return object([("error", line(text)), ("id", id)]),
     };
-    object([("error", error), ("id", id), ("result", result)])
+    object([("error", Value::Null), ("id", id), ("result", result)])
 }
 
 fn object<const N: usize>(members: [(&str, Value); N]) -> Vec<u8> {
@@ -189,7 +187,7 @@ mod tests {
         );
         assert_eq!(
             text(Reply::Error("no".into()), Format::Text),
-            r#"{"error":"no\n","id":1,"result":null}"#
+            r#"{"error":"no\n","id":1}"#
         );
         let wrapped = r#"{"error":null,"id":1,"result":{"reply":"ok","reply-format":"plain"}}"#;
         assert_eq!(text(Reply::Text("ok".into()), Format::Json), wrapped);
