@@ -339,7 +339,7 @@ mod tests {
         disk.compact(cx, made, (servers, 1000), None, is_installing);
         match cx.outbox.take() {
             Some(Output::Rewrite(_)) => true,
-            Some(Output::RejectSnapshot) => false,
+            Some(Output::RejectSnapshot(_)) => false,
             other => panic!("{other:?}"),
         }
     }

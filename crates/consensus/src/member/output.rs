@@ -89,10 +89,10 @@ pub enum Output {
     /// with contents that the caller builds from this value and the database's snapshot.
     /// `Input::Storage` reports its stages.
     Rewrite(Box<Rewrite>),
-    /// The snapshot of `Input::SnapshotMade` is not wanted, or its rewrite was abandoned; no reply
-    /// follows. If the snapshot was the database's own, `MemberEvent::Compacted` tells the database
-    /// instead.
-    RejectSnapshot,
+    /// The snapshot of `Input::SnapshotMade` is not wanted, or its rewrite was abandoned, for this
+    /// reason; no reply follows. If the snapshot was the database's own, `MemberEvent::Compacted`
+    /// tells the database instead.
+    RejectSnapshot(&'static str),
     /// The member has left its cluster for good. No outputs follow.
     Left,
     /// The member cannot continue; the text says why, and how to repair it. No outputs follow.

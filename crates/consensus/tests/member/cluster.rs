@@ -32,6 +32,8 @@ pub(crate) struct Node {
     pub(crate) failed: Option<String>,
     /// A snapshot is kept until it is written or rejected; no other one is taken before.
     has_snapshot: bool,
+    /// Why snapshots were rejected.
+    pub(crate) rejections: Vec<&'static str>,
     /// Counts starts, so that events from before a crash do not arrive.
     starts: u64,
     disk_until_ms: u64,
@@ -138,6 +140,7 @@ impl Cluster {
             is_astray: false,
             failed: None,
             has_snapshot: false,
+            rejections: Vec::new(),
             starts: 0,
             disk_until_ms: 0,
         };
@@ -455,7 +458,10 @@ impl Cluster {
                 assert!(node.is_astray, "{sid} failed: {text}");
                 node.failed = Some(text);
             }
-            Output::RejectSnapshot => node.has_snapshot = false,
+            Output::RejectSnapshot(reason) => {
+                node.has_snapshot = false;
+                node.rejections.push(reason);
+            }
             Output::Dial(_) | Output::ElectionTimer(_) | Output::Refuse { .. } => {}
         }
     }
@@ -602,7 +608,7 @@ impl Cluster {
         let input = match event {
             Event::Message(from, message) => Input::Peer { from, message },
             Event::Storage(reply) => {
-                if let StorageReply::Rewrite(_, Ok(RewriteStage::Lasting)) = reply {
+                if let StorageReply::Rewrite(_, Ok(RewriteStage::Lasting) | Err(_)) = reply {
                     let node = self.nodes.get_mut(&to).expect("a server");
                     node.has_snapshot = false;
                 }

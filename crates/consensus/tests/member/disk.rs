@@ -26,6 +26,8 @@ pub(crate) struct Disk {
     pub(crate) synced: usize,
     /// Whether appends fail.
     pub(crate) is_full: bool,
+    /// The size of the disk, bytes, if that matters.
+    pub(crate) size: Option<usize>,
     /// Whether a sync has failed.
     pub(crate) is_poisoned: bool,
     /// Whether records in the middle are unreadable. The promises that the rest proves can still be
@@ -67,6 +69,7 @@ impl Disk {
             records: Vec::new(),
             synced: 0,
             is_full: false,
+            size: None,
             is_poisoned: false,
             is_damaged: false,
             room_at_end: 0,
@@ -175,12 +178,15 @@ impl Disk {
         }
     }
 
+    /// Whether the disk has room for this many bytes more.
+    fn has_room(&self, bytes: usize) -> bool {
+        let used = self.body.len() + self.records.len();
+        !self.is_full && self.size.is_none_or(|size| used + bytes <= size)
+    }
+
     /// Executes one request.
     pub(crate) fn request(&mut self, request: StorageRequest) -> Vec<StorageReply> {
-        let failure = StoreError {
-            details: "t.db: write failed".to_owned(),
-            io_error: "No space left on device".to_owned(),
-        };
+        let failure = no_space();
         match request {
             StorageRequest::Recover => {
                 self.has_failed = false;
@@ -194,7 +200,8 @@ impl Disk {
                 assert!(!self.is_damaged, "a damaged file is not written to");
                 assert!(position > self.position, "positions grow");
                 self.position = position;
-                if self.is_full || self.is_poisoned || self.has_failed {
+                let has_room = self.has_room(record.to_slice().len());
+                if !has_room || self.is_poisoned || self.has_failed {
                     self.has_failed = true;
                     return vec![StorageReply::Appended(position, Err(failure))];
                 }
@@ -241,6 +248,10 @@ impl Disk {
             election_timer_ms: rewrite.election_timer_ms,
             body_bytes: body.len() as u64,
         };
+        let bytes = body.len() + rewrite.records.len();
+        if self.size.is_some() && !self.has_room(bytes) {
+            return StorageReply::Rewrite(rewrite.number, Err(no_space()));
+        }
         self.next = Some((rewrite.number, meta, body, rewrite.records));
         StorageReply::Rewrite(rewrite.number, Ok(RewriteStage::Written))
     }
@@ -257,6 +268,13 @@ impl Disk {
         self.room_at_end = 0;
         self.next = None;
         self.recover();
+    }
+}
+
+fn no_space() -> StoreError {
+    StoreError {
+        details: "t.db: write failed".to_owned(),
+        io_error: "No space left on device".to_owned(),
     }
 }
 

@@ -1,7 +1,7 @@
 //! Members whose files accept no records for some time.
 
 use corvid_consensus::Input;
-use corvid_consensus::member::Command;
+use corvid_consensus::member::{Command, FileState};
 use corvid_log::cluster::{Index, Sid};
 
 use crate::cluster::{Cluster, Node, sid};
@@ -123,6 +123,101 @@ fn check_stores(cluster: &mut Cluster, leader: Sid, follower: Sid) {
     cluster.start(follower);
     cluster.start(other.expect("a third"));
     cluster.await_equal();
+}
+
+const MEBIBYTE: usize = 1024 * 1024;
+
+/// Has the disk of this member too little room for another entry of a mebibyte, and half of that.
+fn fill(cluster: &mut Cluster, sid: Sid) {
+    let disk = &mut node(cluster, sid).disk;
+    disk.size = Some(disk.body.len() + disk.records.len() + MEBIBYTE / 2);
+}
+
+fn file_state(cluster: &Cluster, sid: Sid) -> FileState {
+    let member = cluster.nodes[&sid].member.as_ref().expect("it runs");
+    member.status(cluster.now_ms).file
+}
+
+#[test]
+fn a_compaction_makes_room_on_a_full_disk() {
+    for seed in 0..20 {
+        println!("seed {seed}");
+        let mut cluster = Cluster::new(3, seed);
+        let (leader, follower) = follower(&mut cluster);
+        let full = if seed % 2 == 0 { leader } else { follower };
+        cluster.write_long(leader, 1);
+        cluster.run(500);
+        fill(&mut cluster, full);
+        cluster.write_long(leader, 1);
+        cluster.run(2500);
+        assert_eq!(file_state(&cluster, full), FileState::Failing);
+        // The new file fits because the entry that could not be stored is not in it.
+        let before = snapshot(&cluster, full);
+        cluster.compact(full);
+        cluster.run_until("a file that takes records", 3000, |cluster| {
+            file_state(cluster, full) == FileState::Intact
+        });
+        assert!(snapshot(&cluster, full) > before, "compacted");
+        assert_eq!(cluster.nodes[&full].rejections, [""; 0]);
+        // The file opens and has everything.
+        cluster.crash(full);
+        cluster.start(full);
+        let leader = cluster.await_leader();
+        cluster.write(leader, 1);
+        cluster.run(500);
+        cluster.await_equal();
+    }
+}
+
+#[test]
+fn a_new_file_that_does_not_fit_changes_nothing() {
+    let mut cluster = Cluster::new(3, 3);
+    let (leader, follower) = follower(&mut cluster);
+    cluster.write(leader, 5);
+    cluster.run(200);
+    let disk = &mut node(&mut cluster, follower).disk;
+    disk.size = Some(disk.body.len() + disk.records.len());
+    cluster.write(leader, 5);
+    cluster.run(500);
+    let before = cluster.nodes[&follower].disk.records.clone();
+    for _ in 0..3 {
+        cluster.compact(follower);
+        cluster.run(500);
+        assert_eq!(file_state(&cluster, follower), FileState::Failing);
+    }
+    assert_eq!(cluster.nodes[&follower].disk.records, before);
+    node(&mut cluster, follower).disk.size = None;
+    cluster.run_until("a file that takes records", 3000, |cluster| {
+        file_state(cluster, follower) == FileState::Intact
+    });
+    check_stores(&mut cluster, leader, follower);
+}
+
+#[test]
+fn a_rejected_compaction_is_told_the_true_reason() {
+    let mut cluster = Cluster::new(3, 5);
+    let (leader, follower) = follower(&mut cluster);
+    cluster.write(leader, 5);
+    cluster.run(200);
+    cluster.compact(follower);
+    cluster.run(200);
+    cluster.compact(follower);
+    node(&mut cluster, follower).disk.is_full = true;
+    cluster.write(leader, 5);
+    cluster.run(5000);
+    // The retry takes so long that the command arrives before its answer.
+    node(&mut cluster, follower).disk_delay_ms = 5000;
+    cluster.run(2100);
+    cluster.compact(follower);
+    let reasons = [
+        "not storing a duplicate snapshot",
+        "cannot store a snapshot while a failed write is repeated, try again",
+    ];
+    assert_eq!(cluster.nodes[&follower].rejections, reasons);
+    let node = node(&mut cluster, follower);
+    (node.disk.is_full, node.disk_delay_ms) = (false, 2);
+    cluster.run(10_000);
+    check_stores(&mut cluster, leader, follower);
 }
 
 #[test]

@@ -195,7 +195,7 @@ impl World {
             | Output::Log(..)
             | Output::MakeSnapshot
             | Output::Rewrite(_)
-            | Output::RejectSnapshot => {}
+            | Output::RejectSnapshot(_) => {}
         }
     }
 

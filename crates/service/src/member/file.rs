@@ -18,7 +18,7 @@ mod stored;
 
 use std::sync::Arc;
 
-use corvid_consensus::member::{Connected, Rewrite};
+use corvid_consensus::member::Rewrite;
 use corvid_consensus::message::SnapshotMeta;
 use corvid_consensus::{Input, MemberEvent};
 use corvid_engine::Snapshot;
@@ -286,11 +286,10 @@ impl<E: FileEffects> MemberFile<E> {
         Ok(())
     }
 
-    /// Drops the kept snapshot because the member rejects it or has abandoned its rewrite: nothing
-    /// has changed since the last snapshot, or the member cannot write one now. Returns the event
-    /// that answers the database.
-    pub fn reject_snapshot(&mut self, connected: &Connected) -> Option<MemberEvent> {
-        self.rewritten(Err(refusal(refusal::reason(connected))))
+    /// Drops the kept snapshot because the member rejects it or has abandoned its rewrite, for this
+    /// reason. Returns the event that answers the database.
+    pub fn reject_snapshot(&mut self, reason: &str) -> Option<MemberEvent> {
+        self.rewritten(Err(refusal(reason)))
     }
 
     /// Starts a new file with the snapshot that the database has made.

@@ -356,10 +356,8 @@ impl<F: FileEffects> MemberPump<F> {
                     self.stored(now_ms, reply);
                 }
             }
-            Output::RejectSnapshot => {
-                // The member's state decides what the command that asked for the snapshot is told.
-                let status = self.member.status(now_ms);
-                if let Some(compacted) = self.file.reject_snapshot(&status.connected) {
+            Output::RejectSnapshot(reason) => {
+                if let Some(compacted) = self.file.reject_snapshot(reason) {
                     self.to_database.push(ToDatabase::Member(compacted));
                 }
             }

@@ -318,9 +318,11 @@ impl LogFile {
         }
         if self.trouble != Trouble::None {
             // Drop the promises, as if the network had lost them: the peers repeat themselves, and
-            // the retry writes these records later. A new file under construction still needs them
-            // now.
-            if let Some(rewriting) = &mut self.rewriting {
+            // the retry writes these records later. A new file that replaces an unusable one still
+            // needs them now; one that makes room is followed by the retry.
+            if let Some(rewriting) = &mut self.rewriting
+                && self.trouble == Trouble::Poisoned
+            {
                 rewriting.journal(&records.into_text());
             }
             return Stored {
@@ -517,9 +519,15 @@ impl LogFile {
     /// When the next retry is due, ms.
     pub(crate) fn deadline_ms(&self) -> u64 {
         match self.trouble {
-            Trouble::Failed { retry_ms, .. } => retry_ms,
+            // A new file makes room first.
+            Trouble::Failed { retry_ms, .. } if self.rewriting.is_none() => retry_ms,
             _ => u64::MAX,
         }
+    }
+
+    /// Whether an append has failed, and nothing is in flight that may write it again.
+    pub(crate) fn is_between_retries(&self) -> bool {
+        matches!(self.trouble, Trouble::Failed { .. }) && self.waiting.is_empty()
     }
 
     /// Requests everything that the file lacks, if a retry is due.
@@ -532,7 +540,7 @@ impl LogFile {
         let Trouble::Failed { retry_ms, delay_ms } = self.trouble else {
             return;
         };
-        if now_ms < retry_ms || !self.waiting.is_empty() {
+        if now_ms < retry_ms || !self.waiting.is_empty() || self.rewriting.is_some() {
             return;
         }
         let (records, mark) = self.missing(node, self.mark);
@@ -605,6 +613,44 @@ impl LogFile {
         }
         self.hard = hard;
         self.commit = self.commit.max(mark.commit);
+        (records, mark)
+    }
+
+    /// The records that lead from a snapshot to what the file certainly holds, without the entries
+    /// that could not be appended: a disk that has no room for these may have room for the rest.
+    pub(crate) fn held(&mut self, node: &RaftNode, from: Mark) -> (Records, Mark) {
+        let mut records = Records::default();
+        // A later term or vote than the file has does no harm, because nothing promises it yet. An
+        // earlier one might precede an entry of the snapshot.
+        records.state((node.term(), node.vote()));
+        let last = self.mark.last.max(from.last);
+        let mut held = from.last;
+        let entries = node.entries_from(from.last.next());
+        for entry in entries.take_while(|entry| entry.index <= last) {
+            assert!(
+                entry.index == held.next(),
+                "entry {} is written behind entry {held}",
+                entry.index
+            );
+            held = entry.index;
+            records.entry(&entry);
+        }
+        // The new file replaces the only one that has them.
+        assert!(
+            held == last,
+            "the records end at {held}, but the file has {:?}",
+            self.mark
+        );
+        let commit = node.commit().min(last);
+        if commit > from.commit {
+            records.commit(commit);
+        }
+        self.commit = self.commit.max(commit);
+        let mark = Mark {
+            hard: self.mark.hard,
+            last,
+            commit,
+        };
         (records, mark)
     }
 

@@ -1,5 +1,5 @@
-//! Rewriting the member's file with a new snapshot: after growth, or because a failed sync has made
-//! the present file unusable.
+//! Rewriting the member's file with a new snapshot: after growth, because a failed sync has made
+//! the present file unusable, or to make room on a full disk.
 //!
 //! ```text
 //! SnapshotMade --> Rewrite (header, entries after the snapshot) --> Written
@@ -10,6 +10,15 @@
 //!
 //! Invariant: the swap happens only once the new file has every record that was requested from the
 //! present one. For that, appends are held back while the journal is added for the last time.
+//!
+//! After a failed append, the new file gets what the present one certainly holds, and no more,
+//! because it must fit in what is left of the disk. Nothing is appended to either until the new
+//! one lasts; then the retry appends what is missing to it:
+//!
+//! ```text
+//! append fails --SnapshotMade--> Rewrite (header, held entries after the snapshot) --> Written
+//!              --> Swap --> Lasting, then the retry
+//! ```
 
 use corvid_engine::Snapshot;
 use corvid_log::cluster::{Eid, Index, Servers, Term};
@@ -35,6 +44,14 @@ const ROUNDS_MAX: u32 = 8;
 pub(crate) const JOINING: &str = "cannot store a snapshot while joining cluster";
 /// Why a member stores none while it stores another one.
 pub(crate) const STORING: &str = "a snapshot is being stored";
+/// Why a member whose file is damaged stores none.
+const DAMAGED: &str = "cannot store a snapshot into a damaged file";
+/// Why a member that has failed stores none, or whose file fails while it stores one.
+const FAILED: &str = "cannot store a snapshot following failure";
+/// Why a member stores none while it appends again what could not be appended.
+const RETRYING: &str = "cannot store a snapshot while a failed write is repeated, try again";
+/// Why a member stores none that includes nothing new.
+const DUPLICATE: &str = "not storing a duplicate snapshot";
 /// Why a leaving member stores none.
 pub(crate) const LEAVING: &str = "cannot store a snapshot while leaving cluster";
 
@@ -209,7 +226,7 @@ impl Disk {
             }
             match token {
                 Some(token) => tell_compacted(cx, token, Err(refused(reason))),
-                None => cx.put(Output::RejectSnapshot),
+                None => cx.put(Output::RejectSnapshot(reason)),
             }
             return;
         }
@@ -224,13 +241,19 @@ impl Disk {
         );
         // The new file starts from the snapshot alone, so term, vote and every later entry must be
         // written. The mark says what the new file will hold; later records reach it through the
-        // journal.
+        // journal, or by the retry.
         let from = Mark {
             hard: (Term(0), None),
             last: index,
             commit: index,
         };
-        let (records, mark) = self.file.missing(&cx.node, from);
+        let (records, mark) = if self.file.is_between_retries() {
+            // Failures of older appends may still arrive. They must not end the new file.
+            self.file.forget_failures();
+            self.file.held(&cx.node, from)
+        } else {
+            self.file.missing(&cx.node, from)
+        };
         let number = RewriteNumber(self.file.next_rewrite);
         self.file.next_rewrite += 1;
         self.file.rewriting = Some(Rewriting {
@@ -266,6 +289,9 @@ impl Disk {
         is_busy: bool,
         refusal: Option<&'static str>,
     ) -> Option<&'static str> {
+        if self.is_repairing() {
+            return Some(DAMAGED);
+        }
         if !self.file.is_recording {
             return Some(JOINING);
         }
@@ -274,18 +300,22 @@ impl Disk {
         if refusal.is_some() && !self.is_poisoned() {
             return refusal;
         }
-        if cx.has_failed() || matches!(self.file.trouble, Trouble::Failed { .. }) {
-            return Some("cannot store a snapshot following failure");
+        if cx.has_failed() {
+            return Some(FAILED);
         }
         if is_busy {
             return Some(STORING);
+        }
+        // A retry that succeeds after the new file has begun would be missing there.
+        if matches!(self.file.trouble, Trouble::Failed { .. }) && self.file.is_waiting() {
+            return Some(RETRYING);
         }
         // The log in memory does not yield entries that the file's snapshot includes. An older
         // snapshot would leave a gap before the first entry. The database makes another one soon.
         let is_old =
             index < self.snapshot.index || index == self.snapshot.index && !self.is_poisoned();
         let is_known = cx.node.term_of(index).is_some() && index <= cx.node.commit() && has_servers;
-        (is_old || !is_known).then_some("not storing a duplicate snapshot")
+        (is_old || !is_known).then_some(DUPLICATE)
     }
 
     /// An append to the present file has failed: abandons a rewrite that is not being swapped in
@@ -303,14 +333,10 @@ impl Disk {
     pub(crate) fn give_up_rewrite(&self, cx: &mut Context, rewriting: &Rewriting) {
         cx.store(vec![StorageRequest::Abandon(rewriting.number)]);
         match rewriting.token {
-            Some(token) => tell_compacted(
-                cx,
-                token,
-                Err(refused("cannot store a snapshot following failure")),
-            ),
+            Some(token) => tell_compacted(cx, token, Err(refused(FAILED))),
             // The storage sends no reply for an abandoned rewrite. Without this output the caller
             // would keep the snapshot and take no other.
-            None if rewriting.stage != Stage::Swapping => cx.put(Output::RejectSnapshot),
+            None if rewriting.stage != Stage::Swapping => cx.put(Output::RejectSnapshot(FAILED)),
             None => {}
         }
     }
@@ -323,11 +349,19 @@ impl Disk {
         outcome: Result<RewriteStage, StoreError>,
     ) -> Progress {
         let mark = self.file.whole_mark(&cx.node);
+        let is_making_room = self.file.is_between_retries();
         let rewriting = self.file.rewriting.as_mut();
         let Some(rewriting) = rewriting.filter(|it| it.number == number) else {
             return Progress::None;
         };
         match (outcome, rewriting.stage) {
+            (Ok(RewriteStage::Written), Stage::Writing) if is_making_room => {
+                // The trouble lasts until the retry has succeeded. If the swap fails, the present
+                // file has received nothing that follows a gap.
+                rewriting.stage = Stage::Swapping;
+                rewriting.before_swap = self.file.trouble;
+                cx.store(vec![StorageRequest::Swap(number)]);
+            }
             (Ok(RewriteStage::Written), Stage::Writing) => {
                 // Everything requested so far is in the journal, so adding it brings the new file
                 // to the present mark. Records requested meanwhile start the next journal.
@@ -433,14 +467,8 @@ impl Disk {
         if let Some(token) = rewriting.token {
             tell_compacted(cx, token, Err(error.clone()));
         }
-        if rewriting.stage == Stage::Swapping {
-            match rewriting.before_swap {
-                Trouble::None => {}
-                Trouble::Failed { .. } => {
-                    self.file.fail(cx.now_ms);
-                }
-                Trouble::Poisoned => self.file.give_up(),
-            }
+        if rewriting.stage == Stage::Swapping && rewriting.before_swap == Trouble::Poisoned {
+            self.file.give_up();
         }
         if self.is_poisoned() {
             self.next_rewrite_ms = cx.now_ms + REWRITE_RETRY_MS;

@@ -1,6 +1,6 @@
 //! Errors of a member's file that do not come from the operating system.
 
-use corvid_consensus::member::{Absence, Connected};
+use corvid_consensus::member::Absence;
 use corvid_log::storage::StoreError;
 
 /// The `io_error` of such an error: the command that asked for a snapshot then shows only the
@@ -16,26 +16,13 @@ pub fn refusal(details: &str) -> StoreError {
     }
 }
 
-/// Why a member in this state rejects the snapshot that its database has made.
-#[must_use]
-pub(crate) fn reason(connected: &Connected) -> &'static str {
-    match connected {
-        Connected::Joining => "cannot store a snapshot while joining cluster",
-        Connected::Repairing(_) => "cannot store a snapshot into a damaged file",
-        Connected::Leaving => "cannot store a snapshot while leaving cluster",
-        Connected::Left => "cannot store a snapshot after leaving cluster",
-        Connected::Failed(_) => "cannot store a snapshot following failure",
-        Connected::Disconnected | Connected::Member => "not storing a duplicate snapshot",
-    }
-}
-
-/// Why a member without contents stores no snapshot, in the same words.
+/// Why a member without contents stores no snapshot.
 #[must_use]
 pub fn refusal_without(absence: Absence) -> &'static str {
     match absence {
-        Absence::Joining => reason(&Connected::Joining),
-        Absence::Damaged => reason(&Connected::Repairing(None)),
-        Absence::Failed => reason(&Connected::Failed(String::new())),
+        Absence::Joining => "cannot store a snapshot while joining cluster",
+        Absence::Damaged => "cannot store a snapshot into a damaged file",
+        Absence::Failed => "cannot store a snapshot following failure",
     }
 }
 

@@ -127,12 +127,10 @@ impl MemberRun {
                     life.wants_snapshot = true;
                 }
             }
-            Output::RejectSnapshot => {
-                let local_ms = host.clock.local(self.now_ms);
+            Output::RejectSnapshot(reason) => {
                 if let Some(life) = &mut host.life {
                     life.snapshot = None;
-                    let status = life.member.status(local_ms);
-                    life.file.reject_snapshot(&status.connected);
+                    life.file.reject_snapshot(reason);
                 }
             }
             Output::Rewrite(rewrite) => {
