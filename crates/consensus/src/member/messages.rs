@@ -151,6 +151,7 @@ impl Member {
 
     /// Reacts to a message that the guard refused.
     fn refuse_message(&mut self, from: Sid, refusal: &Refusal) {
+        let is_new = self.roster.is_joining() && !self.disk.has_snapshot();
         match refusal.reaction() {
             Reaction::Reset => self.cx.put(Output::Refuse {
                 from,
@@ -160,8 +161,10 @@ impl Member {
                 let text = refusal.to_string();
                 self.cx.log_repeated(refusal.level(), refusal.kind(), text);
             }
-            // Any process may connect, so a server that is in no list must not stop a member.
-            Reaction::Stop(_) if !self.roster.contains(from) => {
+            // Any process may connect, so a server that is in no list must not stop a member. A
+            // server that joins knows no list yet, and is stopped: its file was put back to the
+            // state before its admission, and it may have voted since.
+            Reaction::Stop(_) if !self.roster.contains(from) && !is_new => {
                 let text = format!("ignoring server {from}, which is not a member: {refusal}");
                 self.cx.log_repeated(Level::Warn, Repeated::Stranger, text);
             }

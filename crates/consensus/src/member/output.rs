@@ -123,6 +123,8 @@ pub enum Repeated {
     OtherHistory,
     /// An acknowledgement of entries that were not sent.
     Unsent,
+    /// A request for admission that is answered at once.
+    Joiner,
     /// A message that came at a wrong time; for developers only.
     Untimely,
 }

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use corvid_consensus::member::{Command, CommandToken, Role};
+use corvid_consensus::member::{Command, CommandToken, Repeated, Role};
 use corvid_consensus::message::PeerMessage;
 use corvid_consensus::{
     Committed, Input, KeptEntries, Member, MemberEvent, MemberRequest, Output, Settings,
@@ -24,6 +24,8 @@ pub(crate) struct Node {
     /// This many reads of the snapshot fail.
     pub(crate) failing_reads: u32,
     pub(crate) lines: Vec<(Level, String)>,
+    /// The number of lines about requests for admission that were answered at once.
+    pub(crate) joiner_lines: usize,
     pub(crate) done: BTreeMap<u64, Result<String, String>>,
     pub(crate) has_left: bool,
     pub(crate) is_connected: bool,
@@ -134,6 +136,7 @@ impl Cluster {
             disk_delay_ms: 2,
             failing_reads: 0,
             lines: Vec::new(),
+            joiner_lines: 0,
             done: BTreeMap::new(),
             has_left: false,
             is_connected: false,
@@ -368,9 +371,12 @@ impl Cluster {
             Output::CommandDone(token, reply) => {
                 node.done.insert(token.0, reply);
             }
-            Output::Log(level, _, text) => {
+            Output::Log(level, kind, text) => {
                 if std::env::var("TRACE").is_ok() {
                     println!("{now_ms} {sid} {level:?} {text}");
+                }
+                if kind == Some(Repeated::Joiner) {
+                    node.joiner_lines += 1;
                 }
                 node.lines.push((level, text));
             }

@@ -1,10 +1,11 @@
 //! Joining, leaving, kicking; snapshots for members that are far behind.
 
-use corvid_consensus::member::{Command, Connected, Phase, Role};
+use corvid_consensus::member::{Command, Connected, FileState, Phase, Role};
 use corvid_consensus::{Input, KeptEntries, PeerMessage};
 use corvid_log::cluster::{Index, Sid, Term};
 
 use crate::cluster::{Cluster, sid};
+use crate::disk::Disk;
 
 fn is_member(cluster: &Cluster, number: u8) -> bool {
     let node = &cluster.nodes[&sid(number)];
@@ -503,5 +504,45 @@ fn a_removal_that_waits_is_checked_again_when_its_turn_comes() {
         let lines = &cluster.nodes[&leader].lines;
         let is_refused = lines.iter().any(|(_, line)| line.ends_with(reason));
         assert_eq!(is_refused, die_meanwhile, "{lines:#?}");
+    }
+}
+
+#[test]
+fn a_member_whose_file_is_put_back_to_the_one_it_joined_with_stops_and_says_why() {
+    for seed in 0..20 {
+        println!("CORVID_SEED={seed}");
+        let mut cluster = Cluster::new(2, seed);
+        let leader = cluster.await_leader();
+        cluster.join(3);
+        cluster.run_until("admission", 20_000, |cluster| is_member(cluster, 3));
+        cluster.write(leader, 5);
+        cluster.run(500);
+        cluster.crash(sid(3));
+        let remotes = cluster.nodes[&sid(3)].disk.remotes.clone();
+        let node = cluster.nodes.get_mut(&sid(3)).expect("a server");
+        node.disk = Disk::joining(sid(3), remotes);
+        node.is_astray = true;
+        cluster.start(sid(3));
+        cluster.run_until("the end of its part", 5000, |cluster| {
+            cluster.nodes[&sid(3)].failed.is_some()
+        });
+        let node = &cluster.nodes[&sid(3)];
+        let text = node.failed.as_ref().expect("a reason");
+        assert!(text.contains("but its log ends at 0: its file was lost"));
+        assert!(text.contains("cluster/kick at another member"), "{text}");
+        let member = node.member.as_ref().expect("it runs");
+        let status = member.status(cluster.now_ms);
+        assert_eq!(status.connected, Connected::Failed(text.clone()));
+        assert_eq!(status.file, FileState::Lost);
+        // It asks for nothing more, and does not vote.
+        cluster.run(200);
+        let count = |cluster: &Cluster| cluster.nodes[&leader].joiner_lines;
+        let lines = count(&cluster);
+        assert!(lines > 0, "its request was answered");
+        cluster.run(5000);
+        assert_eq!(count(&cluster), lines);
+        cluster.crash(leader);
+        cluster.run(10_000);
+        assert_eq!(cluster.leader(), None);
     }
 }

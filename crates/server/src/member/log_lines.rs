@@ -37,6 +37,7 @@ fn limit(kind: Repeated) -> &'static RateLimit {
     static STRANGER: RateLimit = RateLimit::new(1, 5);
     static OTHER_HISTORY: RateLimit = RateLimit::new(1, 5);
     static UNSENT: RateLimit = RateLimit::new(1, 5);
+    static JOINER: RateLimit = RateLimit::new(1, 5);
     static UNTIMELY: RateLimit = RateLimit::new(1, 5);
     match kind {
         Repeated::Timeout => &TIMEOUT,
@@ -49,6 +50,7 @@ fn limit(kind: Repeated) -> &'static RateLimit {
         Repeated::Stranger => &STRANGER,
         Repeated::OtherHistory => &OTHER_HISTORY,
         Repeated::Unsent => &UNSENT,
+        Repeated::Joiner => &JOINER,
         Repeated::Untimely => &UNTIMELY,
     }
 }

@@ -12,6 +12,7 @@ use super::Roster;
 use super::membership::Joiner;
 use crate::entry::EntryBody;
 use crate::guard::SERVERS_MAX;
+use crate::member::Repeated;
 use crate::member::context::Context;
 use crate::message::PeerMessage;
 
@@ -162,7 +163,7 @@ impl Roster {
         } else {
             Level::Info
         };
-        cx.log(level, text);
+        cx.log_repeated(level, Repeated::Joiner, text);
         self.answer_joiner(cx, from, is_success, &comment);
         false
     }
