@@ -7,8 +7,9 @@
 //!
 //! Parts own the state: [`databases`], [`shared`] (what threads share), [`roles`], [`history`]
 //! (settings), [`upstream`], [`opening`], [`reconfiguration`], [`pending_replies`],
-//! [`column_reads`], [`status`] and [`pages`]. A part gets what it needs from another as an argument. The other files add the
-//! methods of one concern to [`Server`]. None of them knows command lines or sockets.
+//! [`column_reads`], [`status`] and [`pages`]. A part gets what it needs from another as an
+//! argument. The other files add the methods of one concern to [`Server`]. None of them knows
+//! command lines or sockets.
 
 mod column_reads;
 mod commands;

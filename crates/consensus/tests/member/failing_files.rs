@@ -170,6 +170,40 @@ fn a_compaction_makes_room_on_a_full_disk() {
 }
 
 #[test]
+fn a_file_that_makes_room_survives_crashes_and_failures() {
+    for seed in 0..80 {
+        println!("seed {seed}");
+        let mut cluster = Cluster::new(3, seed);
+        let (leader, follower) = follower(&mut cluster);
+        cluster.write_long(leader, 1);
+        cluster.run(500);
+        fill(&mut cluster, follower);
+        cluster.write_long(leader, 1);
+        cluster.run(300);
+        cluster.compact(follower);
+        let (before_ms, after_ms) = (cluster.random(15), cluster.random(100));
+        cluster.run(before_ms);
+        match seed % 4 {
+            0 => cluster.crash(follower),
+            1 => cluster.input(follower, Input::FilePoisoned),
+            2 => cluster.crash(leader),
+            _ => assert_eq!(cluster.write(leader, 3).len(), 3),
+        }
+        cluster.run(after_ms);
+        node(&mut cluster, follower).disk.size = None;
+        cluster.start(leader);
+        cluster.start(follower);
+        cluster.run(3000);
+        cluster.crash(follower);
+        cluster.start(follower);
+        let leader = cluster.await_leader();
+        cluster.write(leader, 1);
+        cluster.run(500);
+        cluster.await_equal();
+    }
+}
+
+#[test]
 fn a_new_file_that_does_not_fit_changes_nothing() {
     let mut cluster = Cluster::new(3, 3);
     let (leader, follower) = follower(&mut cluster);
