@@ -109,16 +109,19 @@ impl ClusterRun {
         self.give_up_strangers();
         let mut leaders = 0;
         let members = self.members();
+        // Before anything else: while such a member counts, another one may be unable to leave.
+        for number in &members {
+            if let Some(why) = self.hosts[*number].ended.clone() {
+                self.kick(*number);
+                return Some(format!("host {number} is a member and has ended: {why}"));
+            }
+        }
         for number in 0..self.hosts.len() {
             if !members.contains(&number) {
                 if self.hosts[number].ended.is_none() {
                     return Some(format!("host {number} is not a member and goes on"));
                 }
                 continue;
-            }
-            if let Some(why) = self.hosts[number].ended.clone() {
-                self.kick(number);
-                return Some(format!("host {number} is a member and has ended: {why}"));
             }
             match self.problem_of(number) {
                 Ok(is_leader) => leaders += usize::from(is_leader),
