@@ -39,9 +39,19 @@ pub(crate) struct Storage {
     replaced: Vec<Option<KeptFile>>,
     /// The number that was used or skipped last; 0: none.
     last_kept: u64,
-    /// Records without a reply, or stored without a sync so far. The last part says whether the
-    /// record is durable.
-    unpromised: VecDeque<(LogPosition, Vec<u8>, bool)>,
+    /// Records without a reply, or stored without a sync so far.
+    unpromised: VecDeque<Unpromised>,
+}
+
+/// A record that may be promised.
+#[derive(Debug)]
+struct Unpromised {
+    position: LogPosition,
+    record: Vec<u8>,
+    is_durable: bool,
+    /// How often history had been removed when the record was requested. The removal of a kept file
+    /// takes records with it whose reply is still on its way.
+    gaps: u64,
 }
 
 #[derive(Debug)]
@@ -122,7 +132,12 @@ impl Storage {
                 && !self.disk.policy().is_off()
             {
                 let record = record.to_slice().into_owned();
-                self.unpromised.push_back((*position, record, *durable));
+                self.unpromised.push_back(Unpromised {
+                    position: *position,
+                    record,
+                    is_durable: *durable,
+                    gaps: self.disk.gaps(),
+                });
             }
         }
         for route in self.routing.route(stores) {
@@ -158,20 +173,22 @@ impl Storage {
                     // A later sync is one of the new file. Records that the old one has not
                     // synced by now may be missing in the history after a loss of power, but
                     // not in the contents.
-                    self.unpromised.retain(|(_, _, is_durable)| *is_durable);
+                    self.unpromised.retain(|it| it.is_durable);
                     continue;
                 }
                 StorageReply::Rewrite(..) => continue,
             };
             let of_reply = self.unpromised.iter();
-            let count = of_reply.take_while(|(of, ..)| of <= position).count();
+            let count = of_reply.take_while(|it| it.position <= *position).count();
             match outcome {
                 Ok(()) => {
                     let durable = self.unpromised.iter().take(count);
-                    let mut durable = durable.enumerate().filter(|(_, record)| record.2);
+                    let mut durable = durable.enumerate().filter(|(_, it)| it.is_durable);
                     let count = durable.next_back().map_or(0, |(last, _)| last + 1);
+                    let gaps = self.disk.gaps();
                     let records = self.unpromised.drain(..count);
-                    self.disk.promise(records.map(|(_, record, _)| record));
+                    let records = records.filter(|it| it.gaps == gaps);
+                    self.disk.promise(records.map(|it| it.record));
                 }
                 // Records that were stored before stay in the file, and are synced with later ones.
                 // Which of these they are is not known here, so none of them is checked.
@@ -379,7 +396,10 @@ impl Storage {
             if !rewriter.keep(self.last_kept) {
                 // The old file will be gone, with what only it has.
                 self.disk.history_has_gap();
-                self.unpromised.retain(|(_, _, is_durable)| *is_durable);
+                self.unpromised.retain(|it| it.is_durable);
+                // The new file has these, whatever becomes of the history.
+                let gaps = self.disk.gaps();
+                self.unpromised.iter_mut().for_each(|it| it.gaps = gaps);
             }
         }
         let number = rewriter.number();
