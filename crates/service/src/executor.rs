@@ -28,7 +28,7 @@ use crate::session_limits;
 pub(crate) use triggers::Trigger;
 use triggers::{Triggers, trigger_bytes};
 
-pub(crate) use once_transactions::{OnceState, Resolved, another_has_id, record_end};
+pub(crate) use once_transactions::{OnceState, Resolved, record_end};
 pub(crate) use undo::{changed_sessions, unstored_reply};
 
 /// The executor of one database.

@@ -465,14 +465,6 @@ impl OnceTable {
         known.is_some_and(|known| known != hash(text))
     }
 
-    /// Whether the commit of this transaction is remembered with its outcome, but not its text:
-    /// another server has executed it, or this one before a restart.
-    pub(crate) fn lacks_text(&self, transaction: Uuid) -> bool {
-        let key = Key::of(transaction);
-        let remembered = self.outcomes.get(&key);
-        remembered.is_some_and(|remembered| remembered.text.is_none()) && self.is_known(key)
-    }
-
     /// Makes the fingerprints of the commits, unless they are there.
     fn make_known(&mut self) {
         let commits = &self.commits;

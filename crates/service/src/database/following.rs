@@ -307,13 +307,7 @@ impl DatabaseService {
             match forward.method {
                 ForwardMethod::Transact => {
                     match self.execute_forward(now, (origin, &forward), budget)? {
-                        Ok(executed) => {
-                            let is_executed = executed.tally.is_some();
-                            self.queue_forwarded(now, forwarded, executed);
-                            if is_executed && let Some(id) = forwarded.once {
-                                self.executor.once.bind(id, &forward.params);
-                            }
-                        }
+                        Ok(executed) => self.queue_forwarded(now, forwarded, executed),
                         Err(TooLong) => {
                             return event_of(origin, std::iter::once(forward).chain(forwards));
                         }

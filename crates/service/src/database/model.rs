@@ -199,12 +199,6 @@ impl Model {
         self.member().is_some() && self.is_follower()
     }
 
-    /// Whether a leader of the cluster can be asked now.
-    pub(super) fn knows_leader(&self) -> bool {
-        let upstream = self.upstream().filter(|_| self.follows_leader());
-        upstream.is_some_and(|upstream| upstream.forwarding.leader().is_some())
-    }
-
     /// Whether a transaction history is always kept: members of a cluster know each other's
     /// transaction ids, relays those of their source.
     pub(super) fn shares_history(&self) -> bool {

@@ -38,18 +38,17 @@ use super::model::Model;
 use super::subscriptions::{Begun, PastSource, Subscriptions};
 use super::{DatabaseService, Now};
 use crate::client_memory;
-use crate::executor::{OnceState, Resolved, another_has_id};
+use crate::executor::{OnceState, Resolved};
 use crate::job::garbage::Garbage;
 use crate::job::{JobNumber, JobResult};
 use crate::message::{
     Completion, Control, ControlAnswer, DatabaseMethod, Event, Request, ToDatabase,
 };
 use crate::observers::AuditEntries;
-use crate::once::Once;
 use crate::once::recorded::{END_LINE, end_lines};
 use crate::read_history::AppliedEntry;
 use crate::replies::{Answer, Commit, Origin, Pending, Reason};
-use crate::upstream::{TransactionKind, is_sent_again};
+use crate::upstream::is_sent_again;
 
 /// A relay passes a transaction on promptly within this time, ms: no client gives up a connection
 /// and has a copy executed elsewhere that fast.
@@ -237,7 +236,7 @@ impl DatabaseService {
 
     /// Returns a transaction that is to be executed, or passed on. A copy of one that was executed
     /// before, or may have been, is answered, or waits for the outcome of the first.
-    fn resolve_once(&mut self, mut request: Box<Request>) -> Option<Box<Request>> {
+    fn resolve_once(&mut self, request: Box<Request>) -> Option<Box<Request>> {
         let Some(once) = request.once else {
             return Some(request);
         };
@@ -248,21 +247,7 @@ impl DatabaseService {
             return None;
         }
         let is_follower = self.model.is_follower();
-        let resolved = match self.executor.once.cannot_compare(once) {
-            true if !TransactionKind::of(request.params()).may_change => {
-                Resolved::Answered(request, another_has_id())
-            }
-            true if self.model.knows_leader() => {
-                // It compares the texts, and executes nothing: no commit has this id.
-                request.once = Some(Once {
-                    after: Some(Uuid::ZERO),
-                    ..once
-                });
-                Resolved::New(request)
-            }
-            _ => self.executor.once.resolve(request, once, is_follower),
-        };
-        match resolved {
+        match self.executor.once.resolve(request, once, is_follower) {
             Resolved::New(request) => return Some(request),
             Resolved::Answered(request, answer) => {
                 let left = match self.model.upstream_mut() {

@@ -3,12 +3,11 @@
 //! The database that executes decides: a standalone one, or that of a cluster's leader, which knows
 //! every commit in its log. It remembers a commit when it is executed, and forgets it when it is
 //! undone; the reply to a copy waits for the same record. A follower passes the id on with the
-//! transaction, and remembers the results that come with the entries, for the time when it leads.
-//! It does not get the texts: it asks the leader whether a later copy is one, and answers from
-//! memory if the leader cannot tell, or if there is none. A relay passes the id on to its source,
-//! and remembers the outcome that the source has told. A copy that comes while the first is on its
-//! way waits for that outcome. Invariant: no id is executed twice. That holds for a transaction
-//! that came to nothing, too: its client has been told so, and a late copy must change nothing.
+//! transaction, and remembers the results that come with the entries, for the time when it leads. A
+//! relay passes the id on to its source, and remembers the outcome that the source has told. A copy
+//! that comes while the first is on its way waits for that outcome. Invariant: no id is executed
+//! twice. That holds for a transaction that came to nothing, too: its client has been told so, and
+//! a late copy must change nothing.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -262,12 +261,6 @@ fn answer_of(outcome: &OnceOutcome) -> Answer {
     }
 }
 
-/// The error of a transaction whose id another one has.
-pub(crate) fn another_has_id() -> Answer {
-    let details = "transact_once: another transaction has this id";
-    Answer::Error(Box::new(WireError::new(Tag::NotAllowed, details)))
-}
-
 impl OnceState {
     /// The last commit that is known.
     pub(crate) fn last(&self) -> Option<Uuid> {
@@ -282,8 +275,12 @@ impl OnceState {
         once: Once,
         is_follower: bool,
     ) -> Resolved {
-        let answer = if let Some(refusal) = self.refuse_another(once, request.params()) {
-            Some(refusal)
+        let answer = if self.table.is_of_another(once.id, request.params()) {
+            let details = "transact_once: another transaction has this id";
+            Some(Answer::Error(Box::new(WireError::new(
+                Tag::NotAllowed,
+                details,
+            ))))
         } else if let Some(outcome) = self.table.get(once) {
             Some(answer_of(outcome))
         } else if let Some(waiting) = self.forwarded.get_mut(&once.id) {
@@ -300,23 +297,6 @@ impl OnceState {
             Some(answer) => Resolved::Answered(request, answer),
             None => Resolved::New(request),
         }
-    }
-
-    /// The error of a transaction whose id another one has.
-    pub(crate) fn refuse_another(&self, once: Once, params: &[u8]) -> Option<Answer> {
-        let is_another = self.table.is_of_another(once.id, params);
-        is_another.then(another_has_id)
-    }
-
-    /// Whether the outcome of a commit would answer this transaction, although nothing here tells
-    /// whether the commit was that of another one.
-    pub(crate) fn cannot_compare(&self, once: Once) -> bool {
-        self.table.get(once).is_some() && self.table.lacks_text(once.id)
-    }
-
-    /// The answer to a copy of a transaction whose outcome is remembered.
-    pub(crate) fn remembered(&self, once: Once) -> Option<Answer> {
-        self.table.get(once).map(answer_of)
     }
 
     /// The answer to a transaction, if it is not to be executed by this database, which executes.

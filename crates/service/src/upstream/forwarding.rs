@@ -330,8 +330,7 @@ impl Forwarding {
     ) {
         if let Some((entry, _)) = self.in_flight.take(number) {
             self.drop_once(&entry.request, parts);
-            let known = remembered(&entry.request, parts);
-            let answer = known.unwrap_or_else(|| Answer::Error(Box::new(error)));
+            let answer = Answer::Error(Box::new(error));
             self.finish(entry, answer, false, steps, parts);
         }
     }
@@ -372,12 +371,7 @@ impl Forwarding {
         }
         let answer = match outcome {
             ForwardOutcome::Unchanged(_, result) => Some(Answer::Result(result.into())),
-            ForwardOutcome::Refused(_, error) => {
-                // The leader forgot what this member remembers, or has restarted since.
-                let is_unknown = *error == *once::CANCELED;
-                let known = is_unknown.then(|| remembered(&entry.request, parts));
-                Some(known.flatten().unwrap_or(Answer::Refused(error)))
-            }
+            ForwardOutcome::Refused(_, error) => Some(Answer::Refused(error)),
             // It was withdrawn before it was sent.
             ForwardOutcome::Blocked(_) if self.is_relay() || entry.is_canceled => {
                 Some(Answer::Canceled)
@@ -487,12 +481,6 @@ fn compose_forward(
         return Err(WireError::new(Tag::ResourcesExhausted, why.to_string()));
     }
     Ok((forward, locks))
-}
-
-/// The answer to a transaction whose outcome this database remembers, although it has asked another
-/// server.
-fn remembered(request: &Request, parts: &Parts<'_>) -> Option<Answer> {
-    parts.once.remembered(request.once?)
 }
 
 /// Whether the client has sent this transaction before, over another connection. A member must ask

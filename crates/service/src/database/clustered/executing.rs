@@ -75,11 +75,7 @@ pub(super) fn execute(
         is_repeated: once.is_repeated,
         came: None,
     });
-    let judged = once.and_then(|once| {
-        let refusal = parts.once.refuse_another(once, &forward.params);
-        refusal.or_else(|| parts.once.judge(once))
-    });
-    if let Some(answer) = judged {
+    if let Some(answer) = once.and_then(|once| parts.once.judge(once)) {
         return Ok(Executed::without_commit(answer, None));
     }
     let mut uuids = Derived::from(forward.id.0);
