@@ -98,7 +98,7 @@ impl Environment {
         if is_removed {
             return !self.is_aware(session);
         }
-        // Nothing is read, and so recorded, of sessions that began later.
+        // Sessions that began later are not looked at, so nothing of them is recorded.
         session.epoch < epoch && !self.tape.flag(|| !session.is_concerned_by(epoch))
     }
 

@@ -14,7 +14,7 @@ use corvid_consensus::peers::BACKLOG_CHECKED_FROM;
 use corvid_log::Magic;
 use corvid_net::os_name;
 use corvid_rpc::remote::ColumnRemote;
-use corvid_service::message::{Control, DatabaseId, ToDatabase};
+use corvid_service::message::{Control, DatabaseId};
 use corvid_service::served_databases::ServedDatabases;
 use corvid_service::server_db;
 
@@ -189,7 +189,7 @@ impl Databases {
     /// Sends a message to a served database; does nothing if it does not exist.
     pub(crate) fn control(&self, name: &str, control: Control) {
         if let Some(served) = self.served.get(name) {
-            let _ = served.mailbox.send(ToDatabase::Control(control));
+            served.control(control);
         }
     }
 

@@ -10,14 +10,14 @@ use std::sync::atomic::Ordering;
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-use corvid_service::message::{Control, DatabaseId, Event, ToDatabase};
+use corvid_service::message::{Control, DatabaseId, Event};
 use corvid_service::server_db;
 use corvid_shell::unixctl::Replier;
 use corvid_shell::vlog::{self, Module};
 
 use super::pending_replies::Removal;
 use super::served::ServedDatabase;
-use super::upstream::JoiningDatabase;
+use super::upstream::{JoiningDatabase, Upstream};
 use super::{Server, answer, roles};
 use crate::main_handle::MainMessage;
 use crate::metrics::Stage;
@@ -102,13 +102,13 @@ impl Server {
             reason: reason.to_owned(),
             replier,
         };
-        let mut threads = vec![served.thread];
-        match served.upstream {
-            None => drop(served.mailbox.send(ToDatabase::Control(Control::Remove))),
-            // A member orders its database to end once its file is closed, a relay once its
-            // connection is closed.
-            Some(upstream) => threads.push(upstream.end()),
+        if served.upstream.is_none() {
+            served.control(Control::Remove);
         }
+        let mut threads = vec![served.thread];
+        // A member orders its database to end once its file is closed, a relay once its connection
+        // is closed.
+        threads.extend(served.upstream.map(Upstream::end));
         self.pending.removals.insert(served.id, removal);
         threads
     }

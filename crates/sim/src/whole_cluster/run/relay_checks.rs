@@ -77,7 +77,7 @@ impl ClusterRun {
     /// than relays withhold contents:
     /// - any, while the leadership changes;
     /// - one that has lost its leader since the relay got its contents: it shows that it is
-    ///   connected until two elections have passed, and a heartbeat does not tell that it is behind;
+    ///   connected until two elections have passed, and a heartbeat does not show how far the leader is;
     /// - one that has stored nothing of a new leader yet: only then do heartbeats tell of commits.
     ///
     /// A member whose file takes no records shows that it is not connected while it knows of

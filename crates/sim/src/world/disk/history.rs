@@ -342,7 +342,7 @@ impl HistoryFolder for SimDisk {
             HistoryForm::Plain => how == Removal::AtOnce && inode != platter.names.database,
             HistoryForm::Segment => true,
         };
-        // Records behind the damage are not found in its segment either.
+        // Records after the damage are not found in its segment either.
         let is_rotten = platter.inodes.get(&inode).is_some_and(|it| it.is_rotten);
         if is_history || is_rotten {
             platter.folder.begin_anew();
